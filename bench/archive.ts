@@ -1,7 +1,7 @@
 /**
- * `npm run bench:archive`: the rate of ingestion while old months are archived, with the archive killed five times. The archive
- * is paused and resumed in turns of a few seconds, so that each ratio compares neighbouring times. Afterwards every event must be
- * in exactly one file, and counted once.
+ * `npm run bench:archive`: the ingestion rate while old months are archived, with the archive killed five times. The
+ * archive runs and pauses alternately for a few seconds, so that each ratio compares adjacent intervals. Afterwards
+ * every event must be in exactly one file, and counted once.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -22,9 +22,9 @@ import { createTenants, load, PLACEHOLDER, startProduct, usageRequest } from './
 
 const options = new Command('archive')
   .option('--rows <n>', 'events to archive', '500000')
-  .option('--seconds <n>', 'of each turn', '4')
-  .option('--batch <n>', 'events of a request', '100')
-  .option('--rest <factor>', 'as of npm run archive')
+  .option('--seconds <n>', 'seconds of each turn', '4')
+  .option('--batch <n>', 'events per request', '100')
+  .option('--rest <factor>', 'as for npm run archive')
   .parse()
   .opts<{ rows: string; seconds: string; batch: string; rest?: string }>();
 const rows = Number(options.rows);
@@ -40,7 +40,7 @@ const server = await createPostgresServer({ max_wal_size: '4GB', shared_buffers:
 const url = server.url('postgres');
 const db = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
 const tenants = await createTenants(db, 16);
-// Thirty days around the turn of two past months
+// Thirty days that span two past months.
 await fillEvents(url, rows, { days: 30, daysAgo: 460 });
 const product = await startProduct({ DATABASE_URL: url });
 const client = new pg.Client({ connectionString: url });
@@ -77,7 +77,7 @@ function noteMemory({ pid, exitCode }: ChildProcess): void {
 
 let sent = 0;
 let turns = 0;
-/** Events per second through the service. */
+/** Events per second accepted by the service. */
 async function ingest(): Promise<number> {
   const { perSecond, requests, statuses } = await load({
     port: product.port,
@@ -92,14 +92,14 @@ async function ingest(): Promise<number> {
   return perSecond * batch;
 }
 
-/** Events written plus events deleted, so each event counts twice. */
+/** Each event counts twice: once when it is written to a file and once when it is deleted. */
 const shareDone = async () =>
   (await ask(
     `select (select coalesce(sum(events), 0) from usage_archives) + (select coalesce(sum(deleted_events), 0) from usage_archived_totals) as n`,
   )) /
   (2 * rows);
 
-/** Turns during the archive, each between two without it. */
+/** Number of turns with the archive running, each between two turns without it. */
 const BESIDE = 3;
 
 await ingest();
@@ -128,7 +128,7 @@ try {
       const rate = await ingest();
       noteMemory(child);
       activeSeconds += (performance.now() - startedAt) / 1000;
-      // The archive does not run through its whole last turn.
+      // The archive does not run for the whole of its last turn.
       if (!isEnded) beside.push(rate);
       await killWhenDue();
     }
@@ -147,7 +147,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Number of files that contain each generated key, by the key's number. */
+/** Reads all files of the archive. `seen` counts how often each generated key occurs, indexed by the key's number. */
 async function readFiles(): Promise<{ lines: number; twice: number; bytes: number }> {
   const seen = new Uint8Array(rows);
   let lines = 0;
@@ -173,7 +173,7 @@ async function report(): Promise<void> {
   );
   const recorded = await ask('select count(*) as n from usage_events');
   const counted = await ask('select sum(events) as n from usage_totals');
-  // Without the service's time-outs, because it reads every event.
+  // Runs without the service's timeouts, because the comparison reads every event.
   const maintenance = await openForMaintenance({ databaseUrl: url, dataDir: '' });
   const drift = hasDrift(await compare(maintenance.orm, {}));
   await maintenance.close();
@@ -185,19 +185,19 @@ async function report(): Promise<void> {
   console.log(`| ${n(rows)} events archived, batch ${batch} | |\n|---|---|`);
   for (const [name, value] of [
     [
-      'ingestion beside the archive ÷ without it, median of turns',
+      'ingestion during the archive ÷ without it, median of turns',
       `${at(0.5)} (${at(0.25)} – ${at(0.75)}, ${ratios.length} turns)`,
     ],
     ['killed', `${kills} times`],
-    ['archived a second, written, read back and deleted', n(rows / activeSeconds)],
-    ['memory of the archive, at the most', `${peakMb} MB`],
-    ['bytes of an event in its file', (bytes / rows).toFixed(0)],
-    ['events in files, of which not exactly once', `${n(lines)}, ${twice}`],
-    ['events of those months left in the table', n(left)],
-    ['sent meanwhile, in the table', `${n(sent)}, ${n(recorded)}`],
-    ['counted in totals, of all events', `${n(counted)} of ${n(rows + sent)}`],
+    ['events archived per second: written, read back and deleted', n(rows / activeSeconds)],
+    ['maximum memory of the archive', `${peakMb} MB`],
+    ['bytes per event in its file', (bytes / rows).toFixed(0)],
+    ['events in files, events not in exactly one', `${n(lines)}, ${twice}`],
+    ['archived events left in the table', n(left)],
+    ['events sent meanwhile, events in the table', `${n(sent)}, ${n(recorded)}`],
+    ['events counted in totals', `${n(counted)} of ${n(rows + sent)}`],
     ['drift', drift ? 'yes' : 'none'],
-    ['--verify', verified === 0 ? 'as they were written and counted' : `exit ${String(verified)}`],
+    ['--verify', verified === 0 ? 'files match what was written and counted' : `exit ${String(verified)}`],
   ])
     console.log(`| ${name} | ${value} |`);
   const isGood = lines === rows && twice === 0 && left === 0 && recorded === sent && counted === rows + sent;

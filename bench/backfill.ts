@@ -1,6 +1,7 @@
 /**
- * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a steady rate.
- * Prints the time of each step and the waiting time of callers; afterwards every sum must match its events.
+ * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a
+ * steady rate. Prints the duration of each step and the latency that callers see; afterwards every sum must match its
+ * events.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Command } from 'commander';
@@ -13,7 +14,7 @@ import { createTenants, startProduct } from './world.js';
 
 const options = new Command('backfill')
   .option('--rows <n>', 'events to backfill', '1000000')
-  .option('--pace <n>', 'requests a second of each kind beside it', '40')
+  .option('--pace <n>', 'requests per second of each kind meanwhile', '40')
   .parse()
   .opts<{ rows: string; pace: string }>();
 const rows = Number(options.rows);
@@ -151,7 +152,7 @@ try {
   await measure('alone', () => setTimeout(15_000));
   isOver = true;
   await Promise.all([...senders, ...pending]);
-  // Without the service's time-outs, because it reads every event.
+  // Runs without the service's timeouts, because the comparison reads every event.
   const maintained = await openForMaintenance({ databaseUrl, dataDir: '' });
   const report = await compare(maintained.orm, {});
   await maintained.close();

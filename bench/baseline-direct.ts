@@ -1,7 +1,7 @@
 /**
- * The baseline for batches: `pg` alone, one statement that inserts the events and raises the totals, on the product's
- * own tables and indexes, from a pool of four, without checks, parsing or HTTP.
- * Arguments: database URL, batch size, seconds. Prints `{ "perSecond": … }` in events.
+ * The baseline for batches: `pg` alone, with one statement that inserts the events and raises the totals on the
+ * product's own tables and indexes. Four connections; no checks, parsing or HTTP. Arguments: database URL, batch size,
+ * seconds. Prints `{ "perSecond": … }` in events.
  */
 import pg from 'pg';
 import { textArray } from '../src/core/db/sql.js';

@@ -1,4 +1,6 @@
-/** The baselines for shared reads: a bare Express handler that sends prepared bytes, and `res.json` of the same object. */
+/**
+ * The baselines for shared reads: a bare Express handler that sends prebuilt bytes, and `res.json` of the same object.
+ */
 import express from 'express';
 
 const url = process.argv[2]!;

@@ -1,12 +1,12 @@
 /**
- * Callers in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. The first three
- * open hostile connections and reopen them when the server closes them; `honest` prints its response times.
+ * Callers in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. The
+ * first three open hostile connections and reopen them when the server closes them; `honest` prints its response times.
  */
 import { connect } from 'node:net';
 
 const [kind = '', port = '', seconds = ''] = process.argv.slice(2);
 const endsAt = performance.now() + Number(seconds) * 1000;
-/** Hostile callers use several addresses, because the connections of each address are bounded. */
+/** Hostile callers use several addresses, because the server limits the connections per address. */
 const STRANGER = '127.0.0.2';
 const TRICKLE_MS = 3_000;
 
@@ -24,7 +24,7 @@ const attacks: Record<string, { connections: number; begin: string; trickle?: st
 function attack(begin: string, trickle: string | undefined): void {
   if (performance.now() > endsAt) return;
   const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: STRANGER });
-  // Without a listener, Node reads nothing from the socket.
+  // Node reads nothing from a paused socket.
   socket.pause();
   socket.write(begin);
   const timer = trickle === undefined ? undefined : setInterval(() => socket.write(trickle), TRICKLE_MS);

@@ -1,7 +1,8 @@
 /**
- * `npm run bench -- --compare REF`: runs this folder's build and other commits in alternating turns of a second. Each version
- * serves its own database on one private Postgres and gets the same requests from this folder's load generator.
- * `--without stripe` and `--without markets` run this folder's build with and without a part instead, in turns of ten seconds.
+ * `npm run bench -- --compare REF`: runs this folder's build and other commits in alternating one-second turns. Each
+ * version has its own database on one private Postgres and receives the same requests from this folder's load
+ * generator. `--without stripe` and `--without markets` compare this folder's build with and without that part instead,
+ * in ten-second turns.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -27,11 +28,11 @@ import {
 
 const settings = { max_wal_size: '4GB', shared_buffers: '512MB', max_connections: '500' };
 
-/** A reason to end with one sentence. */
+/** Ends the run with a one-line message instead of a stack trace. */
 export class Failure extends Error {}
 
 interface Load extends LoadOptions {
-  /** Anything but a batch counts as one event. */
+  /** Events per request; default: 1. */
   events?: number;
   requests: string[] | Promise<string[]>;
 }
@@ -41,7 +42,7 @@ const batch =
   (events: number, connections: number): ToLoad =>
   ({ tenants }) => ({ events, connections, requests: tenants.map((tenant) => usageRequest(tenant, events)) });
 
-/** Plain events, except that this folder's version gets events of a product of `OWN_SEED`. */
+/** Sends plain events, except that this folder's version gets events for a product from `OWN_SEED`. */
 const own =
   (slug: 'priced' | 'detailed', more?: (index: number) => object, senders?: number): ToLoad =>
   ({ database, tenants }) => ({
@@ -88,7 +89,7 @@ interface Version {
   database: string;
   product: Product;
   tenants: Tenant[];
-  /** Organizations with limits that block. */
+  /** Organizations with blocking limits. */
   limited: Tenant[];
 }
 
@@ -106,7 +107,7 @@ function findCommit(ref: string): string {
   }
 }
 
-/** Builds a commit in its own folder, with the packages installed here if its package-lock.json is the same. */
+/** Builds a commit in its own folder. Reuses the packages installed here if its package-lock.json is the same. */
 function buildCommit(commit: string, folder: string): void {
   try {
     run('sh', ['-c', 'mkdir "$1" && git archive "$0" | tar -x -C "$1"', commit, folder]);
@@ -124,7 +125,7 @@ function buildCommit(commit: string, folder: string): void {
   }
 }
 
-/** Uses only columns that every version has. */
+/** Uses only columns that every compared version has. */
 const SEED = `
 insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at)
   select gen_random_uuid(), 'product-' || i, 'Product', 'calls', case when i % 2 = 1 then 1000000000 end, now(), now()
@@ -149,7 +150,7 @@ insert into risk_limits (org_id, max_order_contracts, max_order_cost, max_positi
   select id, 1000000, 1e12, 1000000, 1e12, 1e12, 1000, 1000000, now() from organizations;
 analyze products, organizations, entitlements, api_keys;`;
 
-/** A product with a price and a grant for each Organization, and a product that counts subjects and dimensions. */
+/** One product with a price and a grant for each Organization, and one that counts subjects and dimensions. */
 const OWN_SEED = `
 insert into products (id, slug, name, usage_metric, dimensions, subjects_since, credit_price, credit_enforcement, created_at, updated_at)
   values (gen_random_uuid(), 'priced', 'Product', 'calls', '{}', null, 0.5, 'block', now(), now()),
@@ -160,7 +161,7 @@ insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scop
   select id, true, array[gen_random_uuid()], '{1000000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from organizations;
 analyze products, entitlements, credit_accounts`;
 
-/** Each product had usage in each of the last 24 hours, and its meter events become due at ten a second. */
+/** Each product had usage in each of the last 24 hours, and ten of its meter events become due per second. */
 const STRIPE_SEED = `
 update organizations set stripe_customer_id = 'cus_' || replace(slug, '-', ''), stripe_since = now() - interval '2 days';
 update products set stripe_meter_event = slug, stripe_since = now() - interval '2 days';
@@ -190,7 +191,7 @@ async function createTenants(
   return { tenants: startingWith('org-'), limited: startingWith('limited-') };
 }
 
-/** Processor time of each process of Postgres, except those that serve another version's database, ms. */
+/** CPU time of each Postgres process in ms, except those that serve another version's database. */
 function readDatabaseCpu(postmaster: number, database: string): Map<number, number> {
   const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
   const times = new Map<number, number>();
@@ -199,7 +200,7 @@ function readDatabaseCpu(postmaster: number, database: string): Map<number, numb
       const served = / (version_\d+)\b/.exec(readFileSync(`/proc/${pid}/cmdline`, 'utf8'))?.[1];
       if (served === undefined || served === database) times.set(pid, cpuMsOf(pid));
     } catch {
-      // The process has ended since it was listed.
+      // The process has exited since it was listed.
     }
   }
   return times;
@@ -207,7 +208,7 @@ function readDatabaseCpu(postmaster: number, database: string): Map<number, numb
 
 const columns = ['requests/s', 'server, µs', 'database, µs', 'memory, MB'];
 
-/** One turn's figure for each column; processor times are those of an event. The other versions are paused. */
+/** Returns one turn's figure for each column; CPU times are per event. The other versions are paused meanwhile. */
 async function measureTurn(
   versions: Version[],
   version: Version,
@@ -241,7 +242,7 @@ function quartilesOf(values: number[]): number[] {
   return [0.25, 0.5, 0.75].map((share) => sorted[Math.round((sorted.length - 1) * share)]!);
 }
 
-/** @param turns figures by version, turn and column */
+/** @param turns figures indexed by version, turn and column */
 function printTable(key: string, versions: Version[], turns: number[][][]): void {
   console.log(`\n| ${[key, ...columns].join(' | ')} (highest) |\n|${'---|'.repeat(columns.length + 1)}`);
   for (const [i, { name, product }] of versions.entries()) {
@@ -260,7 +261,7 @@ function printTable(key: string, versions: Version[], turns: number[][][]): void
 
 interface Side {
   name: string;
-  /** Folder of the build. */
+  /** Folder that contains the build. */
   root: string;
   env: Record<string, string>;
   seed?: string;
@@ -268,7 +269,7 @@ interface Side {
 
 interface Comparison {
   refs: string[];
-  /** Part of this folder's build to run with and without. */
+  /** The part of this folder's build to compare with and without. */
   without: 'stripe' | 'markets' | undefined;
   keys: string[];
   markets: string;
@@ -331,7 +332,7 @@ export async function compareVersions({ refs, without, keys, markets, turns }: C
       const figures: number[][][] = versions.map(() => []);
       for (const version of versions) await measureTurn(versions, version, load, 2, postmaster);
       for (let turn = 0; turn < turns; turn++) {
-        // Always in this order, because a turn takes up to a third more processor time after a longer wait.
+        // The order never changes, because a turn takes up to a third more CPU time after a longer wait.
         for (const [i, version] of versions.entries())
           figures[i]!.push(await measureTurn(versions, version, load, seconds, postmaster));
       }

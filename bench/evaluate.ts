@@ -1,6 +1,7 @@
 /**
- * `npm run bench:evaluate`: time of `evaluate --model shrunk` for 167 stations on 167 days, with a fit of all stations to the 60
- * days before each day, compared with `--model emos` on the same rows, which fits each station separately.
+ * `npm run bench:evaluate`: duration of `evaluate --model shrunk` for 167 stations over 167 days, where each day needs
+ * a joint fit of all stations to the previous 60 days. `--model emos`, which fits each station separately, runs on the
+ * same rows for comparison.
  */
 import { availableParallelism } from 'node:os';
 import { Readable } from 'node:stream';
@@ -11,9 +12,9 @@ import { nextGaussian, uniformsOf } from '../src/markets/venue/simulation/random
 import { machine } from './embedded.js';
 
 const options = new Command('evaluate')
-  .option('--stations <n>', 'with a forecast each day', '167')
-  .option('--days <n>', 'of which the first 60 are only trained on', '167')
-  .option('--rounds <n>', 'of both models, in turn', '3')
+  .option('--stations <n>', 'stations, each with a forecast for every day', '167')
+  .option('--days <n>', 'days, the first 60 of which are only for training', '167')
+  .option('--rounds <n>', 'rounds, each with both models', '3')
   .parse()
   .opts<Record<'stations' | 'days' | 'rounds', string>>();
 const [stations, days, rounds] = [options.stations, options.days, options.rounds].map(Number) as [
@@ -23,7 +24,7 @@ const [stations, days, rounds] = [options.stations, options.days, options.rounds
 ];
 const TARGET_SECONDS = 60;
 
-/** Stations with their own bias and spread, and three forecasts of each day. */
+/** Each station has its own bias and spread, and three forecasts per day. */
 function makeCsv(): string {
   const next = uniformsOf('bench', 'evaluate');
   const noise = (deviation: number) => deviation * nextGaussian(next);
@@ -47,7 +48,7 @@ function makeCsv(): string {
 const csv = makeCsv();
 
 interface Measured {
-  /** Processor time, because other work on the machine stretches wall-clock time. */
+  /** CPU time, because other work on the machine distorts wall-clock time. */
   seconds: number;
   clockSeconds: number;
   n: number;

@@ -1,14 +1,17 @@
 import pg from 'pg';
 
 interface Fill {
-  /** Maximum number of API keys that send the events in turn. */
+  /** Number of API keys that send the events in turn. */
   keys?: number;
   /** The time range of the events, which ends now or a number of days ago. */
   days?: number;
   daysAgo?: number;
 }
 
-/** Fills `usage_events` with `rows` events of the API keys' Organizations under time-ordered keys, and the sums. */
+/**
+ * Fills `usage_events` with `rows` events from the Organizations' API keys, with time-ordered idempotency keys, and
+ * fills the sums.
+ */
 export async function fillEvents(
   url: string,
   rows: number,

@@ -1,4 +1,4 @@
-/** The simulated world for the forecast's measures: the fits known at a time, and the inputs of a snapshot. */
+/** The simulated world for the forecast measures: the fits known at a given time, and the inputs of a snapshot. */
 import type { SnapshotInputs, SnapshotRules } from '../src/markets/snapshot/build-snapshot.js';
 import { KnownHistory } from '../src/markets/training/forecast-archive.js';
 import { train } from '../src/markets/training/training.js';
@@ -16,7 +16,6 @@ import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
 export const SEED = 'gauge';
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** In the archive's form. */
 const WINDOW_DAYS = 90;
 
 export const weather = simulateWeather(SEED);
@@ -28,7 +27,7 @@ export const rules: SnapshotRules = {
   model: calibratedModel,
 };
 
-/** The runs, hours and reports of the days before a time, in the form that training reads. */
+/** Loads the runs, hours and reports of the `WINDOW_DAYS` before a time, in the form that training reads. */
 export async function historyAt(at: Date): Promise<KnownHistory> {
   const world = { clock: { now: () => at.getTime() }, seed: SEED, weather };
   const range = { from: dateOf(at.getTime() - WINDOW_DAYS * DAY_MS), to: dateOf(at.getTime() + DAY_MS) };
@@ -47,7 +46,7 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-/** @param hours of running days to fit; default: all */
+/** @param hours hours of days in progress to fit; default: all */
 export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
   train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 
@@ -64,7 +63,6 @@ export const openGates = (madeAt: Date): GateBook => ({
   })),
 });
 
-/** The inputs of a snapshot at that time. */
 export function inputsAt(at: Date, fits: FitBook): SnapshotInputs {
   const days = stationDaysAround(at);
   return {

@@ -1,4 +1,4 @@
-/** The measures of the calibrated forecast: its snapshot, its training, and their effect on other requests. */
+/** The measures for the calibrated forecast: its snapshot, its training, and the effect of both on other requests. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,12 +24,11 @@ import type { Measure, Sample } from './measures.js';
 import { cpuMsOf, startProduct } from './world.js';
 
 const HOUR_MS = 60 * 60 * 1000;
-/** A fixed day of the simulated world on which all 84 markets are open. */
+/** A fixed time in the simulated world when all 84 markets are open. */
 const NOON = new Date('2026-11-20T17:00:00Z');
 const silent = pino({ level: 'silent' });
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 
-/** Processor time of this process, ms. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1000;
@@ -38,7 +37,7 @@ function cpuMs(): number {
 const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
-/** One snapshot for each hour of a day, over and over. */
+/** Builds one snapshot for each hour of a day, repeatedly. */
 async function measureSnapshot(seconds: number): Promise<Sample> {
   const { book } = trainAnew(await historyAt(NOON));
   const inputs = Array.from({ length: 24 }, (_, hour) =>
@@ -66,7 +65,7 @@ async function measureSnapshotPause(): Promise<Sample> {
   // Warms up compiled code and caches.
   for (let i = 0; i < 5; i++) await build();
   const { cpu, wall } = await pauseOf(build);
-  return { value: cpu, note: `by the clock ${wall.toFixed(0)} ms` };
+  return { value: cpu, note: `wall clock ${wall.toFixed(0)} ms` };
 }
 
 async function measureFits(seconds: number): Promise<Sample> {
@@ -84,7 +83,7 @@ async function measureFits(seconds: number): Promise<Sample> {
   };
 }
 
-/** Fits for days in progress; each is computed once a day. */
+/** Measures the fits for days in progress, which are computed once a day. */
 async function measureHourFits(): Promise<Sample> {
   const history = await historyAt(NOON);
   const options = { previous: [], newId: () => newId(NOON.getTime()) };
@@ -94,18 +93,18 @@ async function measureHourFits(): Promise<Sample> {
     made = (await inSlices(trainHoursInSteps(history, options))).added.length;
   });
   const all = cpuMs() - before;
-  const note = `${made} fits in ${(all / 1000).toFixed(1)} s of processor time, once a day; by the clock ${wall.toFixed(0)} ms`;
+  const note = `${made} fits in ${(all / 1000).toFixed(1)} s of processor time, once a day; wall clock ${wall.toFixed(0)} ms`;
   return { value: cpu, note };
 }
 
 interface Pause {
-  /** Processor time of the longest turn of the event loop, ms, including the garbage collector's threads. */
+  /** CPU time of the longest event-loop turn in ms, including the garbage collector's threads. */
   cpu: number;
-  /** The longest pause by the clock, which includes time taken by other processes. */
+  /** The longest wall-clock pause in ms, which includes time taken by other processes. */
   wall: number;
 }
 
-/** Longest waiting time of other work, ms. */
+/** Returns the longest time that `work` keeps other work waiting, in ms. */
 async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   let [cpu, last, isOver] = [0, cpuMs(), false];
@@ -118,13 +117,13 @@ async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   watch();
   await work();
   isOver = true;
-  // A pause is detected only after it ends.
+  // The monitor records a pause only after it ends.
   await sleep(5);
   delay.disable();
   return { cpu, wall: delay.max / 1e6 };
 }
 
-/** Fills the simulated past, trains and evaluates gates as the jobs do; starts with an empty database. */
+/** Fills the simulated past, trains and evaluates gates as the background jobs do, starting with an empty database. */
 async function measureLearning(database: { databaseUrl?: string; dataDir: string }): Promise<Sample> {
   const db = await openDatabase({ databaseUrl: undefined, ...database }, silent);
   const clock = { now: () => NOON.getTime() };
@@ -176,7 +175,7 @@ async function measureLearning(database: { databaseUrl?: string; dataDir: string
     const wall = Math.max(...Object.values(pauses).map((pause) => pause.wall));
     return {
       value: Math.max(...Object.values(pauses).map(({ cpu }) => cpu)),
-      note: `${each.join(', ')}; by the clock ${wall.toFixed(0)} ms, ${idle.toFixed(0)} ms while the process did nothing`,
+      note: `${each.join(', ')}; wall clock ${wall.toFixed(0)} ms, ${idle.toFixed(0)} ms while the process did nothing`,
     };
   } finally {
     await db.close();
@@ -215,8 +214,8 @@ const perCpuSecond = (readings: readonly Reading[]): number => {
 };
 
 /**
- * Reads from one server in turns with and without training every few seconds. Requests per second of the server's processor
- * time estimate its rate on an idle machine.
+ * Reads from one server in alternating turns, without training and with training every few seconds. The number of
+ * requests per second of server CPU time estimates the rate on an idle machine.
  */
 async function measureReads(databaseUrl: string, seconds: number): Promise<Sample> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-reads-'));
@@ -227,7 +226,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
     'bench/learning-server.ts',
   );
   const read = async (): Promise<Reading> => {
-    // A multiple of the training interval.
+    // Rounds to whole training intervals.
     const readSeconds = Math.max(1, Math.round(seconds / 3)) * 3;
     const before = cpuMsOf(server.pid);
     const perSecond = await rate(server.port, '/markets?status=active', readSeconds);
@@ -256,7 +255,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
   }
 }
 
-/** Share of a core that training takes on a server without readers. */
+/** Returns the share of a core that training takes on a server without readers. */
 async function shareOfLearning(pid: number, toggle: () => void): Promise<number> {
   const begin = cpuMsOf(pid);
   await sleep(6_000);
@@ -284,14 +283,14 @@ export const forecastMeasures: Measure[] = [
   },
   {
     key: 'fits-cpu',
-    name: 'processor time of making all fits anew',
+    name: 'processor time of recomputing all fits',
     target: '≤ 100 ms',
     isGood: (value) => value <= 100,
     run: ({ seconds }) => measureFits(seconds),
   },
   {
     key: 'hour-fits-pause',
-    name: 'longest turn of the event loop, in processor time, while the fits of running days are made',
+    name: 'longest turn of the event loop, in processor time, while the fits for days in progress are computed',
     target: '≤ 50 ms',
     isGood: (value) => value <= 50,
     run: measureHourFits,
@@ -300,7 +299,7 @@ export const forecastMeasures: Measure[] = [
   learningMeasure('learning-pause-embedded', 'embedded database', () => ({})),
   {
     key: 'reads-learning',
-    name: '`/markets` while all fits and gates are made anew every 3 s ÷ while they are not',
+    name: '`/markets` while all fits and gates are recomputed every 3 s ÷ while they are not',
     target: '≥ 0.90',
     isGood: (value) => value >= 0.9,
     run: ({ product: { databaseUrl }, seconds }) => measureReads(databaseUrl, seconds),

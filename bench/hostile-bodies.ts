@@ -1,4 +1,4 @@
-/** The most expensive bodies that a sender can construct, for routes that accept large ones. */
+/** The most expensive bodies that a sender can construct, for the routes that accept large bodies. */
 import { gzipSync } from 'node:zlib';
 import { MAX_BODY_BYTES } from '../src/metering/ingestion/schema.js';
 
@@ -7,7 +7,7 @@ export interface HostileBody {
   path: string;
   body: Buffer;
   headers?: Record<string, string>;
-  /** Size of the decompressed JSON. */
+  /** Size of the decompressed JSON in bytes. */
   bytes: number;
 }
 
@@ -26,7 +26,7 @@ const gzipped = (name: string, text: string): HostileBody => ({
   headers: { 'content-encoding': 'gzip' },
 });
 
-/** As many repetitions as fit into the largest body. */
+/** Repeats `make` until the body has its maximum size. */
 function fill(before: string, make: (i: number) => string, after: string, maxBytes = MAX_BODY_BYTES): string {
   const parts: string[] = [];
   let left = maxBytes - before.length - after.length;

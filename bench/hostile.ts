@@ -1,6 +1,6 @@
 /**
- * `npm run bench:hostile`: how much one caller can slow down the others. Measures the longest pause of the event loop for
- * expensive bodies, and a minute of connections that read nothing, beside slow headers and slow bodies.
+ * `npm run bench:hostile`: how much one caller can slow down the others. Measures the longest event-loop pause for
+ * expensive bodies, and a minute each of connections that read nothing, send headers slowly or send bodies slowly.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -16,8 +16,8 @@ import { hostileBodies, type HostileBody } from './hostile-bodies.js';
 import { createTenants, startProduct, type Product } from './world.js';
 
 const options = new Command('bench:hostile')
-  .option('--rounds <n>', 'times that each body is sent', '5')
-  .option('--seconds <n>', 'of the attack', '60')
+  .option('--rounds <n>', 'number of times that each body is sent', '5')
+  .option('--seconds <n>', 'seconds of the attack', '60')
   .option('--only <part>', 'bodies or unread')
   .parse()
   .opts<{ rounds: string; seconds: string; only?: string }>();
@@ -63,7 +63,7 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
     status = answer.status;
     answerBytes = (await answer.arrayBuffer()).byteLength;
     const pause = await readPause(product);
-    // The first request runs code that is not compiled yet.
+    // Round −1 runs code that is not compiled yet, so it does not count.
     if (round < 0) continue;
     pauses.push(pause);
     works.push(mainThreadMs(product) - before);
@@ -71,7 +71,7 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
   return { status, answerBytes, pause: Math.min(...pauses), work: Math.min(...works) };
 }
 
-/** Processor time of the event loop's thread, an upper bound of its pauses on an idle machine. */
+/** CPU time of the event loop's thread in ms: on an idle machine, an upper bound for its pauses. */
 const mainThreadMs = ({ pid }: Product): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 
@@ -118,9 +118,7 @@ async function measureAttack(): Promise<void> {
     const calls = JSON.parse((await honest).stdout) as Call[];
     const during = calls.filter(({ at }) => at <= endedAt);
     const after = calls.filter(({ at }) => at > endedAt + 2_000);
-    console.log(
-      `\nmemory: ${before} MB before, ${peak} MB at the most, ${product.memoryMb().now} MB 10 s after`,
-    );
+    console.log(`\nmemory: ${before} MB before, ${peak} MB maximum, ${product.memoryMb().now} MB 10 s after`);
     console.log(`honest callers during the attack: ${describe(during)}`);
     console.log(`from 2 s after it: ${describe(after)}`);
   } finally {

@@ -1,6 +1,6 @@
 /**
- * The service, which retrains continuously between two SIGUSR2 signals; in reality it trains a few times a day. Writes READY_FILE
- * when the simulated past is complete.
+ * The service, retraining continuously between two SIGUSR2 signals; in production it trains a few times a day. Writes
+ * READY_FILE once the simulated past is complete.
  */
 import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
@@ -22,11 +22,11 @@ process.on('SIGUSR2', () => (isLearning = !isLearning));
 process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));
 writeFileSync(process.env.READY_FILE!, '');
 
-/** Recomputes all fits and gates from nothing. */
+/** Recomputes all fits and gates from scratch. */
 async function learn(): Promise<void> {
   const at = new Date();
   const history = await trading.local!.archive.asOf(at);
-  // Fits of running days are computed once a day.
+  // Skips the fits for days in progress, which are computed only once a day.
   const steps = trainInSteps(history, { previous: noFits, newId: () => newId(at.getTime()), hours: [] });
   while (!steps.next().done) await nextTurn();
   await trading.background.judge();

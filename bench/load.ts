@@ -1,6 +1,6 @@
 /**
- * A load generator in a separate process. Raw sockets and prepared bytes keep its own load low, because it shares the machine with
- * the measured server. Reads one `LoadPlan` as JSON on standard input, prints one `LoadResult`.
+ * A load generator in a separate process. Raw sockets and prebuilt bytes keep its own load low, because it shares the
+ * machine with the measured server. Reads one `LoadPlan` as JSON from standard input, prints one `LoadResult`.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -9,17 +9,17 @@ export interface LoadPlan {
   connections: number;
   seconds: number;
   /**
-   * Requests per second over all connections, on a fixed schedule; by default each connection sends as soon as it has a
-   * response. With a rate, latencies count only after the first second, in which the generator warms up.
+   * Requests per second over all connections, on a fixed schedule; by default each connection sends its next request
+   * after each response. With a rate, latencies exclude the first second, in which the generator warms up.
    */
   rate?: number;
   /** Complete requests with headers; connection i sends request i modulo their number. */
   requests: string[];
-  /** Each connection sends all requests in turn, starting with its own. */
+  /** Makes each connection cycle through all requests, starting with its own. */
   rotates?: boolean;
-  /** After each response, sends the request of the same index with the response's first `id` in it. */
+  /** Sent after each response: the request with the same index, with the response's first `id` filled in. */
   follow?: { requests: string[]; idPlaceholder: string };
-  /** Each occurrence of this in a request is overwritten with a fresh key of the same length. */
+  /** Each occurrence in a request is overwritten with a fresh key of the same length. */
   placeholder?: string;
   keyPrefix?: string;
 }
@@ -96,7 +96,7 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         }
         if (gapMs === 0) dueAt = performance.now();
         const bytes = fill(own[turn++ % own.length]!);
-        // Several connections share these bytes, which must not change before they are sent.
+        // Connections that rotate share these bytes, so each write needs its own copy.
         socket.write(plan.rotates ? Buffer.from(bytes) : bytes);
       };
       const next = () => {

@@ -1,4 +1,4 @@
-/** The measures of shared reads of market data: serving, refreshing and streaming them. */
+/** The measures for shared reads of market data: serving, refreshing and streaming. */
 import { connect, type Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
@@ -17,7 +17,7 @@ import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
 import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
-/** The simulated venue: two days of six brackets in seven cities. */
+/** The simulated venue's active markets: two days with six brackets each in seven cities. */
 const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;
@@ -60,7 +60,7 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
   };
 }
 
-/** One process with its sources, as in the service, fully trained. */
+/** Builds the refresher and its sources in this process as the service does, fully trained. */
 async function makeRefresher() {
   const clock = systemClock;
   const at = new Date(clock.now());
@@ -68,7 +68,7 @@ async function makeRefresher() {
   const store = createSnapshotStore();
   const refresher = createRefresher({
     markets: createSimulatedSource({ clock, seed: SEED, weather }),
-    // New forecasts with each refresh are the most expensive case.
+    // New forecasts on every refresh are the most expensive case.
     weather: { ...createSimulatedWeatherSource({ clock, seed: SEED, weather }), freshMs: 0 },
     model: calibratedModel,
     calibration: createCalibrationStore({ fits: book, gates: openGates(at) }),
@@ -116,13 +116,13 @@ async function measureRefresh(seconds: number) {
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
         await answer.encode(encoding, lastFields);
-        // Each encoding belongs to a separate request.
+        // Yields between encodings, because each belongs to a separate request.
         await setImmediate();
       }
   });
 }
 
-/** The longest pause of a process that only waits, which shows the machine's noise. */
+/** The longest pause of an idle process in ms, which shows the machine's noise. */
 export async function measureIdle(seconds: number): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
@@ -131,7 +131,7 @@ export async function measureIdle(seconds: number): Promise<number> {
   return delay.max / 1e6;
 }
 
-/** Readers from many addresses of this machine, because each may open only a few. */
+/** Gives each reader its own loopback address, because an address may open only a few streams. */
 export function openReader(port: number, i: number, onEvent: () => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const localAddress = `127.0.${1 + Math.floor(i / 250)}.${1 + (i % 250)}`;

@@ -1,4 +1,4 @@
-/** The measures: each returns one ratio (or absolute figure) per round, with both sides measured back to back. */
+/** The measures: each returns one value per round, usually a ratio whose two sides are measured back to back. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { LoadPlan, LoadResult } from './load.js';
@@ -19,12 +19,11 @@ export interface World {
   productUrl: string;
   express: { port: number };
   directUrl: string;
-  /** Process id of the Postgres server. */
   databasePid: number;
   createDatabase: (name: string) => Promise<string>;
   /** Number of events in the prefilled table. */
   rows: number;
-  /** The product on a table of many events and on an empty one; undefined if no prefilled table was requested. */
+  /** The product on a large table of events and on an empty one; undefined unless a prefilled table was requested. */
   grown?: { full: Side; empty: Side };
 }
 
@@ -35,7 +34,7 @@ export interface Side {
 
 export interface Sample {
   value: number;
-  /** The parts of the figure, for the run's log. */
+  /** How the figure was calculated, for the log. */
   note: string;
 }
 
@@ -51,7 +50,7 @@ const runFile = promisify(execFile);
 let runs = 0;
 
 export interface LoadOptions extends Pick<LoadPlan, 'connections' | 'rate' | 'rotates' | 'follow'> {
-  /** Highest share of requests that may be refused. They do not count in the result's `requests` and `perSecond`. */
+  /** Highest tolerated share of refused requests. They are excluded from the result's `requests` and `perSecond`. */
   mostRefused?: number;
 }
 
@@ -170,7 +169,7 @@ export const measures: Measure[] = [
     name: 'the full table ÷ an empty one, time-ordered keys, batch 500',
     ...atLeast(0.8),
     async run({ grown, seconds }) {
-      if (!grown) return { value: Number.NaN, note: 'not asked for' };
+      if (!grown) return { value: Number.NaN, note: 'not requested' };
       const empty = await events(grown.empty, seconds, 500);
       return ratio(await events(grown.full, seconds, 500), empty, 'events/s');
     },
@@ -199,7 +198,7 @@ export const measures: Measure[] = [
     async run(world) {
       await events(world, world.seconds, 500);
       const { now, peak } = world.product.memoryMb();
-      return { value: peak, note: `${now} MB resident now, ${peak} MB at the most` };
+      return { value: peak, note: `${now} MB resident now, ${peak} MB maximum` };
     },
   },
 ];

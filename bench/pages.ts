@@ -1,6 +1,6 @@
 /**
- * `npm run bench:pages`: the dashboard's pages for an Organization with many events. Measures the response time of each for
- * sequential requests over one connection, and the compressed bytes of a first visit.
+ * `npm run bench:pages`: the dashboard's pages for an Organization with many events. Measures each page's response time
+ * for sequential requests over one connection, and the compressed size of a first visit.
  */
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -21,19 +21,18 @@ import { startProduct } from './world.js';
 const TARGET_MS = 100;
 const TARGET_KB = 60;
 const DAYS = 60;
-/** The first of all slugs, whose product `fillEvents` uses. */
+/** Sorts before all other slugs, because `fillEvents` uses the first product. */
 const SLUG = 'a-product';
 
 const options = new Command('bench:pages')
-  .option('--rows <n>', 'events of the Organization', '200000')
-  .option('--keys <n>', 'API keys that sent them', '20')
-  .option('--requests <n>', 'requests of each page', '200')
+  .option('--rows <n>', 'the Organization’s events', '200000')
+  .option('--keys <n>', 'API keys that sent the events', '20')
+  .option('--requests <n>', 'requests per page', '200')
   .parse()
   .opts<{ rows: string; keys: string; requests: string }>();
 const rows = Number(options.rows);
 const keys = Number(options.keys);
 
-/** The measured pages. */
 function listPages(): [name: string, path: string][] {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
   const usage = `/dashboard/usage?product=${SLUG}`;
@@ -52,7 +51,7 @@ function listPages(): [name: string, path: string][] {
   ];
 }
 
-/** One Organization with its owner and 50 products, one of them capped and used through many API keys. */
+/** Creates one Organization with an owner and 50 products, one of them capped and used through many API keys. */
 async function createWorld(db: Database): Promise<string> {
   const organization = await createOrganization(db);
   const products = [await createProduct(db, { slug: SLUG, unitCap: String(rows / 2) })];
@@ -78,14 +77,14 @@ async function addTestEvents(url: string): Promise<void> {
 
 interface Loaded {
   ms: number;
-  /** Transferred bytes. */
+  /** Number of bytes transferred. */
   bytes: number;
   text: string;
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Loads an address like a browser, timed to the last byte. */
+/** Loads an address as a browser does, timed to the last byte. */
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
@@ -108,7 +107,7 @@ function load(address: string, cookie: string): Promise<Loaded> {
   });
 }
 
-/** The other files of a first visit: style sheet, icon, script and its modules. */
+/** Sums the other files of a first visit: style sheet, icon, script and its modules. */
 async function weighAssets(origin: string, cookie: string, page: string): Promise<number> {
   const found = [...page.matchAll(/(?:href|src)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, path]) => path!);
   const seen = new Set<string>();

@@ -1,4 +1,7 @@
-/** Loaded into the measured server: SIGUSR2 writes the longest pause of its event loop since the last time to PAUSE_FILE. */
+/**
+ * Loaded into the measured server: on SIGUSR2, writes the longest event-loop pause since the previous signal to
+ * PAUSE_FILE.
+ */
 import { renameSync, writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 

@@ -1,4 +1,4 @@
-/** The measures of limits, webhooks and reservations: their cost for events, and the cost of a reservation. */
+/** The measures for limits, webhooks and reservations: what they add to events, and what a reservation costs. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
@@ -37,7 +37,7 @@ export const LIMITS = {
 };
 const silent = pino({ level: 'silent' });
 
-/** Sixteen more tenants, created once for each kind of limit. */
+/** Returns sixteen more tenants, created once for each kind of limit. */
 const limited = new Map<string, Promise<Tenant[]>>();
 
 function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
@@ -48,7 +48,7 @@ function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<
 
 type Terms = Parameters<typeof createTenants>[2];
 
-/** Sixteen tenants with listening webhooks, and sixteen with the same terms and no webhooks. */
+/** Returns sixteen tenants with webhooks and sixteen with the same terms but no webhooks. */
 const listening = new Map<string, Promise<[Tenant[], Tenant[]]>>();
 
 function tenantsListening(world: World, name: string, terms: Terms): Promise<[Tenant[], Tenant[]]> {
@@ -77,11 +77,11 @@ export async function createTenantsIn(
 
 interface Work {
   perSecond: number;
-  /** Processor time of the server and its database for each request, µs. */
+  /** CPU time of the server and its database per request, µs. */
   cpuUs: number;
 }
 
-/** Alternates short turns of both sides, so that other load on the machine affects both equally. */
+/** Alternates short turns of all sides, so that other load on the machine affects them equally. */
 export async function compare(
   { product, databasePid, seconds }: World,
   sides: ((seconds: number) => Promise<LoadResult>)[],
@@ -132,7 +132,9 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
   },
 });
 
-/** A distant threshold adds no note; a reached one adds a note with each statement. */
+/**
+ * A threshold that is far away adds no note to a statement; one that has been reached adds a note to every statement.
+ */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
   name: `events with ${name} to which an endpoint listens ÷ to which none does, batch ${size}, by processor time`,
@@ -148,7 +150,7 @@ const webhookMeasure = (key: string, name: string, size: number, terms: Terms): 
   },
 });
 
-/** Half of the requests reserve, the other half settle. */
+/** Half of the requests reserve, and the other half settle. */
 export const settling = (tenants: Tenant[]): LoadOptions => ({
   connections: 64,
   follow: { requests: tenants.map(settleRequest), idPlaceholder: ID_PLACEHOLDER },
@@ -169,7 +171,7 @@ async function compareReservations(
   return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
 }
 
-/** Reserving before the work, compared with only reporting usage of the same products. */
+/** Compares reserving before the work with only reporting usage of the same products. */
 const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => ({
   key: `reserve-settle-${limits}`,
   name: `reserve and settle ÷ two events at batch 1, ${name}, 64 senders`,
@@ -181,20 +183,22 @@ const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => (
     ]),
 });
 
-/** One Organization with events in its first product's window, created once. */
+/** One Organization with events in its first product's rolling window, created once. */
 let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | undefined;
 
 async function startRolling({ createDatabase, rows }: World) {
   const url = await createDatabase('rolling');
   const [tenant] = await createTenantsIn(url, 1, { limits: [block('P7D')] });
-  // Slightly more than the window covers, so that it starts within the events.
+  // Covers slightly more than the window, so that the window starts within the events.
   await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   return { product: await startProduct({ DATABASE_URL: url }), tenant: tenant!, client };
 }
 
-/** A week plus enough minutes to start in the middle of an hour, whose events must then be read singly. */
+/**
+ * Sets a limit of a week plus enough minutes to start the window mid-hour, so that events must also be read one by one.
+ */
 async function limitToAWeek(client: pg.Client): Promise<number> {
   const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);
   await client.query('update entitlements set limits = $1', [JSON.stringify([block(`PT${minutes}M`)])]);

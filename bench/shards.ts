@@ -1,7 +1,8 @@
 /**
- * The cost of ingestion on a sharded database, as CPU of all Postgres processes per event, compared with one Postgres in the same
- * run: `node --import tsx bench/shards.ts [SECONDS] [ROUNDS]`. Needs Citus in the Postgres of TEST_POSTGRES_BIN. All servers share
- * one machine, so the figures do not show the throughput of several machines.
+ * The cost of ingestion on a sharded database, as CPU time of all Postgres processes per event, compared with one
+ * Postgres in the same run: `node --import tsx bench/shards.ts [SECONDS] [ROUNDS]`. Needs Citus in the Postgres of
+ * TEST_POSTGRES_BIN. All servers share one machine, so the figures say nothing about the throughput of several
+ * machines.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -26,7 +27,7 @@ const cells = [
   { name: '16 Organizations × 100', organizations: 16, batch: 100, target: undefined },
 ];
 
-/** Processor time of a server and its processes, including ended ones, in µs. */
+/** CPU time of a server and its processes, including those that have exited, in µs. */
 function cpuOf(dataDir: string): number {
   const server = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]!;
   let ticks = 0;
@@ -39,7 +40,7 @@ function cpuOf(dataDir: string): number {
       // utime and stime, plus cutime and cstime of ended children.
       ticks += fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     } catch {
-      // The process has ended; its time now counts for the server.
+      // The process has exited, so the server's own times include it now.
     }
   }
   return ticks * TICK_US;
@@ -88,7 +89,7 @@ try {
         `coordinator ${(median(rounds.map((r) => r.share)) * 100).toFixed(1)} %`,
     );
   }
-  /** Times of batches on one worker while the other is up and while it is down. */
+  /** Times batches for one worker while the other worker is up and while it is down. */
   async function measureOutage(senders: Sender[]) {
     const [victim] = cluster.workers;
     const { host } = new URL(victim!.url('bench'));

@@ -1,9 +1,10 @@
 /**
- * `npm run bench:storage -- --sizes 1000000`: the size of an event's three copies on disk, also with idempotency keys of 16 bytes.
+ * `npm run bench:storage -- --sizes 1000000`: the size on disk of an event's three copies, also with 16-byte
+ * idempotency keys.
  *
- * `npm run bench:storage`: the cost of the dashboard's index and hourly sums at insert. Runs the ingestion statement without
- * HTTP, four at a time with 500 events each, as shipped and without the index, the sums or both. The variants alternate in turns
- * of a few seconds, and each ratio compares a turn with the shipped form in the same round.
+ * `npm run bench:storage`: what the dashboard's index and hourly sums add to an insert. Runs the ingestion statement
+ * without HTTP, four at a time with 500 events each, as shipped and without the index, the sums or both. The variants
+ * alternate in turns of a few seconds, and each ratio compares a turn with the shipped form's turn in the same round.
  */
 import { Command } from 'commander';
 import pg from 'pg';
@@ -22,7 +23,7 @@ const SECONDS = 3;
 
 interface Variant {
   name: string;
-  /** Run once on the variant's own database. */
+  /** SQL that is run once on the variant's own database. */
   prepare?: string;
   change?: (text: string) => string;
 }
@@ -75,7 +76,7 @@ async function insertFor(db: Database, tenants: Tenant[], change: Variant['chang
 const ORGANIZATIONS = 200;
 const SIZE_STEP = 500;
 
-/** Events of many Organizations in turn; each flush is in the order of the primary key, like those of ingestion. */
+/** Inserts events of many Organizations in turn; each flush is in primary-key order, as in ingestion. */
 async function measureSizes(rows: number): Promise<void> {
   console.log('| bytes per event | heap | primary key | time index | all |\n|---|---|---|---|---|');
   for (const type of ['text collate "C"', 'uuid']) {
@@ -134,7 +135,7 @@ for (let round = 0; round <= ROUNDS; round++) {
   for (const side of sides) {
     const rate = await insertFor(side.db, side.tenants, side.variant.change);
     if (side === sides[0]) shipped = rate;
-    // The first round warms up.
+    // The first round only warms up.
     if (round > 0) {
       side.rates.push(rate);
       side.ratios.push(rate / shipped);

@@ -1,4 +1,4 @@
-/** `POST /trade` on paper: every order takes one contract from a simulated book, and is durable before its response. */
+/** `POST /trade` on paper: every order buys one contract from a simulated book and is durable before its response. */
 import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
@@ -8,11 +8,11 @@ import { measureLoad, type LoadOptions, type Measure } from './measures.js';
 import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Orders empty the books, and an order is refused while its book is empty. */
+/** Half may be refused, because orders empty the books. */
 export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.5 };
 let runs = 0;
 
-/** An Organization whose orders are limited only by its cash, and its API key. */
+/** Creates an Organization whose orders are limited only by its cash, and returns its API key. */
 async function createTrader(db: Database): Promise<string> {
   const { id: orgId } = await createOrganization(db, { slug: `trader-${Date.now()}-${++runs}` });
   await db.orm.insert(riskLimits).values({
@@ -29,7 +29,7 @@ async function createTrader(db: Database): Promise<string> {
   return (await createKey(db, orgId, { scopes: ['trading:write'] })).secret;
 }
 
-/** Markets with medium prices, whose books always have both sides. */
+/** Lists markets with mid-range prices, whose books always have both sides. */
 async function listTickers(port: number): Promise<string[]> {
   const response = await fetch(`http://127.0.0.1:${port}/markets?status=active`);
   const { markets } = (await response.json()) as { markets: { ticker: string; yesAsk: string | null }[] };
@@ -38,7 +38,7 @@ async function listTickers(port: number): Promise<string[]> {
     .map(({ ticker }) => ticker);
 }
 
-/** An order of each account for each side of each market. */
+/** Returns one order per account, market and side. */
 export async function listOrders(port: number, secrets: string[]): Promise<string[]> {
   const tickers = await listTickers(port);
   return tickers.flatMap((ticker) =>

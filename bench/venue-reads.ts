@@ -1,4 +1,4 @@
-/** The measures of a venue with 24 cities and 1,500 markets: reading it, serving it, and streaming its changes. */
+/** The measures for a venue with 24 cities and 1,500 markets: reading it, serving it, and streaming its changes. */
 import { generateKeyPairSync } from 'node:crypto';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -26,7 +26,7 @@ const startVenue = (changesPerSecond = 0) => startBaseline('bench/venue.ts', Str
 
 const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/trade-api/v2`;
 
-/** The product on such a venue. Weather services are unreachable, because only markets are measured. */
+/** Starts the product on such a venue. Weather services are unreachable, because only markets are measured. */
 const onVenue = (venue: { port: number }, databaseUrl: string, env: Record<string, string> = {}) =>
   startProduct({
     DATABASE_URL: databaseUrl,
@@ -48,7 +48,7 @@ async function untilListed(product: Product): Promise<void> {
   }
 }
 
-/** Refreshes by reading the venue with a key, then `/markets` in every encoding. */
+/** Measures a refresh, which reads the venue with a key, and then `/markets` in every encoding. */
 async function measureRefresh(seconds: number) {
   const venue = await startVenue();
   const clock = systemClock;
@@ -143,7 +143,7 @@ async function measureStreams({ seconds, productUrl }: World) {
     const perReader = (events / READERS / measuredMs) * 1000;
     return {
       value: peak,
-      note: `${now} MB resident, each reader told ${perReader.toFixed(1)} times a second`,
+      note: `${now} MB resident, each reader got ${perReader.toFixed(1)} events per second`,
     };
   } finally {
     for (const socket of sockets) socket.destroy();

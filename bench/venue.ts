@@ -1,4 +1,4 @@
-/** The tests' venue as a separate process: 24 cities, about 1,500 markets, and a given rate of book changes. */
+/** The tests' fake venue as a separate process: 24 cities, about 1,500 markets, and a given rate of book changes. */
 import { setInterval } from 'node:timers';
 import { startFakeVenue } from '../test/markets/support/fake-venue.js';
 import { fillVenue } from '../test/markets/support/fake-world.js';
@@ -17,7 +17,7 @@ setInterval(() => {
   for (; made < due; made++) {
     const ticker = tickers[(made * 7919) % tickers.length]!;
     const [price] = venue.books.get(ticker)!.yes_dollars!.at(-1)!;
-    // Alternately adds and removes contracts, so that books keep their size.
+    // Alternates between adding and removing contracts, so that the books keep their size.
     venue.stream.change(ticker, 'yes', price, Math.floor(made / tickers.length) % 2 ? '-1.00' : '1.00');
   }
 }, TICK_MS);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:webhooks`: the delay before a message's first attempt, at a steady rate, while some receivers hang. The service
- * runs as shipped, but not in production mode, in which it refuses to send to this machine.
+ * `npm run bench:webhooks`: the delay before a message's first attempt, at a steady rate, while some receivers hang.
+ * The service runs as shipped, but outside production mode, which refuses to send to this machine.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -19,11 +19,11 @@ import { listen } from '../test/support/webhooks.js';
 import { cpuMsOf, startProduct } from './world.js';
 
 const options = new Command('webhooks')
-  .option('--rate <n>', 'messages a second', '1000')
-  .option('--seconds <n>', 'of load', '30')
-  .option('--endpoints <n>', 'that answer', '20')
-  .option('--hanging <n>', 'that never do, and get as many messages each', '20')
-  .option('--backlog <n>', 'messages that wait for one of those before', '100000')
+  .option('--rate <n>', 'messages per second', '1000')
+  .option('--seconds <n>', 'seconds of load', '30')
+  .option('--endpoints <n>', 'endpoints that answer', '20')
+  .option('--hanging <n>', 'endpoints that never answer, but get as many messages each', '20')
+  .option('--backlog <n>', 'messages that wait for a hanging endpoint at the start', '100000')
   .parse()
   .opts<Record<'rate' | 'seconds' | 'endpoints' | 'hanging' | 'backlog', string>>();
 const [rate, seconds, endpoints, hanging] = [
@@ -90,7 +90,7 @@ const product = await startProduct({
 
 const group = db.shards.groups[0]!;
 let written = 0;
-/** Number of messages to responsive endpoints; the others get as many. */
+/** Number of messages to responsive endpoints; each hanging endpoint gets as many as a responsive one. */
 const share = (endpoints + hanging) / endpoints;
 const startedMs = performance.now();
 const cpuBefore = cpuMsOf(product.pid);

@@ -1,4 +1,4 @@
-/** The environment of the benchmarks: a private Postgres, the product as shipped, and its data. */
+/** The benchmarks' environment: a private Postgres, the product as shipped, and its data. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ export interface Product {
   port: number;
   pid: number;
   databaseUrl: string;
-  /** Resident memory in MB: current and maximum. */
+  /** Resident memory in MB, current and maximum. */
   memoryMb(): { now: number; peak: number };
   stop(): Promise<void>;
 }
@@ -84,11 +84,11 @@ export async function startProduct(
   };
 }
 
-/** Processor time of a process and, optionally, of its child processes, including ended ones, ms. */
+/** CPU time in ms of a process and, optionally, its child processes, including those that have exited. */
 export function cpuMsOf(pid: number, withChildren = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);
-  // In hundredths of a second
+  // Fields are in hundredths of a second.
   const own = sum(11) * 10;
   if (!withChildren) return own;
   const running = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -99,12 +99,12 @@ function cpuMsOfChild(pid: number): number {
   try {
     return cpuMsOf(pid);
   } catch {
-    // It has ended since it was listed.
+    // The process has exited since it was listed.
     return 0;
   }
 }
 
-/** Waits until the simulated past of the markets is reconstructed and judged: until 5 s take less than 0.5 s of processor time. */
+/** Waits until the markets' simulated past is reconstructed and judged: until 5 s take less than 0.5 s of CPU time. */
 export async function waitUntilIdle({ pid }: Product): Promise<void> {
   for (let before = cpuMsOf(pid), used = Infinity; used > 500;) {
     await setTimeout(5000);
@@ -134,7 +134,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Organizations with 50 products each, entitled to all of them, and a key. */
+/** Creates Organizations with 50 products each, entitled to all of them, and an API key each. */
 export async function createTenants(
   db: Database,
   count: number,
@@ -166,7 +166,10 @@ function post(path: string, body: string, secret?: string): string {
   return `POST ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorizationOf(secret)}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** One request of `size` events for the first product of a tenant. @param more further fields of an event, by its index */
+/**
+ * Builds one request with `size` events for a tenant's first product.
+ * @param more further fields of an event, by its index
+ */
 export function usageRequest(
   { secret, slugs }: Tenant,
   size: number,
@@ -212,7 +215,6 @@ export function getRequest(path: string, secret?: string): string {
   return `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n${authorizationOf(secret)}\r\n`;
 }
 
-/** Runs the load generator in its own process. */
 export async function load(plan: LoadPlan): Promise<LoadResult> {
   const child = spawn(process.execPath, ['--import', 'tsx', 'bench/load.ts'], {
     stdio: ['pipe', 'pipe', 'inherit'],

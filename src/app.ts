@@ -34,7 +34,7 @@ import { createOwnValuesReader } from './mounts/own-values.js';
 import type { RunningProduct } from './product.js';
 import type { Running } from './products.js';
 
-/** Mounts the service's routes. The API comes first, because it is called most often. */
+/** The API is mounted first because it gets the most requests. */
 export function createApp(
   context: Context,
   { products, services }: Running,
@@ -42,7 +42,7 @@ export function createApp(
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
-  // Without configured keys, which only production requires, sessions last as long as the process.
+  // Only production requires configured keys. Without them, sessions last until the process ends.
   const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
   app.set('etag', false);
@@ -90,7 +90,7 @@ export function createApp(
   return app;
 }
 
-/** Loaded on the first request for the document, so that it does not delay the start. */
+/** Imports the reference on the first request for the document, to keep startup fast. */
 async function describe(products: readonly RunningProduct[]) {
   const { describeService } = await import('./reference.js');
   return describeService(products);

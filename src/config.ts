@@ -23,7 +23,7 @@ import { products } from './products.js';
 
 type Environment = Record<string, string | undefined>;
 
-/** Production's requirements beyond the format of each value: no security setting has a default there. */
+/** Production's extra requirements. No security setting has a default there. */
 function productionProblems(env: Environment): string[] {
   return [...keyProblems(env), ...proxyProblems(env), ...addressProblems(env)];
 }
@@ -52,7 +52,9 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
   return problems;
 }
 
-/** Checks every address in the environment: credentials, prices and weather forecasts that money depends on are sent there. */
+/**
+ * Checks every URL in the environment, because credentials, prices and weather forecasts travel over these connections.
+ */
 function addressProblems(env: Environment): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (!name.endsWith('_URL') || name === 'PUBLIC_URL' || !URL.canParse(value) || isLoopback(value))
@@ -85,11 +87,11 @@ function isLoopback(url: string): boolean {
   );
 }
 
-/** A host name without a dot belongs to a container on the same machine, so the traffic does not leave it. */
+/** A host name without a dot is a container on the same machine, so the traffic stays on it. */
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
-/** The address may follow a name. */
+/** An address, optionally after a name: `Gauge <gauge@example.com>`. */
 const mailFrom = /^(?:([^<>"\p{Cc}]{1,100}) <([^\s<>@,;]+@[^\s<>@,;]+)>|([^\s<>@,;]+@[^\s<>@,;]+))$/u;
 
 function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, production: boolean): string[] {
@@ -98,7 +100,7 @@ function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, producti
     ...(MAIL_FROM === undefined
       ? ['MAIL_FROM: is required with SMTP_URL. Mail is sent from this address']
       : []),
-    // The host of a request must not decide where a link sent to another person leads.
+    // Links in mail must not depend on the Host header of a request.
     ...(PUBLIC_URL === undefined && !production
       ? ['PUBLIC_URL: is required with SMTP_URL. Links in mail begin with it']
       : []),
@@ -124,7 +126,7 @@ function readMail({
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? undefined : Number(port),
-    // Regardless of NODE_ENV, a remote server without TLS gets no mail.
+    // Whatever NODE_ENV says, mail is never sent to a remote server without TLS.
     tls: protocol === 'smtps:' ? 'implicit' : isNear ? 'none' : 'starttls',
     auth: user === '' ? undefined : { user, pass },
     from: { name: name.trim(), address: address! },
@@ -150,7 +152,7 @@ const environment = {
   REDIS_URL: urlField(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: listField(z.string().min(1, 'must not contain an empty key')).optional(),
   SECRET_KEYS: listField(z.string().min(1, 'must not contain an empty key'))
-    // Encrypted secrets must survive a restart. This default protects nothing, so production refuses it.
+    // Encrypted secrets must survive a restart. This default key is public, so production refuses it.
     .default(['a key for trying gauge']),
   AUDIT_EXPORT: z
     .string()
@@ -206,7 +208,7 @@ const environment = {
 export type Config = ServiceConfig;
 
 /**
- * Reads the environment. An empty variable counts as unset, because compose files and shells produce them.
+ * Reads the environment. Treats empty variables as unset, because compose files and shells produce them.
  * @throws ConfigError with every problem at once
  */
 export function readConfig(env: Environment): Config {
@@ -234,7 +236,7 @@ const shellConfig = (env: Environment) =>
     return {
       production,
       port: e.PORT,
-      // The demo prints its passwords, so by default it listens only on this machine.
+      // The demo prints its passwords, so outside production the service listens only on this machine by default.
       host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
       databaseUrl: e.DATABASE_URL,
       migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
@@ -275,12 +277,12 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
-/** Exported heads serve as evidence, so they must not be altered in transit. */
+/** Exported heads are evidence and must not be altered in transit. */
 function isExportTarget(value: string): boolean {
   return !/^\w+:\/\//.test(value) || isSecureUrl(value);
 }
 
-/** Express's names for the private ranges. */
+/** Express's names for private address ranges. */
 const networkNames = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isTrustProxy(value: string): boolean {
@@ -296,6 +298,6 @@ function isTrustProxy(value: string): boolean {
 function parseTrustProxy(value: string | undefined): number | string | boolean {
   if (value === undefined || value === 'false') return false;
   if (/^\d+$/.test(value)) return Number(value);
-  // Trusting every hop would let callers choose their own address, and with it their own rate limit.
+  // With `true`, Express would trust every hop, and callers could choose their own address and so their own rate limit.
   return value === 'true' ? 1 : value;
 }

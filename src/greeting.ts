@@ -1,7 +1,6 @@
 import type { DemoData } from './demo/demo.js';
 import type { RunningProduct } from './product.js';
 
-/** The text shown once the demo has started. */
 export function describeDemo(
   demo: DemoData,
   baseUrl: string,

@@ -10,7 +10,6 @@ import { canStartThreads } from './core/threads.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
-/** Reads the configuration, or exits with every problem on standard error. */
 function configure(): Config {
   try {
     return readConfig(process.env);
@@ -41,7 +40,7 @@ let service: Service | undefined;
 onStopSignal(
   (signal) => {
     if (!service) {
-      // Without a handler, process 1 of a container ignores SIGTERM while it waits for its database.
+      // Process 1 of a container ignores SIGTERM without a handler, even while it waits for its database.
       log.info({ signal }, 'stopped before startup was complete');
       exit(0);
     }
@@ -71,13 +70,13 @@ log.info(
   { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
   'Gauge is ready',
 );
-// Logged unmasked: if only the log is kept, this link is the only way in.
+// Not masked, because the log may be all that is kept, and the link is the only way to set up Gauge.
 if (service.setUpLink && buffer)
   createPlainLog(config.logLevel, buffer).warn(
     service.setUpLink,
     'Gauge has no operator yet. Open this address to set it up. Earlier set-up links no longer work.',
   );
-// Prints the logins after the log lines of the start.
+// Flushes the log first, so that the logins appear below it.
 buffer?.flushSync();
 if (service.greeting !== undefined) process.stdout.write(service.greeting);
 else if (service.context.db.kind === 'embedded') process.stdout.write(embeddedNotice);

@@ -20,24 +20,23 @@ import type { FindForMember, FindForOperator } from './dashboard/search/search.j
 import type { DemoData, DemoPart, GreetingPart } from './demo/demo.js';
 import type { SetUpStep } from './set-up/set-up.js';
 
-/** One of the products that the shell joins. Each knows the core and the accounts, and no other product. */
+/** A product of the service. It knows the core and the accounts, but no other product. */
 export interface Product {
   name: string;
   config: ConfigPart;
   demo: DemoPart;
   auditWording: Wording;
-  /** Loaded with the first page of the documentation. */
+  /** Imported for the first page of the documentation. */
   loadReference: () => Promise<ReferencePart>;
-  /** Sections of the dashboard's navigation. */
+  /** Sections in the dashboard's navigation. */
   sections: Section[];
   consoleSections: ConsoleSection[];
-  /** Tabs of a customer in the console. */
   customerTabs: CustomerTab[];
   customerSummary?: CustomerSummary;
   readOverviewPanel?: ReadOverviewPanel;
   webhookTypes: Partial<WebhookTypes>;
   reconciliation: Reconciliation;
-  /** HTTP status of each error code that the product adds. */
+  /** HTTP statuses of the product's own error codes. */
   errors: Partial<StatusByCode>;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;
   /** Default: always on. */
@@ -45,54 +44,50 @@ export interface Product {
   create: (context: Context, calls: CallDeps, options: ProductOptions) => ProductAtWork;
 }
 
-/** Options of the products, for tests, benchmarks and commands. Each product adds its own with `declare module`. */
+/** Options for tests, benchmarks and commands. Each product adds its own with `declare module`. */
 export interface ProductOptions {
-  /** Whether work that takes seconds runs in threads. Default: on this thread. */
+  /** Whether work that takes seconds runs in other threads. Default: false. */
   inThreads?: boolean;
 }
 
-/** What the products offer to pages, commands and tests. Each product adds its own with `declare module`. */
+/** Services of the products for pages, commands and tests. Each product adds its own with `declare module`. */
 export interface Services extends CallDeps {}
 
 export type RunningProduct = Product & ProductAtWork;
 
-/** What a product does in one app. The shell mounts and calls everything. */
+/** A product's parts in one app. The shell mounts and calls them. */
 export interface ProductAtWork {
   services: Partial<Services>;
-  /** Reads the member's own values that replace the examples' values in the documentation. */
+  /** Reads the member's own values, which replace the documentation's example values. */
   readOwnPart: ReadOwnPart;
-  /** Mounts routes below `/api`. `limitTo` limits the calls per minute of each key. */
+  /** Mounts routes at `/api`. `limitTo` limits the calls per minute of each key. */
   mountApi?: (router: Router, limitTo: LimitCalls) => void;
-  /** Further addresses. */
+  /** Routes at other paths. */
   router?: RequestHandler;
-  /** Below `/dashboard`. */
+  /** Mounted at `/dashboard`. */
   pages: RequestHandler[];
-  /** Below `/console`. */
+  /** Mounted at `/console`. */
   consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
   setUpStep?: SetUpStep;
-  /** Finds rows of the product for the search of the dashboard. */
   findForMember?: FindForMember;
-  /** For the search of the console. */
   findForOperator?: FindForOperator;
-  /** Below `/operator`. */
+  /** Mounts routes at `/operator`. */
   mountOperator: (router: Router) => void;
   jobs: Job[];
-  /** Jobs that would date the demo's past to the present, so they wait until it is complete. */
+  /** Jobs that start only after the demo's past is complete, because they would date its records to the present. */
   jobsAfterPast?: Job[];
-  /** Begins while the database is being prepared. A demo waits for it, but not for long. */
+  /** Starts while the database is being prepared. A demo waits a few seconds for this to finish. */
   beginLoading?: () => Promise<void>;
-  /** Runs once the database is prepared, before the service is ready. */
+  /** Runs when the database is prepared, before the service is ready. */
   load?: () => Promise<void>;
-  /** Runs when the service is ready. */
   start?: () => void;
-  /** The commands work as printed. */
+  /** Returns commands that work as printed. */
   greet: (demo: DemoData, baseUrl: string) => GreetingPart;
-  /** Fills in the demo's past as of the context's clock. Repeating it changes nothing. */
+  /** Fills in the demo's past, using the context's clock. Running it again changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;
-  /** Runs once the demo's past is complete. */
   afterPast?: () => Promise<void>;
-  /** Ends background work. Streams end here: the server would wait for their readers. */
+  /** Stops background work and streams. The server would otherwise wait for the streams' readers. */
   stop?: () => Promise<void>;
-  /** Finishes what was accepted, after the last request. */
+  /** Finishes accepted work after the last request. */
   drain?: () => Promise<void>;
 }

@@ -6,10 +6,10 @@ import { markets } from './markets/product.js';
 import { metering } from './metering/product.js';
 import type { Product, ProductOptions, RunningProduct, Services } from './product.js';
 
-/** To leave a product out, delete its name here, its import above, and its folders in `src`, `views` and `test`. */
+/** To remove a product, delete its name here, its import above, and its folders in `src`, `views` and `test`. */
 export const products: Product[] = [metering, markets];
 
-/** Types of all products, whether they are on or not: an endpoint keeps the types that it chose. */
+/** Webhook types of all products, even if switched off, because endpoints keep the types they subscribed to. */
 export const webhookTypes = joinTypes(products.map((product) => product.webhookTypes));
 
 export interface Running {
@@ -17,7 +17,6 @@ export interface Running {
   services: Services;
 }
 
-/** Creates the products that the configuration leaves on. */
 export function createProducts(context: Context, options: ProductOptions = {}): Running {
   const calls = { keys: createKeyReader(context), keyUse: createKeyUse(context) };
   const running = products

@@ -6,7 +6,10 @@ import { joinReference } from './core/reference/part.js';
 import { introduction, serviceReference } from './mounts/service-reference.js';
 import type { Product } from './product.js';
 
-/** Every route of a service with these products, in reading order. A test compares the list with the mounted routes. */
+/**
+ * Describes every route of a service with these products, in reading order. A test compares them with the mounted
+ * routes.
+ */
 export async function describeService(products: readonly Product[]): Promise<Reference> {
   const types = joinTypes(products.map(({ webhookTypes }) => webhookTypes));
   const parts = await Promise.all(products.map(({ loadReference }) => loadReference()));

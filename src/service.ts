@@ -30,38 +30,37 @@ import { createProducts, products, webhookTypes, type Running } from './products
 export interface Service {
   context: Context;
   services: Services;
-  /** Address of the service, with the actual port. */
+  /** URL of the service with the port in use. */
   url: string;
-  /** Undefined in production and on a database with other data. */
+  /** Undefined in production and if the database has other data. */
   demo: DemoData | undefined;
-  /** The text that shows how to try the demo; undefined without one. */
+  /** How to try the demo; undefined without a demo. */
   greeting: string | undefined;
-  /** Resolves when the demo's past is filled in, or left to a later start. */
+  /** Resolves when the demo's past is complete, or has been left to a later start. */
   pastReady: Promise<unknown>;
-  /** Link for the first operator; undefined if there is one, or a demo. */
+  /** Link for creating the first operator; undefined if an operator or a demo exists. */
   setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
-  /** Finishes accepted requests, refuses others, and closes everything that `startService` opened. */
+  /** Finishes accepted requests, rejects new ones, and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
 
 interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptions {
   clock?: Clock;
   products?: ProductOptions;
-  /** Runs last before the service is ready. */
   beforeReady?: () => void;
 }
 
-/** The address to listen on is unavailable; the message says what to do. */
+/** The service cannot listen on its address. The message says what to do. */
 export class CannotListenError extends Error {}
 
-/** Longest wait of a demo for what its products load. */
+/** Maximum time that a demo waits for its products to load. */
 const LOADING_WAIT_MS = 3_000;
-/** Time for accepted requests to finish; an orchestrator kills after 30 s. */
+/** Time for accepted requests to finish. Orchestrators kill after 30 s. */
 const DRAIN_MS = 25_000;
-/** Time for which new requests still get a 503 after the shutdown has begun. */
+/** Time during which new requests still get a 503 after shutdown begins. */
 const REFUSE_MS = 500;
 
-/** Resolves when the service is ready. It answers 503 from the moment it listens. */
+/** Resolves when the service is ready. Until then, it listens and responds with 503. */
 export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
@@ -88,7 +87,7 @@ export async function startService(
     await Promise.all(running.products.map(async ({ load }) => load?.()));
     const parts = products.map((product) => product.demo);
     if (!config.production) demo = (await seedDemo(context, parts)) ?? (await readDemo(context, parts));
-    // The greeting shows commands that need loaded data.
+    // The greeting shows commands that need the loaded data.
     if (demo) await Promise.race([loading, setTimeout(LOADING_WAIT_MS, undefined, { ref: false })]);
     else setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
@@ -116,7 +115,7 @@ export async function startService(
     async stop() {
       lifecycle.state = 'draining';
       await work.stop();
-      // Incoming connections get a 503 and find another instance, instead of a closed port.
+      // New connections get a 503 instead of a closed port, so that clients try another instance.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
       await Promise.all(running.products.map(async ({ drain }) => drain?.()));
@@ -163,7 +162,7 @@ function startWork(context: Context, { products: running, services }: Running, d
         Promise.all(running.map(async (product) => product.afterPast?.())),
         'the results of the past could not be completed',
       );
-      // An interrupted part ends early, without an error.
+      // An interrupted part ends early without an error.
       if (isFilled && isDone && !stopping.signal.aborted) await forgetPast(context, demo);
     };
     return {
@@ -195,8 +194,8 @@ function startWork(context: Context, { products: running, services }: Running, d
 }
 
 /**
- * Completes the demo's past that an earlier start, or this one, has left. Every step is keyed and dated to the
- * creation of the demo, so the work of a killed process is found again and nothing is duplicated.
+ * Fills in the part of the demo's past that is still missing. Every step has a fixed key and a date relative to the
+ * demo's creation, so after a killed process nothing is duplicated.
  */
 async function fillDemo(
   context: Context,
@@ -208,26 +207,28 @@ async function fillDemo(
   const { pastUpTo } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
   const fills = running.map(async (product) => product.fillDemo?.(asOf, demo, signal));
-  // The caller closes the database after an error, so the others must have ended.
+  // After an error the caller closes the database, so wait until all parts have ended.
   await Promise.allSettled(fills);
   await Promise.all(fills);
 }
 
-/** The past is complete, so later starts do not look for what it lacks. */
+/** Records that the past is complete, so that later starts do not try to fill it in. */
 async function forgetPast({ config }: Context, demo: DemoData | undefined): Promise<void> {
   if (demo?.pastUpTo === undefined) return;
   const { pastUpTo: _, ...whole } = demo;
   await writeDemo(config.dataDir, whole);
 }
 
-/** A read-only database, for example, still serves people who need no link. */
+/**
+ * A failure is only logged, because the service is still useful without a link, for example on a read-only database.
+ */
 const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
     context.log.warn({ err: error }, 'no set-up link could be created');
     return undefined;
   });
 
-/** Uses localhost, because browsers keep no passkeys for an IP address. In production, people use PUBLIC_URL. */
+/** Uses localhost, because browsers do not store passkeys for IP addresses. In production, people use PUBLIC_URL. */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const isWildcard = address === '0.0.0.0' || address === '::';
@@ -253,7 +254,7 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   }
 }
 
-/** Waits for a database that starts beside the service, but not if the database refuses the connection. */
+/** Waits for a database that is starting up, but fails if the database rejects the connection. */
 async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
   let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
@@ -280,7 +281,7 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // A connection whose last answer was sent stays open for the client's next request, so it is closed as soon as it is idle.
+  // Connections stay open for the client's next request, so idle ones are closed continually.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([

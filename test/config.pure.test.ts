@@ -319,7 +319,7 @@ describe('the configuration', () => {
     expect(problems.map((line) => line.slice(4).split(': ')[0])).toEqual([name]);
   });
 
-  it('never combines a forecast of the invented world with real markets, whatever is omitted', () => {
+  it('never combines a forecast of the simulated world with real markets, whatever is omitted', () => {
     expect(readConfig({ MARKET_SOURCE: 'kalshi' }).trading.forecastSource).toBe('openmeteo');
     expect(readConfig({}).trading.forecastSource).toBe('simulated');
   });
@@ -359,7 +359,7 @@ describe('the configuration', () => {
       hasFreeForecasts: false,
     });
     const own = { OPEN_METEO_BASE_URL: 'http://127.0.0.1:8080' };
-    // One of the two hosts is still a free one.
+    // One of the two hosts is still the free service.
     expect(readConfig({ ...real, ...own }).trading.hasFreeForecasts).toBe(true);
     const all = { ...own, OPEN_METEO_HISTORY_BASE_URL: 'http://127.0.0.1:8081' };
     expect(readConfig({ ...real, ...all }).trading.hasFreeForecasts).toBe(false);
@@ -415,7 +415,7 @@ describe('the configuration', () => {
     ]);
   });
 
-  it('production accepts `0` as an answer about proxies', () => {
+  it('production accepts `0` as the number of proxies', () => {
     expect(readConfig({ ...production, TRUST_PROXY: '0' }).trustProxy).toBe(0);
   });
 

@@ -11,7 +11,7 @@ const documents = [
 ];
 const files = ['src', 'test', 'bench', 'views', 'migrations', 'deploy'].flatMap(list);
 
-/** Files with a folder that a document names in code, such as `metering/ingestion/routes.ts`. */
+/** Source files that a document names as code with a folder, such as `metering/ingestion/routes.ts`. */
 const modules = (text: string) => text.match(/(?<=`)(?:[\w.-]+\/)+[\w.-]+\.(?:ts|ejs|css|sql)(?=`)/g) ?? [];
 
 it.each(documents)('%s names only existing files', (document) => {
@@ -19,7 +19,7 @@ it.each(documents)('%s names only existing files', (document) => {
   expect(named.filter((name) => !files.some((file) => `/${file}`.endsWith(`/${name}`)))).toEqual([]);
 });
 
-/** Names of Gauge's metrics, roles and cookies; Prometheus adds suffixes to a histogram's name. */
+/** Names of Gauge's metrics, roles and cookies. Suffixes that Prometheus adds to histogram names are removed. */
 const ownNames = (text: string) =>
   (text.match(/\bgauge_[a-z_]+[a-z]/g) ?? []).map((name) => name.replace(/_(?:bucket|count|sum)$/, ''));
 const named = new Set(

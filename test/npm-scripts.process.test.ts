@@ -30,7 +30,7 @@ it('each service command replaces its shell, because dash would swallow the sign
     expect.arrayContaining(['start', 'dev', 'replay', 'backfill']),
   );
   for (const [name, script] of running) {
-    // The test for a file is over before the command starts.
+    // The shell finishes testing for the file before it executes the command, so the substitution is allowed.
     const command = script.replace(' $([ -e .env ] && echo --env-file=.env)', '');
     expect(command, name).toMatch(/^exec (env (\w+=\S+ )+)?node [^&|;]*$/);
   }
@@ -65,8 +65,8 @@ it('npm start builds first if there is no build, or if a source is newer', () =>
 });
 
 /**
- * A separate project with the scripts of this one: it uses the tests' build and does not rebuild it. All tests share
- * it, so that only the first start creates the demo.
+ * A separate project with this project's scripts. It uses the tests' build without rebuilding it. All tests share the
+ * project, so that only the first start creates the demo.
  */
 let project: string;
 let port: number;
@@ -92,7 +92,7 @@ function killGroup(pid: number): void {
   } catch {}
 }
 
-/** Resolves once the service answers; `output()` returns what was printed so far. */
+/** Resolves once the service responds. `output()` returns everything printed so far. */
 async function start(command: string[]) {
   const env = {
     PATH: process.env.PATH,

@@ -16,7 +16,7 @@ const blocks = (source: string): string[] =>
     (block ?? line!).replace(/\s*\n\s*\*\s?/g, ' ').trim(),
   );
 
-/** Comments and visible texts of a template. Code in tags counts as the end of a text. */
+/** A template's comments and visible texts. Code in tags counts as the end of a text. */
 const texts = (template: string): string[] =>
   [
     ...[...template.matchAll(/<%#([\s\S]*?)%>/g)].map(([, comment]) => comment!),

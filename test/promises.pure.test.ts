@@ -5,7 +5,7 @@ const rows = readFileSync('docs/promises.md', 'utf8')
   .split('\n')
   .filter((line) => /^\| (?!promise |-)/.test(line));
 
-/** Files with the names of their tests: `file.test.ts`: “name”, “name”. */
+/** Each test file with the names of its tests, from `file.test.ts`: “name”, “name”. */
 const namedTests = rows.flatMap((row) =>
   [...row.matchAll(/`([\w./-]+\.test\.ts)`:((?:,? “[^”]+”)+)/g)].flatMap(([, file, names]) =>
     [...names!.matchAll(/“([^”]+)”/g)].map(([, name]) => ({ file: file!, name: name! })),
@@ -23,7 +23,7 @@ it('each promise names an existing test or a command', () => {
   expect(missing).toEqual([]);
 });
 
-/** @returns whether a test or a `describe` has this name, or one that begins with it */
+/** @returns true if a test or `describe` has this name or a name that starts with it */
 const hasTest = (source: string, name: string) =>
   ["'", '"', '`'].some(
     (quote) => source.includes(`(${quote}${name}`) || source.includes(`  ${quote}${name}`),

@@ -1,11 +1,13 @@
 declare module '../core/config.js' {
   interface ServiceConfig {
-    /** Whether the service has markets, forecasts, portfolios and orders. If not, no page or answer mentions them. */
+    /**
+     * Whether the service has markets, forecasts, portfolios and orders. If false, no page or response mentions them.
+     */
     hasMarkets: boolean;
-    /** Preselected access of a new Organization: in production the default must not grant real markets. */
+    /** Preselected access of a new Organization. In production, the default must not grant access to real markets. */
     firstMarketAccess: 'none' | 'trade';
   }
 }
 
-/** The access of a service without markets; the markets replace it with theirs. */
+/** Settings for a service without markets. The markets product overrides them. */
 export const withoutMarkets = { hasMarkets: false, firstMarketAccess: 'none' } as const;

@@ -1,6 +1,5 @@
 import type { ErrorTitles } from '../core/errors.js';
 
-/** HTTP statuses of the codes for an Organization that lacks access. */
 export const accountStatuses = { entitlement_required: 403, entitlement_read_only: 403 } as const;
 
 export const accountErrorTitles: ErrorTitles = {

@@ -17,7 +17,7 @@ type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['applicatio
 export type UsageEvent = UsageBatch['events'][number];
 export type UsageAnswer = RecordUsage['responses'][202]['content']['application/json'];
 
-/** Usage was recorded that no credit grant covers. */
+/** The recorded usage exceeds the customer's credit grants. */
 export type CreditsOverdrawn = Extract<UsageAnswer['warnings'][number], { code: 'credits_overdrawn' }>;
 
 export interface GaugeClientOptions {
@@ -27,7 +27,10 @@ export interface GaugeClientOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-/** Live events reused keys of test events, or the other way round. These events are not counted; the rest of the batch is. */
+/**
+ * Live events reused the keys of test events, or the other way round. Those events are not counted; the rest of the
+ * batch is.
+ */
 export class OtherModeError extends Error {
   readonly indexes: number[];
   readonly answer: UsageAnswer;
@@ -46,7 +49,7 @@ const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
     if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
     const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
-    // If another service answers, the caller gets its answer and can tell.
+    // Another service may have answered. The caller gets the response unchanged and can detect this.
     if (!Array.isArray(answer?.warnings)) return;
     const indexes = answer.warnings.flatMap((warning) =>
       warning.code === 'duplicate_mismatch' && warning.differs?.includes('livemode') ? [warning.index] : [],
@@ -56,9 +59,9 @@ const refuseOtherMode: Middleware = {
 };
 
 /**
- * A client for Gauge's API, typed from its OpenAPI document. It returns redirects instead of following them:
- * following one would lose the key, or turn a POST into a GET. Recording usage throws `OtherModeError` if live and
- * test events are mixed up.
+ * A client for Gauge's API, typed from its OpenAPI document. Redirects are returned, not followed, because following
+ * one would drop the API key or turn a POST into a GET. Recording usage throws `OtherModeError` if live and test events
+ * are mixed up.
  */
 export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions): GaugeClient {
   const client: GaugeClient = createClient({
@@ -86,11 +89,11 @@ export class RefusedError extends Error {
   }
 }
 
-/** The credits do not cover a reservation. Nothing is held. */
+/** The credits do not cover the reservation. Nothing is held. */
 export class CreditsExhaustedError extends RefusedError {
-  /** Credits that the reservation costs. */
+  /** Credits that the reservation needs. */
   readonly required: number;
-  /** Credits that were available for its product. */
+  /** Credits available for the product. */
   readonly available: number;
   constructor(problem: Problem, { required, available }: { required: number; available: number }) {
     super(problem);
@@ -113,7 +116,7 @@ export type CreditEntry = ListEntries['responses'][200]['content']['application/
 export type CreditEntryQuery = Omit<NonNullable<ListEntries['parameters']['query']>, 'cursor'>;
 
 /**
- * All entries of the credit ledger, newest first, fetched page by page. Retried like a reservation.
+ * Yields every entry of the credit ledger, newest first, one page per request. Retries like `withReservation`.
  * @throws RefusedError
  */
 export async function* listCreditEntries(
@@ -129,13 +132,13 @@ export async function* listCreditEntries(
   } while (cursor !== undefined);
 }
 
-/** Pauses between attempts, in ms: together they outlast a restart of the service. */
+/** Pauses between attempts, in ms. Their sum outlasts a restart of the service. */
 const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
 /**
- * Reserves, runs, and settles the units used. If `run` throws, the hold is released and the error is rethrown. Both
- * calls are retried through outages; their idempotency keys make that safe. A settlement that cannot be delivered
- * throws, and the hold expires.
+ * Reserves usage, calls `run`, and settles the units used. If `run` throws, the hold is released and the error is
+ * rethrown. Reserving and settling are retried during outages, which their idempotency keys make safe. If the
+ * settlement cannot be delivered, this function throws and the hold expires.
  * @param run receives the reservation and returns its result and the units used
  * @throws CreditsExhaustedError, and RefusedError for every other refusal
  */
@@ -146,10 +149,10 @@ export async function withReservation<Result>(
 ): Promise<Result> {
   const { reservation } = await retryCall(() => client.POST('/api/usage/reservations', { body: input }));
   const params = { path: { id: reservation.id } };
-  // The async function also catches what `run` throws synchronously.
+  // The async wrapper also catches errors that `run` throws synchronously.
   const running = (async () => run(reservation))();
   const { used, result } = await running.catch(async (error: unknown) => {
-    // A hold that cannot be released expires.
+    // If the release fails, the hold expires by itself.
     await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
     throw error;
   });
@@ -164,7 +167,7 @@ interface Attempt<Data> {
   response: Response;
 }
 
-/** Retries a call without an answer, or with 429 or 5xx. @throws RefusedError, and the last failure */
+/** Retries on network errors, 429 and 5xx. @throws RefusedError, and the last failure */
 async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
   for (let attempt = 0; ; attempt++) {
     const pauseMs = PAUSES_MS[attempt];
@@ -174,7 +177,7 @@ async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data
     if (answer?.data !== undefined) return answer.data;
     const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
     if (answer && (isFinal || pauseMs === undefined)) throw toRefusal(answer.error as Problem);
-    // The service sends seconds; a date comes from an intermediary, and the default pause will do.
+    // The service sends seconds. A proxy may send a date, which falls back to the default pause.
     const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
   }

@@ -12,7 +12,7 @@ export interface Refused<Event> {
   detail: string;
 }
 
-/** Outcome of a delivery: every event is accepted, deduped or refused. */
+/** Every event ends up accepted, deduped or refused. */
 export interface Delivered<Event> {
   accepted: number;
   deduped: number;
@@ -24,8 +24,8 @@ const OTHER_MODE =
   'The idempotency key was already used in the other mode (live or test), so this event was not counted. Send it with another key.';
 
 /**
- * Delivers events until each has an answer. Events that break the schema are removed and the rest is sent again; a
- * batch that is refused as a whole is halved until the offending event is isolated.
+ * Delivers events until each has an answer. Events that violate the schema are removed and the rest is sent again. A
+ * batch refused as a whole is halved until the offending event is isolated.
  * @throws DeliveryError
  */
 export async function deliverEvents<Event extends Sendable>(
@@ -64,7 +64,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   for (const warning of warnings) {
     const event = warning.code === 'duplicate_mismatch' ? events[warning.index] : undefined;
     if (warning.code === 'duplicate_mismatch' && event && warning.differs?.includes('livemode')) {
-      // Never counted in this mode, so it is an error to correct rather than a repeat.
+      // The event was never counted in this mode, so report an error instead of a duplicate.
       delivered.deduped--;
       delivered.refused.push({ event, code: warning.code, detail: OTHER_MODE });
     } else delivered.warnings.push({ warning, event });
@@ -72,7 +72,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   return delivered;
 }
 
-/** The events that the problem names, each with its first error. */
+/** Returns the events named in the problem, each with its first error. */
 function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
   const broken = new Map<number, Refused<Event>>();
   for (const { index, pointer, code, detail } of errors) {
@@ -86,7 +86,7 @@ function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Even
 
 const MAX_PAUSE_MS = 60 * 60 * 1000;
 
-/** A failure that no retry will fix, or the allowed number of failed attempts. */
+/** A failure that retries cannot fix, or too many failed attempts. */
 export class DeliveryError extends Error {
   constructor(message: string) {
     super(message);
@@ -94,7 +94,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** Final answer of the service to a request; retryable failures have been dealt with. */
+/** Final response to a request, after all retries. */
 type Answer =
   | { kind: 'recorded'; answer: UsageAnswer }
   | { kind: 'refused'; status: number; problem: ProblemBody };
@@ -108,16 +108,16 @@ interface ProblemBody {
 interface PostOptions {
   client: GaugeClient;
   isDryRun?: boolean;
-  /** The caller's name for the address of the service. */
+  /** Name of the setting that holds the service's URL, for error messages. */
   addressName: string;
-  /** Failed attempts per request before the run stops; 0: unlimited. Throttling does not count as a failure. */
+  /** Failed attempts per request before the run stops; 0 means unlimited. Throttling does not count as a failure. */
   maxAttempts: number;
-  /** Pause after the first failure; it doubles with each further failure. */
+  /** Pause after the first failure, in ms. It doubles with each further failure. */
   backoffMs: number;
-  /** Aborts when the run stops: pauses end at once, requests get a moment to finish. */
+  /** Aborts when the run stops. Pauses end at once; pending requests get a few seconds to finish. */
   signal: AbortSignal;
   onRetry(reason: string, waitMs: number): void;
-  /** Called when the run has ended without an answer for these events, some of which may have been recorded. */
+  /** Called if the run ends before these events got an answer. Some of them may have been recorded. */
   onUnclear?(events: readonly Sendable[]): void;
 }
 
@@ -127,15 +127,15 @@ const REQUEST_TIMEOUT_MS = 60_000;
 const FINISH_WITHIN_MS = 5_000;
 const MAX_BACKOFF_MS = 30_000;
 
-/** Posts events and repeats the identical request, with its idempotency keys, until the service gives a final answer. */
+/** Repeats the identical request, with its idempotency keys, until the service gives a final answer. */
 export function createPost(options: PostOptions): Post {
   const { maxAttempts, signal } = options;
   let pauseEndsAt = 0;
 
-  /** If the service asks one sender to wait, all senders wait. */
+  /** When the service asks one sender to wait, all senders wait. */
   async function waitForPause(): Promise<void> {
     signal.throwIfAborted();
-    // A timer may fire slightly early, and the pause may have been extended meanwhile.
+    // Checks again because timers can fire early and another sender can extend the pause.
     for (let ms = pauseEndsAt - performance.now(); ms > 0; ms = pauseEndsAt - performance.now())
       await sleep(Math.ceil(ms), undefined, { signal });
   }
@@ -177,7 +177,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     const { data, error, response } = await client.POST('/api/usage/events', {
       params: { query: isDryRun ? { dryRun: 'true' } : {} },
       headers: { prefer: 'handling=lenient' },
-      // Serialized below: a quantity may have more digits than a double keeps.
+      // Serialized below, because quantities can have more digits than a double holds.
       body: { events: [] },
       bodySerializer: () => `{"events":[${events.map(({ json }) => json).join(',')}]}`,
       signal: deadline.signal,
@@ -186,7 +186,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     return readFailure(response, error, addressName);
   } catch (error) {
     if (error instanceof DeliveryError) throw error;
-    // Everything that can be recorded is recorded: the delivery reports the other events.
+    // The valid events are recorded. The delivery reports the others.
     if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
     return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
   } finally {
@@ -194,7 +194,9 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
   }
 }
 
-/** Accepts only Gauge's own answer: any other could make unrecorded events count as recorded. */
+/**
+ * Checks that the response comes from Gauge; otherwise unrecorded events could count as recorded. @throws DeliveryError
+ */
 function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: string): Answer {
   const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
   if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)
@@ -226,7 +228,10 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
     : `The service has moved. Set ${addressName} to the address of ${location}.`;
 }
 
-/** True for a body too large, a broken schema, or broken rules with their places, where an intermediary drops `Prefer`. */
+/**
+ * True if the problem concerns the events: body too large, invalid schema, or broken rules with their positions (sent
+ * if a proxy drops the `Prefer` header).
+ */
 function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;
   if (status === 400) return code === 'invalid_request' || code === 'invalid_json';
@@ -242,7 +247,7 @@ export function readProblem(body: unknown): ProblemBody | undefined {
     : undefined;
 }
 
-/** A random pause between half and all of the doubling pause, so that senders do not retry in step. */
+/** Returns a random pause between half and all of the exponential pause, so that senders do not retry in step. */
 function backoff(firstMs: number, failures: number): number {
   const ms = Math.min(firstMs * 2 ** Math.min(failures, 20), MAX_BACKOFF_MS * 2) / 2;
   return ms * (0.5 + Math.random() / 2);
@@ -253,7 +258,7 @@ function reasonOf(error: unknown): string {
   return cause?.code ?? cause?.message ?? (error as Error).message;
 }
 
-/** Ends a request after its time limit, or shortly after the run was stopped. */
+/** Aborts a request after its time limit, or shortly after the run stops. */
 function startDeadline(stop: AbortSignal): { signal: AbortSignal; clear(): void } {
   const controller = new AbortController();
   const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no response in time')), ms);

@@ -8,26 +8,29 @@ import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from '
 
 export { DirectoryInUseError, SpoolFullError };
 
-/** A reported event. A missing key or time is filled in. */
+/** An event to report. Missing keys and times are filled in. */
 export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
 
 export interface UsageReporterOptions extends GaugeClientOptions {
-  /** Folder for events that wait to be sent, kept over restarts. Only one process may use it at a time. */
+  /** Folder for unsent events. It survives restarts and must belong to one process at a time. */
   directory: string;
-  /** Maximum size of the waiting events, in bytes; default 256 MiB. */
+  /** Maximum size of the unsent events, in bytes; default 256 MiB. */
   maxBytes?: number;
-  /** Time for which an event waits for others to be sent with, in ms; default 1,000. */
+  /** How long events are collected before a batch is sent, in ms; default 1,000. */
   intervalMs?: number;
-  /** Called when the spool becomes full: `report()` throws until some events could be sent. */
+  /** Called when the spool becomes full. `report()` then throws until some events have been sent. */
   onFull?(state: { bytes: number; maxBytes: number }): void;
-  /** Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call. */
+  /**
+   * Called with events that the service rejected; they are kept in `refused.ndjson`. After a crash, the same events may
+   * be passed again.
+   */
   onRefused?(events: RefusedEvent[]): void;
-  /** Called when nothing could be sent. The reporter retries indefinitely. */
+  /** Called after each failed attempt. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
 }
 
 export interface RefusedEvent {
-  /** Undefined if the disk has damaged it. */
+  /** Undefined if the stored line is corrupt. */
   event: UsageEvent | undefined;
   code: string;
   detail: string;
@@ -35,13 +38,16 @@ export interface RefusedEvent {
 
 export interface UsageReporter {
   /**
-   * Resolves once the event is on disk: from then on it is counted exactly once, whatever crashes.
+   * Resolves once the event is on disk. From then on it is counted exactly once, even after a crash.
    * @throws SpoolFullError, or a file system error; the event was then not accepted
    */
   report(event: ReportedEvent): Promise<UsageEvent>;
-  /** Sends all events accepted so far. True once each has an answer, false after `timeoutMs` (30,000). */
+  /**
+   * Sends all events accepted so far. Resolves to true once each has an answer, or to false after `timeoutMs` (default
+   * 30,000).
+   */
   flush(options?: { timeoutMs?: number }): Promise<boolean>;
-  /** Accepts no more events, flushes, and releases the directory. Remaining events wait for the next start. */
+  /** Stops accepting events, flushes, and releases the directory. Unsent events are sent after the next start. */
   close(options?: { timeoutMs?: number }): Promise<boolean>;
   readonly bytes: number;
 }
@@ -50,11 +56,11 @@ const MAX_BATCH = 500;
 const PARALLEL = 4;
 const MAX_EVENT_BYTES = 64 * 1024;
 const BACKOFF_MS = 250;
-/** Pause after an error that retrying cannot fix, until a person has corrected the key or the address. */
+/** First pause after an error that needs a person, such as a wrong key or address. */
 const BLOCKED_MS = 1_000;
 const MAX_BLOCKED_MS = 60_000;
 
-/** Reports usage to a service that may be away, from a process that may crash. Requires Node. */
+/** Reports usage across service outages and crashes of its own process. Requires Node. */
 export async function createUsageReporter(options: UsageReporterOptions): Promise<UsageReporter> {
   const { directory, maxBytes = 256 * 1024 * 1024 } = options;
   const spool = await openSpool(directory, maxBytes);
@@ -104,7 +110,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   };
 }
 
-/** All other errors in an event are found by the service, and the event is set aside. */
+/** The service rejects events with any other error. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity must be a finite number of at least 0.');
@@ -117,7 +123,7 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   };
 }
 
-/** Sends one segment after another, and removes each once all of its events have an answer. */
+/** Sends one segment after another. A segment is removed once all its events have an answer. */
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
   const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
@@ -134,7 +140,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   let ring = () => {};
   let isIdle = false;
 
-  /** The bell ends the pause early. */
+  /** `ring()` ends the pause early. */
   const pause = (ms?: number) =>
     new Promise<void>((resolve) => {
       const timer = ms === undefined ? undefined : setTimeout(resolve, ms);
@@ -184,7 +190,10 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   };
 }
 
-/** @returns why refused events could not be set aside: they stay in their segment, which needs no further disk space */
+/**
+ * @returns the error if refused events could not be set aside; they stay in their segment, which needs no extra disk
+ * space
+ */
 async function sendSegment(
   segment: Segment,
   spool: Spool,
@@ -212,7 +221,6 @@ async function sendSegment(
   return undefined;
 }
 
-/** @returns the events that the service rejected */
 async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<Sendable>[]> {
   const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map((json) => ({ json })));
   const refused: Refused<Sendable>[] = [];
@@ -225,7 +233,6 @@ async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<
   return refused;
 }
 
-/** Retries the task until it succeeds or the signal aborts. */
 async function retryUntilDone(
   task: () => Promise<void>,
   onRetry: (reason: string, waitMs: number) => void,
@@ -242,7 +249,7 @@ async function retryUntilDone(
   }
 }
 
-/** An error in a callback belongs to the callback's owner and must not stop the reporter. */
+/** A callback that throws must not stop the reporter. */
 const notify = (callback: () => void): void => queueMicrotask(callback);
 
 function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {

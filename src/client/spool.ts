@@ -10,21 +10,24 @@ export class SpoolFullError extends Error {
   }
 }
 
-/** Lines of a complete file, to which nothing more is appended. */
+/** Lines of a complete file; nothing more is appended to it. */
 export interface Segment {
   path: string;
   bytes: number;
 }
 
-/** Lines on disk, in files that only grow, until they are processed and removed. One process holds a directory at a time. */
+/**
+ * Append-only files that keep lines on disk until they are processed and removed. One process uses a directory at a
+ * time.
+ */
 export interface Spool {
-  /** Resolves once the line is on disk and survives any crash. @throws SpoolFullError */
+  /** Resolves once the line is on disk and would survive a crash. @throws SpoolFullError */
   append(line: string): Promise<void>;
   seal(): Promise<void>;
-  /** The complete files, oldest first. */
+  /** Complete files, oldest first. */
   readonly segments: readonly Segment[];
   remove(segment: Segment): Promise<void>;
-  /** Removes all lines except these, which must be in the segment's order. Needs no further disk space. */
+  /** Removes all other lines. `lines` must be in the segment's order. Needs no extra disk space. */
   keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
   putAside(lines: readonly string[]): Promise<void>;
   readonly bytes: number;
@@ -46,8 +49,8 @@ const inUse = {
 };
 
 /**
- * Waiting lines are written and synced together, so the throughput does not depend on the latency of the disk. A last
- * line without a line feed was cut off by a crash and never accepted.
+ * Pending lines are written and synced together, so disk latency does not limit the throughput. A last line without a
+ * line feed was cut off by a crash and never accepted.
  * @throws DirectoryInUseError
  */
 export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
@@ -148,7 +151,7 @@ function createSegments(directory: string, complete: Segment[]) {
     const { path, handle, bytes } = active;
     active = undefined;
     if (bytes > 0) complete.push({ path, bytes });
-    // Its content is already on disk.
+    // The content is already on disk, so a failed close is harmless.
     await handle.close().catch(() => undefined);
     if (bytes === 0) await rm(path, { force: true });
   }
@@ -167,7 +170,7 @@ function createSegments(directory: string, complete: Segment[]) {
         await segment.handle.appendFile(text);
         await segment.handle.datasync();
       } catch (error) {
-        // The partial write must not be sent, because its reporters learn that it was not accepted.
+        // The partial write must not be sent, because `append` rejects its lines.
         await segment.handle.truncate(segment.bytes).catch(() => undefined);
         await seal();
         throw error;
@@ -196,7 +199,9 @@ export async function readLines({ path, bytes }: Segment): Promise<string[]> {
     .slice(0, -1);
 }
 
-/** Moves each line towards the beginning. A crash loses no line: lines that have not been moved yet are still in place. */
+/**
+ * Overwrites the file from its start. After a crash, every line that was not yet moved is still at its old position.
+ */
 async function overwrite(segment: Segment, lines: readonly string[]): Promise<void> {
   const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
   const handle = await open(segment.path, 'r+');
@@ -220,7 +225,7 @@ async function findSegments(directory: string): Promise<Segment[]> {
   );
 }
 
-/** Keeps the newest lines: `refused.ndjson`, and before it `refused.1.ndjson`. */
+/** Keeps the newest lines in `refused.ndjson`, and older ones in `refused.1.ndjson`. */
 async function appendRefused(directory: string, lines: readonly string[]): Promise<void> {
   const path = join(directory, 'refused.ndjson');
   const handle = await open(path, 'a', 0o600);
@@ -230,7 +235,7 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
       await handle.appendFile(lines.map((line) => `${line}\n`).join(''));
       await handle.datasync();
     } catch (error) {
-      // A truncated line would corrupt the next one.
+      // Otherwise the next line would be appended to a partial one.
       await handle.truncate(size).catch(() => undefined);
       throw error;
     }
@@ -242,9 +247,9 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
   await syncDirectory(directory);
 }
 
-/** A new file is durable only after its directory is synced. */
+/** A new file survives a crash only once its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
-  // Windows has no directory handles and needs none.
+  // Windows cannot open directories and does not need this.
   if (process.platform === 'win32') return;
   const handle = await open(directory, 'r');
   try {

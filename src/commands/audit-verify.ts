@@ -38,7 +38,7 @@ interface Flags {
   export?: string;
 }
 
-/** Fewer rows are checked before a progress bar would appear. */
+/** Smaller checks finish before a progress bar would be useful. */
 const BAR_FROM_ROWS = 20_000;
 
 async function verify(

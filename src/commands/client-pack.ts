@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-// npm run client:pack -- [folder]: packs the client alone as an npm package, gauge-client-….tgz.
+// npm run client:pack -- [folder]: packs only the client as an npm package, gauge-client-….tgz.
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const entries = { '.': 'client', './reporter': 'reporter' };
 

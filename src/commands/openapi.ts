@@ -12,16 +12,15 @@ import { describeService } from '../reference.js';
 
 const document = buildDocument(await describeService(products));
 
-// npm run --silent openapi > openapi.json
-// npm run client: generates the client's types from the current document.
-// npm run client:python: generates those of the Python client, which are committed.
+// npm run --silent openapi > openapi.json prints the document. npm run client generates the TypeScript client's types
+// from it. npm run client:python generates the Python client's types, which are committed.
 if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
 else if (process.argv[2] === '--python') {
   const types = new URL('../../clients/python/src/gauge/types.py', import.meta.url);
   writeFileSync(types, toPythonTypes(document, '/api/'));
 } else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
-/** Returns the exit code. Types that already match the document stay as they are. */
+/** Returns the exit code. Leaves the file alone if its types already match the document. */
 function generateClient(json: string): number {
   const manifest = createRequire(import.meta.url).resolve('gauge-openapi-types/package.json');
   const hash = createHash('sha256').update(json).update(readFileSync(manifest)).digest('hex');
@@ -38,7 +37,7 @@ function generateClient(json: string): number {
   writeFileSync(source, json);
   const { status } = spawnSync(process.execPath, [generator, source, '-o', output], { stdio: 'inherit' });
   if (status === 0) {
-    // Readers see the old types or the new ones, never a part.
+    // Replaces the file atomically, so that no reader sees half of it.
     writeFileSync(`${target}.new`, heading + readFileSync(output, 'utf8'));
     renameSync(`${target}.new`, target);
   }

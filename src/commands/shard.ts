@@ -114,7 +114,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   return check(orm);
 }
 
-/** A running service would continue with statements for an unsharded database. */
+/** A running service would keep using statements for an unsharded database. @throws CommandError */
 async function requireStopped(orm: Orm): Promise<void> {
   const running = await selectRows(
     orm,

@@ -19,7 +19,7 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
 
-/** `/console/audit-log`, and the log of each customer. */
+/** `/console/audit-log` and the audit log of each customer. */
 export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Router {
   const { wording } = deps;
   const { orm } = deps.db;
@@ -62,17 +62,17 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
   return router;
 }
 
-/** Maximum entries searched for the latest changes. */
+/** Maximum number of entries searched for the latest changes. */
 const SCANNED = 200;
 
-/** The newest entries of the operators' log without sign-ins, which would crowd out the changes. */
+/** Returns the operators' newest log entries without sign-ins, which would crowd out the changes. */
 export async function readOperatorChanges(orm: Orm, wording: Wording, limit: number) {
   const rows = await listOperatorRows(orm, {}, { limit: SCANNED });
   const changes = rows.filter(({ action }) => action !== 'user.signed_in');
   return (await toEntries(orm, wording, changes.slice(0, limit))).map(withoutLinks);
 }
 
-/** Adds the author of each entry: a person's account, or the log's name for any other actor. */
+/** Resolves each entry's actor to a user account; other actors keep their name from the log. */
 async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
   const actors = rows.map(({ actor }) => actor);
   const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
@@ -83,7 +83,7 @@ async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
     const name = id === 'system' ? 'The service' : id;
     return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
-  // Operators need no mark here.
+  // Every author here is an operator, so the note would be redundant.
   const noteless = (actor: Actor) => (actor.note === 'operator' ? { ...actor, note: null } : actor);
   return rows.map((row) => toEntryView(wording, row, noteless(actorOf(row.actor))));
 }

@@ -144,10 +144,10 @@ function addList(router: Router, deps: CustomerDeps): void {
 }
 
 const LATEST_CHANGES = 10;
-/** Customers named beside each flag. */
+/** Maximum number of customers listed beside each flag. */
 const NAMED = 3;
 
-/** The caps alone read all sums of the month, so operators share what was found within a minute. */
+/** Caches the flags for a minute, because the caps alone read all of the month's totals. */
 function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
   let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
   const { run } = shareRun(
@@ -159,7 +159,6 @@ function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
   };
 }
 
-/** Flags that some customers have, with the first of these. */
 async function readFlags({ db, clock }: CustomerDeps, signals: readonly Signal[]) {
   const found: { label: string; href: string; named: object[]; hasMore: boolean }[] = [];
   for (const signal of signals.filter(({ isNarrow }) => !isNarrow)) {
@@ -203,7 +202,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         requireSecondFactor: required.requireSecondFactor === 'yes',
         requireSingleSignOn: required.requireSingleSignOn === 'yes',
         marketAccess,
-        // A form that was opened before this field existed leaves it unchanged.
+        // Forms opened before an upgrade may lack this field and leave it unchanged.
         stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
@@ -246,7 +245,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   });
 }
 
-/** True if members need fewer proofs than before, or may do more. */
+/** True if the change lowers the sign-in requirements or widens market access. */
 const isLoosened = (
   current: Organization,
   wanted: {
@@ -283,7 +282,6 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Adds what each product shows of the customers. */
 async function toCustomerViews({ db, clock, summaries }: CustomerDeps, customers: Customer[]) {
   const ids = customers.map(({ id }) => id);
   const read: { summary: CustomerSummary; facts: Map<string, CustomerFacts> }[] = [];

@@ -6,23 +6,23 @@ import { cutPage } from '../core/http/page.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
-/** Flags of customers, by which the list can be filtered. */
+/** A customer flag, which can also filter the list. */
 export interface Signal {
-  /** The value of `?signal=`. */
+  /** Value of the query parameter `signal`. */
   id: string;
   label: string;
-  /** Below a customer's address, where its cause is shown. */
+  /** Page that shows the cause, relative to the customer's address. */
   path: string;
-  /** Another signal has the same customers and more. */
+  /** True if another signal covers all these customers and more. */
   isNarrow?: true;
-  /** A condition on tables that are spread over shard groups is evaluated in each group. */
+  /** Returns a function if the condition reads sharded tables; it is then evaluated in each shard group. */
   condition: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
 }
 
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
-  /** Case-insensitive: any part of a slug or name, or the beginning of a member's address. */
+  /** Case-insensitive. Matches any part of a slug or name, or the beginning of a member's address. */
   search?: string | undefined;
   signal?: Signal | undefined;
   state: (typeof states)[number];
@@ -34,20 +34,20 @@ export interface Customer {
   name: string;
   isArchived: boolean;
   hasOwner: boolean;
-  /** Keys that expire in the next seven days. */
+  /** API keys that expire within seven days. */
   expiringKeys: number;
   /** Endpoints whose latest delivery failed, or that the service disabled. */
   failingWebhooks: number;
-  /** Failed sign-ins of all members within a day. */
+  /** Failed sign-ins of all members during the last day. */
   failed: FailedSignIns;
 }
 
 const SOON_MS = 7 * DAY_MS;
 
-/** Maximum number of customers that one page of a search examines. */
+/** Maximum number of customers examined for one page of a search. */
 const MAX_SEARCHED = 100_000;
 
-/** A page of customers by slug, and the slug after which the next page begins. */
+/** Returns one page of customers in slug order, and the cursor of the next page. */
 export async function listCustomers(
   db: ReportedDatabase & { orm: Orm },
   nowMs: number,
@@ -79,7 +79,7 @@ export async function listCustomers(
   return { customers, nextCursor };
 }
 
-/** The last slug that a search after `after` reads; undefined if it reads all of them. */
+/** Returns the last slug that a search starting after `after` examines; undefined if it reaches the end. */
 async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const last = sql`select slug from organizations where slug > ${after ?? ''} order by slug offset ${MAX_SEARCHED - 1} limit 1`;
   return (await selectRow<{ slug: string }>(orm, last))?.slug;
@@ -98,7 +98,7 @@ function matches(search: string | undefined, t: GroupTables): SQL {
   return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
 
-/** A LIKE pattern for a prefix in lower case; wildcards in the input are escaped. */
+/** Returns a LIKE pattern for a lower-case prefix, with wildcards escaped. */
 const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
@@ -123,7 +123,7 @@ export const ownSignals: Signal[] = [
     id: 'webhooks',
     label: 'Webhooks failing',
     path: '/webhooks',
-    // Looked up customer by customer, by the primary key.
+    // `offset 0` keeps this a lookup by primary key for each customer.
     condition: () => (t) =>
       sql`exists (select from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing} offset 0)`,
   },

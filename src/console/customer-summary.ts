@@ -7,20 +7,17 @@ export interface Flag {
   label: string;
 }
 
-/** A product's part of the customers: a column of the list, flags, filters by these flags, and a panel. */
+/** A product's contribution to the customer list: a column, flags, filters by these flags, and a panel. */
 export interface CustomerSummary {
-  /** Heading of the column. */
   column: string;
-  /** Template below `views`. */
   view: string;
   signals: readonly Signal[];
   read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;
-  /** Leads the page of one customer. */
+  /** Shown at the top of a customer's page. */
   panel?: CustomerPanel;
 }
 
 interface CustomerPanel {
-  /** Template below `views`. */
   view: string;
   read(deps: Pick<Context, 'db' | 'clock'>, orgId: string): Promise<object>;
 }

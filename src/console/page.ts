@@ -10,15 +10,15 @@ import type { Organization } from '../accounts/identity/organizations/queries.js
 import type { Context } from '../core/http/context.js';
 
 export interface ConsoleDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
-  /** Product tabs on a customer's pages. */
+  /** Tabs that products add to a customer's pages. */
   tabs: readonly CustomerTab[];
 }
 
 export interface CustomerTab {
   id: string;
-  /** Order of the tabs. */
+  /** Sort order among the tabs. */
   place: number;
-  /** Below the customer's address. */
+  /** Relative to the customer's address. */
   path: string;
   label: string;
 }
@@ -49,7 +49,6 @@ const ownTabs: CustomerTab[] = [
 ];
 
 export interface CustomerPage {
-  /** Template below `views`. */
   view: string;
   tab: string;
   title: string;

@@ -33,7 +33,7 @@ const notices = {
   'single-sign-on': 'Single sign-on unlinked. Their next one links the account again.',
 };
 
-/** Each action asks for confirmation on its own page. */
+/** Actions that each have their own confirmation page. */
 const actions = {
   'sign-out': {
     title: 'Sign out everywhere',
@@ -82,7 +82,7 @@ export async function readPerson(orm: Orm, req: Request) {
   return { ...person, hasFactor, isLinked: (await findLinkTime(orm, person.id)) !== undefined };
 }
 
-/** `/console/people/{userId}`: one person, and changes that an operator can make to their account. */
+/** `/console/people/{userId}`: one person and the changes that an operator can make to their account. */
 export function personPages(deps: ConsoleDeps): Router {
   const { clock } = deps;
   const { orm } = deps.db;

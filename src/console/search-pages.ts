@@ -8,11 +8,10 @@ import { addressOf, CONSOLE, PEOPLE, type ConsoleDeps } from './page.js';
 
 interface SearchDeps extends ConsoleDeps {
   sections: readonly ConsoleSection[];
-  /** Searches of the products. */
   finders: readonly FindForOperator[];
 }
 
-/** `/console/search`: pages of the console, customers, people, and rows of the products. */
+/** `/console/search`: finds console pages, customers, people, and the products' records. */
 export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const pages = [
     ...listConsoleSections(deps, sections),

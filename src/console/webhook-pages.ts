@@ -36,7 +36,7 @@ interface PagesDeps extends ConsoleDeps {
   forms: EndpointForms;
 }
 
-/** `/console/customers/{slug}/webhooks`: a customer's endpoints. Owners and admins see the deliveries. */
+/** `/console/customers/{slug}/webhooks`: a customer's endpoints. Only owners and admins see deliveries. */
 export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes): Router {
   const deps = { ...context, forms: createEndpointForms(types, createWebhookSchemas(types)) };
   const { typeCount } = deps.forms;
@@ -68,7 +68,7 @@ export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes):
   return router;
 }
 
-/** @throws AppError not_found, also for another customer's endpoint */
+/** @throws AppError not_found, also if the endpoint belongs to another customer */
 async function readOne(deps: ConsoleDeps, req: Request) {
   const customer = await readCustomer(deps, req);
   const row = await requireEndpoint(deps.db.orm, customer.id, readEndpointId(req));

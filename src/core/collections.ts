@@ -16,8 +16,8 @@ export interface RecentMap<K, V> {
 }
 
 /**
- * Keeps the `most` / 2 entries used last, and at most `most`. Evicts half of them at once: a full Map of 50,000 entries
- * takes 50 µs to find its oldest entry.
+ * Keeps at least the `most` / 2 most recently used entries, and at most `most`. Entries are evicted half at a time,
+ * because finding the oldest entry of a full Map of 50,000 takes 50 µs.
  */
 export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
   let [young, old] = [new Map<K, V>(), new Map<K, V>()];
@@ -41,7 +41,7 @@ export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
   };
 }
 
-/** A cache of recently used values. Values can be recomputed, so evicting one costs only time. */
+/** A cache of recently used values. Evicted values are computed again. */
 export function createRecall<T>(most: number): (key: string | number, make: () => T) => T {
   const recent = createRecentMap<string | number, T>(2 * most);
   return (key, make) => {

@@ -1,34 +1,36 @@
 import { z } from 'zod';
 
-/** What the environment says. Accounts and each product add their own settings with `declare module`. */
+/** Settings from the environment. Accounts and each product add their own with `declare module`. */
 export interface ServiceConfig {
   production: boolean;
   port: number;
   host: string;
   databaseUrl: string | undefined;
-  /** URL with the role that owns and migrates the schema; undefined: `databaseUrl` is used. */
+  /** URL for the role that owns and migrates the schema. Undefined: `databaseUrl` is used. */
   migrationDatabaseUrl: string | undefined;
   dataDir: string;
   redisUrl: string | undefined;
-  /** Keys that sign the session cookie, newest first; undefined only outside production. */
+  /** Keys that sign the session cookie, newest first. Undefined only outside production. */
   sessionKeys: string[] | undefined;
   /** Keys that encrypt the secrets of authenticator apps and webhooks, newest first. */
   secretKeys: string[];
-  /** Lets webhooks go to private addresses, for receivers in your own network. */
+  /** Allows webhooks to private addresses, for receivers in your own network. */
   webhooksAllowPrivate: boolean;
   /** Secrets from the environment, masked in every log. */
   secrets: string[];
-  /** Where and when the heads of the audit log are exported: a file or a URL. Undefined: no export. */
+  /** Where (file or URL) and when the audit log's heads are exported. Undefined: no export. */
   auditExport: { target: string; schedule: string } | undefined;
-  /** If empty, the operator API does not exist. */
+  /** If empty, the operator API is not served. */
   operatorTokens: OperatorToken[];
-  /** Token required to read `/metrics`. Without one, production refuses everyone and other environments allow everyone. */
+  /**
+   * Token required to read `/metrics`. Without a token, production denies all access and other environments allow it.
+   */
   metricsToken: string | undefined;
-  /** Public origin of the service; undefined only outside production, where links use the origin of the request. */
+  /** Public origin of the service. Undefined only outside production, where links use the request's origin. */
   publicUrl: string | undefined;
   /** Undefined: no mail is sent, and links are displayed for people to pass on. */
   mail: MailConfig | undefined;
-  /** Express's `trust proxy`: a number of hops, addresses, or false. */
+  /** Express's `trust proxy` setting: a number of hops, addresses, or false. */
   trustProxy: number | string | boolean;
   logLevel: string;
   limits: Limits;
@@ -36,15 +38,15 @@ export interface ServiceConfig {
 
 export interface Limits {
   keyChangesPerHour: number;
-  /** Per address, over the API reference and its document. */
+  /** Requests per client address for the API reference and the OpenAPI document. */
   documentsPerMinute: number;
-  /** Per session. */
+  /** Requests per session. */
   dashboardPerMinute: number;
   connections: {
     connections: number;
-    /** Infinity behind a proxy, whose connections carry all callers. */
+    /** Infinity behind a proxy, because all callers then share the proxy's address. */
     connectionsPerAddress: number;
-    /** Limit for answers not yet read by their clients, over all connections. */
+    /** Total size of responses not yet read by clients, over all connections. */
     bufferedBytes: number;
   };
 }
@@ -53,7 +55,7 @@ export interface MailConfig {
   host: string;
   /** Undefined: the default port of the scheme. */
   port: number | undefined;
-  /** TLS from the first byte, by STARTTLS, or none, for this machine or a neighbouring container. */
+  /** TLS from the first byte, TLS by STARTTLS, or none, which is only for this machine or a neighboring container. */
   tls: 'implicit' | 'starttls' | 'none';
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };
@@ -61,12 +63,12 @@ export interface MailConfig {
 }
 
 export interface OperatorToken {
-  /** Name of the token's bearer in the audit log: `operator`, or `operator:` and the token's name. */
+  /** Name in the audit log: `operator`, or `operator:` and the token's name. */
   actor: string;
   token: string;
 }
 
-/** Thrown for a configuration that the service must not run with; the message lists every problem. */
+/** Thrown if the service must not run with its configuration. The message lists every problem. */
 export class ConfigError extends Error {
   constructor(problems: string[]) {
     super(
@@ -75,7 +77,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** @param max largest value accepted; the smallest is 1 */
+/** @param max largest accepted value; the smallest is 1 */
 export const wholeNumber = (fallback: number, max = 1_000_000_000) => wholeField(max).default(fallback);
 
 export const wholeField = (max: number) =>
@@ -85,7 +87,7 @@ export const wholeField = (max: number) =>
     .transform(Number)
     .pipe(z.number().min(1, 'must be at least 1').max(max, `must be at most ${max}`));
 
-/** @param example shown in the message */
+/** @param example shown in the error message */
 export const urlField = (protocols: RegExp, example: string) =>
   z
     .string()
@@ -95,7 +97,7 @@ export const urlField = (protocols: RegExp, example: string) =>
     )
     .refine(hasReadableCredentials, unreadableCredentials);
 
-/** Drivers decode the credentials, and their own errors for broken ones would be unclear. */
+/** Drivers decode the credentials, and their own errors for malformed ones are unclear. */
 export function hasReadableCredentials(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { username, password } = new URL(url);
@@ -111,14 +113,14 @@ export const unreadableCredentials = 'must have each % of its user name and pass
 
 type Given = Record<string, string | undefined>;
 
-/** A part of the configuration with its own variables. */
+/** A group of related environment variables. */
 export interface ConfigPart {
   names: string[];
   /** `values` is undefined if there are problems. */
   read(given: Given): { values?: object; problems: string[] };
 }
 
-/** @param conflicts problems between variables that are each valid on their own */
+/** @param conflicts returns problems between variables that are each valid on their own */
 export const configPart = <Shape extends z.ZodRawShape>(
   shape: Shape,
   toValues: (environment: z.output<z.ZodObject<Shape>>, given: Given) => object,
@@ -148,7 +150,7 @@ export function isSecureUrl(value: string): boolean {
   );
 }
 
-/** A scheme and a host and nothing else, as browsers send it. */
+/** True for a scheme and a host with nothing after it, as in the Origin header. */
 export function isOrigin(value: string): boolean {
   return URL.canParse(value) && /^https?:$/.test(new URL(value).protocol) && new URL(value).origin === value;
 }

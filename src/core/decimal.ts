@@ -1,11 +1,11 @@
-/** Exact arithmetic on Postgres's non-negative decimals (`12`, `0.25`), which a double would round. */
+/** Exact arithmetic on non-negative decimals from Postgres (`12`, `0.25`), which a double would round. */
 export function compareDecimals(a: string, b: string): number {
   if (isSmallWhole(a) && isSmallWhole(b)) return Math.sign(Number(a) - Number(b));
   const [x, y] = align(a, b);
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-/** a − b, or `0` if that would be negative. */
+/** Returns a − b, or `0` if a is smaller. */
 export function subtractDecimals(a: string, b: string): string {
   if (isSmallWhole(a) && isSmallWhole(b)) return String(Math.max(0, Number(a) - Number(b)));
   const [x, y, scale] = align(a, b);
@@ -18,7 +18,7 @@ export function addDecimals(a: string, b: string): string {
   return toDecimal(x + y, scale);
 }
 
-/** a − b, which may be negative. */
+/** Returns a − b, which may be negative. */
 export const differenceOf = (a: string, b: string): string =>
   compareDecimals(a, b) < 0 ? `-${subtractDecimals(b, a)}` : subtractDecimals(a, b);
 
@@ -42,7 +42,7 @@ function toDecimal(units: bigint, scale: number): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** Whole numbers that a double holds exactly, which covers nearly all values. */
+/** True for whole numbers that a double holds exactly, which covers nearly all values. */
 const isSmallWhole = (digits: string): boolean => digits.length <= 15 && !digits.includes('.');
 
 function align(a: string, b: string): [bigint, bigint, number] {
@@ -56,11 +56,11 @@ function align(a: string, b: string): [bigint, bigint, number] {
   ];
 }
 
-/** True if `a` > `b`, compared exactly; both may have an exponent, as JSON allows. */
+/** True if `a` > `b`, compared exactly. Both may have an exponent, as in JSON. */
 export function isDecimalAbove(a: string, b: string): boolean {
   if (a === b) return false;
   const [x, y] = [Number(a), Number(b)];
-  // Rounding preserves order, so only equal doubles need all their digits compared.
+  // Rounding to a double preserves order, so all digits matter only if the doubles are equal.
   if (x !== y) return x > y;
   return compareDecimals(toPlain(a), toPlain(b)) > 0;
 }
@@ -70,7 +70,7 @@ export function toPlain(literal: string): string {
   return toPlainDecimal(mantissa, Number(exponent));
 }
 
-/** The shortest form without an exponent, so that equal numbers give equal texts. */
+/** Formats without an exponent or redundant zeros, so that equal numbers have equal texts. */
 export function toPlainDecimal(mantissa: string, exponent: number): string {
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = whole + fraction;

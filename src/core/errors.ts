@@ -1,4 +1,4 @@
-/** HTTP statuses of the codes that any part of the service may answer with. */
+/** HTTP statuses of error codes that any part of the service may return. */
 export const commonStatuses = {
   invalid_json: 400,
   invalid_request: 400,
@@ -30,18 +30,18 @@ export const commonStatuses = {
 type CommonStatuses = typeof commonStatuses;
 
 /**
- * Every error code with its HTTP status. Clients switch on these codes, so a code never changes its meaning. Accounts and
- * each product add theirs with `declare module`.
+ * Every error code and its HTTP status. Clients switch on the codes, so a code never changes its meaning. Accounts and
+ * each product add their own with `declare module`.
  */
 export interface ErrorStatuses extends CommonStatuses {}
 
 export type ErrorCode = keyof ErrorStatuses;
 export type StatusByCode = Readonly<Record<ErrorCode, number>>;
 
-/** Titles of error pages; default: the reason phrase of the status. */
+/** Titles of error pages. Default: the status's reason phrase. */
 export type ErrorTitles = Partial<Record<ErrorCode, string>>;
 
-/** An offending place. `pointer` is an RFC 6901 JSON pointer into the request body. */
+/** Location of an error. `pointer` is an RFC 6901 JSON pointer into the request body. */
 export interface ErrorPlace {
   index?: number;
   pointer: string;
@@ -54,18 +54,18 @@ export interface AppErrorOptions {
   errors?: ErrorPlace[];
   /** Seconds until a retry may succeed; sent as `Retry-After`. */
   retryAfterSeconds?: number;
-  /** Methods allowed at the address; sent as `Allow`. */
+  /** Methods allowed at this URL; sent as `Allow`. */
   allow?: string;
-  /** Further members of the problem, such as the limit that left no room. */
+  /** Extra members of the problem, such as the limit that was reached. */
   members?: ProblemMembers;
 }
 
-/** Members of a problem that only some codes have. A product adds its own. */
+/** Extra members that only some error codes have. Products add their own. */
 export interface ProblemMembers {
   limit?: object;
 }
 
-/** A failure that is reported to the caller. Any other thrown error is a bug and answers a bland 500. */
+/** An error that is reported to the caller. Any other error is a bug and results in a generic 500. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly errors: ErrorPlace[] | undefined;
@@ -84,6 +84,6 @@ export class AppError extends Error {
   }
 }
 
-/** Refuses one place of the input. `detail` continues the sentence after the place: `must not be blank`. */
+/** An error in one input field. `detail` completes a sentence that begins with the pointer: `must not be blank`. */
 export const placeError = (code: ErrorCode, pointer: string, detail: string): AppError =>
   new AppError(code, `${pointer} ${detail}`, { errors: [{ pointer, code, detail }] });

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { v7 as uuid } from 'uuid';
 import { DAY_MS, MINUTE_MS } from './time.js';
 
-/** The id of a page's last row, as the opaque 22-character cursor that callers send back. */
+/** Encodes the id of a page's last row as the opaque 22-character cursor that callers send back. */
 export const encodeCursor = (id: string): string =>
   Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url');
 
@@ -13,24 +13,26 @@ export const decodeCursor = (cursor: string): string =>
 
 const version7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const MAX_AGE_MS = DAY_MS;
-/** Instances with differing clocks accept each other's ids. */
+/** Tolerates clock differences between instances. */
 const MAX_AHEAD_MS = 5 * MINUTE_MS;
 
-/** An id carried by a form for the thing that it creates, so that sending the form twice creates one thing. */
+/** Id for the record that a form creates. Submitting the form twice creates only one record. */
 export const newFormId = (nowMs: number): string => uuid({ msecs: nowMs });
 
-/** True for a UUIDv7 of the last day. This keeps ids in creation order and prevents callers from choosing them. */
+/**
+ * True for a UUIDv7 created within the last day. This keeps ids in creation order and limits what callers can choose.
+ */
 export function isFreshId(id: string, nowMs: number): boolean {
   if (!version7.test(id)) return false;
   const madeAtMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
   return madeAtMs >= nowMs - MAX_AGE_MS && madeAtMs <= nowMs + MAX_AHEAD_MS;
 }
 
-/** Leaves room for more ids per millisecond than one process makes. */
+/** Random start of the sequence. It leaves room for more ids per millisecond than one process creates. */
 const FIRST_SEQUENCES = 2 ** 30;
 let last = { msecs: 0, seq: 0 };
 
-/** A UUIDv7. Ids of one process sort in creation order, even within a millisecond. */
+/** Returns a UUIDv7. Ids from one process sort in creation order, even within a millisecond. */
 export function newId(nowMs: number): string {
   last = { msecs: nowMs, seq: last.msecs === nowMs ? last.seq + 1 : randomInt(FIRST_SEQUENCES) };
   return uuid(last);

@@ -13,8 +13,8 @@ export interface Metrics extends CoreMetrics {}
 type CoreMetrics = ReturnType<typeof createCoreMetrics>;
 
 /**
- * Labels have few values: mounted routes, never addresses or names that callers choose.
- * @param parts create the metrics of each product
+ * Labels must have few values: mounted routes, but no URLs or names that callers choose.
+ * @param parts create each product's metrics
  * @param ofProcess also collects metrics of the process until it ends; default: true
  */
 export function createMetrics(
@@ -32,7 +32,7 @@ const createCoreMetrics = (registry: Registry) => ({
   ...outboxMetrics([registry]),
 });
 
-/** Creates every outcome at 0: Prometheus sees no increase in a counter that first appears with 1. */
+/** Initializes every outcome to 0, because Prometheus sees no increase in a counter that first appears with 1. */
 export function countOutcomes(
   outcomes: string[],
   options: Pick<CounterConfiguration<'outcome'>, 'name' | 'help' | 'registers'>,

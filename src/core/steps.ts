@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Calls `make` on first use and keeps its result. A failure is not kept. */
+/** Calls `make` on first use and keeps the result. Failures are not kept. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -17,7 +17,7 @@ export interface SharedRun<T> {
   readonly running: Promise<T> | undefined;
 }
 
-/** Runs `work` once at a time: a call during a run joins it. */
+/** Runs `work` at most once at a time. A call during a run gets that run's result. */
 export function shareRun<T>(work: () => Promise<T>): SharedRun<T> {
   let running: Promise<T> | undefined;
   return {
@@ -34,7 +34,7 @@ export function inChunks<T>(items: readonly T[], size: number): T[][] {
   );
 }
 
-/** Processes all items, `width` at a time. The first failure stops the others and rejects. */
+/** Processes all items, `width` at a time. The first failure cancels the others and rejects. */
 export async function inParallel<T, R>(
   items: readonly T[],
   { width, signal }: { width: number; signal: AbortSignal },
@@ -58,10 +58,10 @@ export async function inParallel<T, R>(
   }
 }
 
-/** Work that can be interrupted between its steps, each of which takes a few milliseconds at most. */
+/** Work that can be interrupted between steps. Each step takes a few milliseconds at most. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Longest time that the work blocks the event loop. */
+/** Longest time that the work may block the event loop. */
 const SLICE_MS = 5;
 
 export function allAtOnce<T>(steps: Steps<T>): T {
@@ -72,8 +72,8 @@ export function allAtOnce<T>(steps: Steps<T>): T {
 }
 
 /**
- * Runs the work and lets other work run in between.
- * @param mayStop stops the work once true; the result is then undefined
+ * Runs the work in slices, so that other work can run in between.
+ * @param mayStop stops the work if it returns true; the result is then undefined
  */
 export async function inSlices<T>(steps: Steps<T>): Promise<T>;
 export async function inSlices<T>(steps: Steps<T>, mayStop: () => boolean): Promise<T | undefined>;

@@ -1,6 +1,6 @@
 /**
- * A title, a table whose first row is its head, and the number of the `count` items that are not shown.
- * @param texts number of left-aligned text columns; the others are numbers, aligned right
+ * Formats a title, a table whose first row is the header, and how many of the `count` items are not shown.
+ * @param texts number of left-aligned text columns; the other columns are numbers, aligned right
  */
 export function toSection(title: string, count: number, rows: string[][], texts: number): string[] {
   const more = count - (rows.length - 1);

@@ -1,20 +1,21 @@
 import { createBirpc, type BirpcReturn } from 'birpc';
 
-/** A message port, a thread, or what behaves like one. */
+/** A message port, a worker thread, or anything with the same methods. */
 interface End {
   postMessage(message: unknown, transfer: []): void;
   on(event: 'message', listener: (message: unknown) => void): unknown;
 }
 
-/** Threads load compiled files only, so `npm run dev` runs everything on one thread. */
+/** Threads can load only compiled files, so `npm run dev` runs everything on one thread. */
 export const canStartThreads = import.meta.url.endsWith('.js');
 
-/** The functions of the other thread. A call rejects with the other side's error, or once the thread has ended. */
+/** Functions of the other thread. A call rejects with the other side's error, or if that thread has ended. */
 export type Remote<Theirs extends object, Ours extends object = object> = BirpcReturn<Theirs, Ours>;
 
 /**
- * Connects two threads: each calls the other's functions. Values are copied, so functions and class instances cannot be passed.
- * @param ours what the other thread may call
+ * Connects two threads, so that each can call the other's functions. Values are copied, so functions and class
+ * instances cannot be passed.
+ * @param ours functions that the other thread may call
  */
 export function connectThread<Theirs extends object, Ours extends object = object>(
   end: End,
@@ -31,7 +32,7 @@ export function connectThread<Theirs extends object, Ours extends object = objec
   });
 }
 
-/** An answer of birpc; `e` is set if the call failed. */
+/** A birpc response; `e` is set if the call failed. */
 interface Answer {
   e?: unknown;
 }
@@ -40,7 +41,7 @@ interface PlainError {
   isError: true;
   message: string;
   stack: string | undefined;
-  /** Such as the SQLSTATE of a database error. */
+  /** For example the SQLSTATE of a database error. */
   fields: Record<string, unknown>;
   cause: PlainError | undefined;
 }
@@ -48,7 +49,7 @@ interface PlainError {
 const isPlain = (value: unknown): value is PlainError =>
   (value as Partial<PlainError> | undefined)?.isError === true;
 
-/** Copying an error between threads would lose its fields. */
+/** Structured cloning would lose the error's own fields. */
 function toPlain(error: Error): PlainError {
   const { message, stack, cause, ...others } = error as Error & Record<string, unknown>;
   const fields = Object.entries(others).filter(([, value]) =>

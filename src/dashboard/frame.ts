@@ -9,11 +9,11 @@ export interface Section {
   id: string;
   href: string;
   label: string;
-  /** A small space separates it from the section above. */
+  /** Leaves a gap above this section. */
   beginsGroup?: true;
-  /** Without it, every member sees the section. */
+  /** Default: every member sees the section. */
   isShownTo?: (me: SessionPrincipal) => boolean;
-  /** Without it, every Organization has the section. */
+  /** Default: every Organization has the section. */
   isOffered?: (orm: Orm, orgId: string) => Promise<boolean>;
 }
 
@@ -40,7 +40,7 @@ const lastSections: Section[] = [
 
 const MAX_CHOICES = 100;
 
-/** The dashboard's frame, with the sections of the products between its own. */
+/** The dashboard's frame. Products' sections come between its own. */
 export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Section[]): ReadFrame {
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
@@ -70,7 +70,7 @@ const navigationOf = async (
     isCurrent: id === current,
   }));
 
-/** Sections that the member sees, those of the products between the dashboard's own. */
+/** Lists the sections that the member sees. Products' sections come between the dashboard's own. */
 export async function listSections(
   orm: Orm,
   sections: readonly Section[],
@@ -95,7 +95,7 @@ const lastConsoleSections: ConsoleSection[] = [
 ];
 const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard groups' };
 
-/** The console's frame, which is independent of the operator's own Organizations. */
+/** The console's frame. It does not depend on the operator's own Organizations. */
 export function createConsoleFrame(
   context: Pick<Context, 'db'>,
   sections: readonly ConsoleSection[],

@@ -4,7 +4,7 @@ import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
 import { groupByPerson, type ListDemoLogins } from '../accounts/identity/sign-in/demo-logins.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
 
-/** `/`: introduces the service and links to it. */
+/** `/`: introduces the service and links to its parts. */
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
@@ -18,7 +18,7 @@ export function frontPages(
   });
 }
 
-/** Shows members of an archived Organization only that it is archived. `change` checks this again for each change. */
+/** If the Organization is archived, shows its members only that fact. `change` checks this again for each change. */
 export function hideArchived(deps: PageDeps): RequestHandler {
   return async (req, res, next) => {
     const { isArchived, orgName } = sessionOf(res);

@@ -11,7 +11,7 @@ import { HOUR_MS } from '../core/time.js';
 import { roles } from '../accounts/organizations/table.js';
 
 const demoSchema = z.object({
-  /** The embedded database is only for trying Gauge, and the greeting says so. */
+  /** The embedded database is only for trials, and the greeting says so. */
   database: z.enum(['embedded', 'postgres']),
   logins: z.array(
     z.strictObject({
@@ -20,23 +20,23 @@ const demoSchema = z.object({
       organization: z.string(),
       role: z.enum([...roles, 'operator']),
       password: z.string(),
-      /** The secret of an authenticator app, in base32. */
+      /** Authenticator secret in base32. */
       factorSecret: z.string().optional(),
     }),
   ),
-  /** End of the past that is still to be filled in; ISO 8601. */
+  /** End of the demo's past while it still has to be filled in; ISO 8601. */
   pastUpTo: z.iso.datetime().optional(),
 });
 
-/** Secrets of API keys of the first Organization. Each product adds its own with `declare module`. */
+/** API keys of the first Organization. Each product adds its own with `declare module`. */
 export interface DemoKeys {}
 
-/** Values that the products show on the demo's page. Each adds its own with `declare module`. */
+/** Values shown on the demo's page. Each product adds its own with `declare module`. */
 export interface DemoFields {
   keys: DemoKeys;
 }
 
-/** Everything about the demo that can be shown. Only the process that created the demo knows the secrets in the clear. */
+/** Everything that the demo can show. Only the process that created the demo knows the plain secrets. */
 export type DemoData = z.infer<typeof demoSchema> & DemoFields;
 
 export const demoOrganizations = [
@@ -52,18 +52,18 @@ export interface DemoOrganization {
   ownerId: string;
 }
 
-/** The source of a later step, so that the demo's first days look like days of work. */
+/** Moves a source's time forward, so that the demo's first steps look like days of work. */
 export const later = (source: Source, hours: number): Source => ({
   ...source,
   at: new Date(source.at.getTime() + Math.round(hours * HOUR_MS)),
 });
 
-/** A product's part of the demo. */
+/** A product's contribution to the demo. */
 export interface DemoPart {
   schema: z.ZodType<PartialFields>;
   /**
-   * @param organizations the first one leads the demo
-   * @param nowMs end of the past that is filled in later
+   * @param organizations the first one is the main one
+   * @param nowMs end of the past, which is filled in later
    */
   seed(
     tx: Tx,
@@ -74,12 +74,12 @@ export interface DemoPart {
   ): Promise<PartialFields>;
 }
 
-/** A product's part of the text that is shown once the demo has started. */
+/** A product's contribution to the text that is printed when the demo has started. */
 export interface GreetingPart {
   keys: { name: string; secret: string; note?: string }[];
-  /** What the keys are for. `title` continues "API keys of …". */
+  /** Describes each key's purpose. `title` completes "API keys of …". */
   keyTable?: { title: string; rows: string[][] };
-  /** Commands to paste, each below a sentence. */
+  /** Commands to paste, each with an explanation above it. */
   steps: { text: string; command: string }[];
 }
 
@@ -87,7 +87,7 @@ type PartialFields = Partial<Omit<DemoFields, 'keys'>> & { keys: Partial<DemoKey
 
 const fileName = 'demo.json';
 
-/** Keeps the demo's passwords and keys, readable only by their owner, so that later starts can show them again. */
+/** Saves the demo's passwords and keys, readable only by the file's owner, so that later starts can show them again. */
 export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, fileName);
@@ -96,7 +96,10 @@ export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> 
   await rename(temporary, file);
 }
 
-/** Undefined in production, without a demo made here, if its first key no longer works, or for another database's file. */
+/**
+ * Returns undefined in production, and if there is no demo file, its first key no longer works, or the file belongs to
+ * another database.
+ */
 export async function readDemo(
   { config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>,
   parts: readonly DemoPart[],

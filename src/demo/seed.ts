@@ -26,12 +26,12 @@ import {
   type DemoOrganization,
 } from './demo.js';
 
-/** An arbitrary constant; all instances ask for the same lock. */
+/** An arbitrary constant that all instances share. */
 const DEMO_LOCK = 4_283_641_098;
 
 /**
- * Fills a database without Organizations with demo data, once, however many instances start together. `readDemo` can
- * read the result later. Never runs in production.
+ * Fills a database without Organizations with demo data. Runs once even if several instances start together, and never
+ * in production. `readDemo` reads the result later.
  * @returns undefined if there was nothing to do
  */
 export async function seedDemo(
@@ -60,12 +60,13 @@ export async function seedDemo(
     const begun = later(source, 2 * 24);
     for (const [i, part] of parts.entries())
       seeded.push(await part.seed(tx, made, later(begun, i * 71.3), config, now));
-    // The past that is filled in later uses every key.
+    // Every key is used when the past is filled in later.
     await tx.update(apiKeys).set({ lastUsedAt: new Date(now - USED_BEFORE_MS) });
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
     const demo = Object.assign({}, ...seeded, own, { keys }) as DemoData;
-    // Written before the commit: after a crash in between, the next start seeds again and overwrites the file.
+    // The file is written before the commit. After a crash in between, the next start seeds again and overwrites the
+    // file.
     await writeDemo(config.dataDir, demo);
     return demo;
   });
@@ -73,10 +74,10 @@ export async function seedDemo(
 
 const USED_BEFORE_MS = 20 * MINUTE_MS;
 
-/** Earlier than all usage and trades. */
+/** Before all usage and trades of the demo's past. */
 const SEEDED_BEFORE_MS = 75 * DAY_MS;
 
-/** Invented people, on domains that cannot exist. */
+/** Fictional people at domains that cannot exist. */
 interface DemoPerson {
   email: string;
   name: string;
@@ -101,7 +102,7 @@ async function isEmpty(orm: Orm): Promise<boolean> {
   return (await orm.select({ id: organizations.id }).from(organizations).limit(1)).length === 0;
 }
 
-/** Hashes the passwords before the lock is taken, because hashing is slow. */
+/** Hashes the passwords before taking the lock, because hashing is slow. */
 async function choosePasswords(orm: Orm, password: string): Promise<Map<string, PasswordChoice>> {
   return new Map(
     await Promise.all(
@@ -112,7 +113,7 @@ async function choosePasswords(orm: Orm, password: string): Promise<Map<string, 
   );
 }
 
-/** Performs the steps of the set-up directly. The console requires a second factor. */
+/** Performs the steps of the set-up wizard directly. The console requires a second factor. */
 async function makeOperator(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -133,7 +134,7 @@ async function makeOperator(
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-/** Performs the steps of operators and owners directly. */
+/** Performs directly what operators and owners would do on pages. */
 async function makeOrganizations(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -150,7 +151,7 @@ async function makeOrganizations(
     for (const [slug, role] of Object.entries(roles) as [DemoSlug, Role][]) {
       const organization = made.get(slug)!;
       await putMember(tx, slug, email, { role }, { ...step, actor: organization.actor });
-      // The operator adds the owner, who adds the others.
+      // The operator adds the owner, who then adds the others.
       if (role === 'owner') organization.actor = resource.id;
     }
   }
@@ -169,5 +170,5 @@ const toLogins = (password: string, factorSecret: string): DemoData['logins'] =>
 
 const alphabet = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 
-/** 16 characters without look-alikes, about 92 bits. */
+/** 16 characters without look-alikes, about 92 bits of entropy. */
 const randomPassword = () => Array.from({ length: 16 }, () => alphabet[randomInt(alphabet.length)]).join('');

@@ -2,12 +2,14 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../core/metrics.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
-/** Synchronized machines differ by only milliseconds. */
+/** Synchronized machines differ only by milliseconds, so a larger difference is logged. */
 const NOTED_MS = 5 * SECOND_MS;
-/** Entitlements, keys and sessions follow the instance's clock, which beyond this would refuse valid calls. */
+/**
+ * Entitlements, keys and sessions depend on the instance's clock. Beyond this difference it would reject valid calls.
+ */
 const MAX_MS = MINUTE_MS;
 
-/** Database time of a query, and the instance's times before and after it. */
+/** The database's time during a query, and the instance's time before and after it. */
 interface ClockReading {
   databaseMs: number;
   askedMs: number;
@@ -15,12 +17,12 @@ interface ClockReading {
 }
 
 interface ClockState {
-  /** The clock differs so much that the instance should get no traffic. */
+  /** True if the difference is so large that the instance should get no traffic. */
   isOff: boolean;
   reason?: string;
 }
 
-/** Compares this machine's clock with the database's. Logs once when they start to differ and once when they agree again. */
+/** Compares the instance's clock with the database's. Logs when they start to differ and when they agree again. */
 export function createClockWatch({
   log,
   metrics,
@@ -43,7 +45,10 @@ export function createClockWatch({
   };
 }
 
-/** Smallest difference that fits the reading, whose time lies between query and answer; positive if behind. */
+/**
+ * Returns the smallest difference that fits the reading, because the database's exact time between query and response
+ * is unknown. Positive if the instance is behind.
+ */
 function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;
   return Math.min(0, databaseMs - askedMs);

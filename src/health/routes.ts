@@ -28,23 +28,23 @@ type DatabaseState = (typeof databaseStates)[number];
 interface Readiness {
   status: DatabaseState;
   reason?: string;
-  /** Shard groups whose server is unreachable: calls of their Organizations get 503 meanwhile. */
+  /** Unreachable shard groups. Calls of their Organizations get 503. */
   groupsAway?: string[];
 }
 
-/** Time for which an answer is reused for all callers. */
+/** How long a response is reused for all callers. */
 const CACHE_MS = 1_000;
-/** Load balancers wait for a few seconds. */
+/** Load balancers wait only a few seconds. */
 const WAIT_MS = 2_000;
-/** Shorter, so that the other findings can still be reported. */
+/** Shorter than `WAIT_MS`, so that other findings can still be reported. */
 const DATABASE_WAIT_MS = 1_800;
 
 type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
 type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /**
- * Checks whether the database can serve and whether its clock agrees with this instance's. The route needs no
- * credential, so concurrent requests share one check, at most one per second. Changes are logged.
+ * Checks that the database can serve and that its clock agrees with this instance's. The route needs no credential, so
+ * callers share one check, at most one per second. Changes are logged.
  */
 function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Readiness> {
   const compareClocks = createClockWatch({ log, metrics });
@@ -77,7 +77,7 @@ async function checkReadiness(db: Database, compareClocks: ClockWatch): Promise<
     ]),
   ]);
   if (!away) return whole;
-  // Known keys are served without the coordinator.
+  // Calls with known keys do not need the coordinator.
   if (whole.status === 'database_unreachable' && away.groups.length < db.shards.groups.length)
     return {
       status: 'ready',
@@ -96,7 +96,7 @@ async function checkReadiness(db: Database, compareClocks: ClockWatch): Promise<
 async function checkDatabase(db: Database, compareClocks: ClockWatch): Promise<Readiness> {
   try {
     if (!(await isMigrated(db))) return { status: 'not_migrated' };
-    // Not the injected clock, which may be a tape's.
+    // Uses the system clock, because the injected clock may replay a tape.
     const askedMs = systemClock.now();
     const [row] = await selectRows<{ isReadOnly: boolean; databaseMs: number }>(
       db.orm,
@@ -125,7 +125,7 @@ const readinessSchema = z
   })
   .meta({ id: 'Readiness' });
 
-/** `/healthz` (the process), `/readyz` (may receive traffic), `/metrics` (Prometheus). */
+/** `/healthz` (process is alive), `/readyz` (ready for traffic), `/metrics` (Prometheus). */
 export const healthRoutes = [
   defineRoute({
     method: 'get',
@@ -223,7 +223,7 @@ export const healthRoutes = [
   }),
 ];
 
-/** A configured token is required. Without one, production hides the metrics. */
+/** Requires the configured token. Without one, production hides the metrics. */
 function requireMetricsToken({ metricsToken, production }: Context['config']): RequestHandler {
   if (metricsToken === undefined && production) return notFound;
   const expected = metricsToken === undefined ? undefined : digest(metricsToken);

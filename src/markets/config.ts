@@ -80,14 +80,13 @@ type Environment = z.output<z.ZodObject<typeof tradingEnvironment>>;
 
 interface MarketsConfig {
   trading: TradingConfig;
-  /** Origins whose pages may read the trading API from a browser. */
   corsOrigins: string[];
 }
 
 interface MarketLimits {
-  /** Calls per key about its portfolio and orders. */
+  /** Portfolio and order calls per key. */
   tradingPerMinute: number;
-  /** Per address, over all reads of market data. */
+  /** Market data reads per address. */
   readsPerMinute: number;
 }
 
@@ -112,7 +111,7 @@ export const marketsConfig = configPart(
   findConflicts,
 );
 
-/** Production never shows the invented world by default: its markets are on only if a setting says so. */
+/** Production never shows the simulated world by default: its markets are on only if a setting says so. */
 const isOn = ({ MARKETS, MARKET_SOURCE }: Environment, production: boolean): boolean =>
   MARKETS === undefined ? !production || MARKET_SOURCE !== undefined : MARKETS === 'on';
 
@@ -133,22 +132,22 @@ function readTradingConfig(e: Environment) {
       /** Set together with the key file, or not at all. Without them only public data is read. */
       keyId: e.KALSHI_KEY_ID,
       privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
-      /** Default: every series of the venue's climate category. */
+      /** Defaults to every series in the venue's climate category. */
       series: e.KALSHI_SERIES,
     },
     forecastSource,
-    /** Serves ensembles. */
+    /** Host for ensembles. */
     openMeteoBaseUrl: openMeteoUrls[0],
-    /** Serves single runs, current and past. */
+    /** Host for single runs, current and past. */
     openMeteoHistoryBaseUrl: openMeteoUrls[1],
     openMeteoApiKey: e.OPEN_METEO_API_KEY,
     /** True if forecasts come from a host that is free for non-commercial use only. */
     hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
     /** URL of the operator's model; set whenever the model is the forecast source. */
     modelUrl: e.MODEL_URL,
-    /** Whether Open-Meteo's models are joined by those that other services give station by station. */
+    /** True if station forecasts from other services join Open-Meteo's models. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
-    /** An experiment: LAMP's hours instead of the first model's for the running day. */
+    /** Experimental: LAMP's hours replace the first model's for the current day. */
     hasLamp: e.LAMP === 'on',
     mesonetBaseUrl: e.MESONET_BASE_URL.replace(/\/+$/, ''),
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
@@ -156,7 +155,7 @@ function readTradingConfig(e: Environment) {
     paperLatencyMs: e.PAPER_LATENCY_MS,
     /** Records each refresh's inputs; undefined disables the tape. */
     tapeFile: e.TAPE_FILE,
-    /** Slug of the only Organization allowed to trade live; undefined if none is. */
+    /** Slug of the only Organization allowed to trade live; undefined if live trading is off. */
     liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
     refreshSeconds: e.REFRESH_SECONDS,
   };
@@ -167,7 +166,7 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
   return chosen.replace(/\/+$/, '');
 }
 
-/** The venue's newer hosts have a separate name for streams; the shared hosts do not. */
+/** The venue's newer hosts use a separate host name for streams; the shared hosts do not. */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);
   const name = host.replace(/^external-api\./, 'external-api-ws.');
@@ -179,7 +178,7 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
-  // The operator's own model knows which world it covers.
+  // `http` is allowed with either venue, because the operator's own model knows which world it covers.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
     problems.push('MODEL_URL: is required if FORECAST_SOURCE is http. It is the address of the model');
   if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))

@@ -36,7 +36,7 @@ import {
 
 declare module '../product.js' {
   interface Services {
-    /** Missing while the markets are off. */
+    /** Absent if the markets are off. */
     trading: TradingServices;
   }
   interface ProductOptions {
@@ -108,7 +108,7 @@ export const markets: Product = {
       // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
       start: () => void live?.reconcile(),
       greet: (data, baseUrl) => greet(data, baseUrl, trading.snapshots.current),
-      // Trades before the beginning of a tape are unknown.
+      // Trades from before the start of a tape are unknown.
       ...(isReplay
         ? {}
         : {
@@ -127,13 +127,13 @@ export const markets: Product = {
   },
 };
 
-/** Parts of the demo's past that are not filled in yet. */
+/** Parts of the demo's past that are still being filled in. */
 interface Filling {
   trades: boolean;
   forecasts: boolean;
 }
 
-/** Marks the demo's pages, whose numbers are invented, and tells them which parts of its past are missing. */
+/** Marks the demo's pages, whose numbers are invented, and tells them which parts of its past are still missing. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
   filling: Readonly<Filling>,
@@ -152,11 +152,11 @@ function warnOfSources({ config, log }: Context, { isReplay }: TradingServices):
   const { marketSource, hasFreeForecasts, liveOrg } = config.trading;
   if (config.production && marketSource === 'simulated')
     log.warn('market data is simulated; set MARKET_SOURCE=kalshi to read real markets');
-  // A tape does not query forecasts.
+  // A replay queries no forecasts.
   if (!isReplay && hasFreeForecasts) log[liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
 }
 
-/** Gates stay closed until they have been judged, which their schedule retries. */
+/** Gates stay closed until they have been judged; a scheduled job tries again. */
 const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<void> =>
   background
     .judge()
@@ -166,6 +166,6 @@ const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<
 
 async function fillPast({ background, refresher }: TradingServices): Promise<void> {
   await background.fillPast();
-  // Pages show the results at once, not only after the next refresh.
+  // Pages show the results at once instead of after the next refresh.
   await refresher.refresh();
 }

@@ -20,15 +20,15 @@ import { scoresRoutes } from './scores/routes.js';
 import type { TradingServices } from './services/services.js';
 import { createStationList } from './api/station-json.js';
 
-/** Paths, with everything below them, that every caller may read. */
+/** Paths that everyone may read, including everything below them. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
 const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
-/** Belongs to an Organization, although it is below a public path. */
+/** Belongs to an Organization, although it lies below a public path. */
 const EXECUTION = '/scores/execution';
 
-/** The trading API: reads without a credential; portfolios and orders with an Organization's API key. */
+/** The trading API. Market data needs no credential; portfolios and orders need an Organization's API key. */
 export function tradingRoutes(context: Context, calls: CallDeps, trading: TradingServices): Router {
   const router = Router();
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);
@@ -65,7 +65,7 @@ const pages: Record<string, string> = {
 
 function redirectToPage(req: Request, res: Response): boolean {
   const page = pages[req.baseUrl];
-  // Recognizes programs without parsing their header.
+  // Rules out API clients without parsing their headers.
   if (!req.headers.accept?.includes('text/html') || page === undefined || req.path !== '/') return false;
   if (!isNavigation(req)) return false;
   res.setHeader('Vary', 'Accept');

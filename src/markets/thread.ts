@@ -15,13 +15,13 @@ import { createCalibrationStore } from './snapshot/snapshot.js';
 import { createBackground } from './background/background.js';
 import type { ThreadCalls, ThreadData, ThreadEvents } from './background/start-thread.js';
 
-/** Entry of the thread that runs the background work. */
+/** Entry point of the thread that runs the background work. */
 const { config, databasePort, learned, ...options } = workerData as ThreadData;
 giveWay();
 const stopping = new AbortController();
 const running = new Set<Promise<unknown>>();
 
-/** Once the thread is stopping, nothing begins and nothing fails. */
+/** Once the thread is stopping, no work starts and no failure is reported. */
 async function track(work: () => Promise<void>): Promise<void> {
   if (stopping.signal.aborted) return;
   const run = work().catch((error: unknown) => {
@@ -29,7 +29,7 @@ async function track(work: () => Promise<void>): Promise<void> {
   });
   running.add(run);
   await run.finally(() => running.delete(run));
-  // This thread rests for minutes or hours now.
+  // This thread will now be idle for minutes or hours.
   if (running.size === 0) collectGarbage();
 }
 
@@ -72,12 +72,12 @@ const calibration = {
 };
 const background = createBackground({ db, log, calibration, clock: systemClock }, options, createWorld());
 
-/** Requests and the database come first on a busy machine. Only Linux can lower the priority of one thread. */
+/** Requests and the database take priority on a busy machine. Only Linux can lower the priority of a single thread. */
 function giveWay(): void {
   try {
     const id = readlinkSync('/proc/thread-self').split('/').at(-1);
     setPriority(Number(id), constants.priority.PRIORITY_BELOW_NORMAL);
   } catch {
-    // All threads keep the same priority.
+    // Without this, all threads keep the same priority.
   }
 }

@@ -23,7 +23,7 @@ const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTi
 
 const nameMode = (mode: 'paper' | 'live') => (mode === 'paper' ? 'Paper' : 'Live');
 
-/** `$10.00`, `-$0.5625`: at least cents. */
+/** Formats like `$10.00` or `-$0.5625`, with at least two decimals. */
 const shortDollars = (dollars: string) => dollars.replace(/^(-?)(\d+\.\d\d\d*?)0*$/, '$1$$$2');
 
 type MarketTypes = typeof marketTypes;

@@ -2,13 +2,16 @@ import { z } from 'zod';
 import { configPart, urlField, wholeField, wholeNumber } from '../core/config.js';
 
 interface MeteringConfig {
-  /** Whole months for which an idempotency key is remembered after its event's month. Undefined: forever. */
+  /**
+   * Whole months for which an idempotency key is remembered, counted from the end of the event's month. Undefined:
+   * forever.
+   */
   dedupeHorizonMonths: number | undefined;
-  /** Undefined: no usage is sent to Stripe. The key's mode is that of the usage. */
+  /** Undefined if no usage is sent to Stripe. A live key sends live usage, a test key test usage. */
   stripe: { key: string; livemode: boolean; url: string } | undefined;
 }
 
-/** Calls of each API key. */
+/** Calls per API key. */
 interface MeteringLimits {
   usagePerMinute: number;
   entitlementsPerMinute: number;
@@ -21,7 +24,7 @@ declare module '../core/config.js' {
 
 export const meteringConfig = configPart(
   {
-    // Even one month is longer than events may be reported late, so an archived month is closed.
+    // Even one month is longer than an event may be late, so no event can arrive for an archived month.
     DEDUPE_HORIZON_MONTHS: wholeField(1_200).optional(),
     STRIPE_API_KEY: z
       .string()

@@ -18,7 +18,7 @@ type MeteringStatuses = typeof meteringStatuses;
 declare module '../core/errors.js' {
   interface ErrorStatuses extends MeteringStatuses {}
   interface ProblemMembers {
-    /** Credits, for `toJson`. */
+    /** Credits, as `toJson` writes them. */
     required?: unknown;
     available?: unknown;
   }

@@ -7,7 +7,6 @@ declare module '../core/metrics.js' {
   interface Metrics extends MeteringMetrics {}
 }
 
-/** Credits by the mode of their account. */
 function countCredits(
   options: Pick<CounterConfiguration<'mode'>, 'name' | 'help' | 'registers'>,
 ): Counter<'mode'> {

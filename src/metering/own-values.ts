@@ -13,11 +13,11 @@ interface OwnProduct {
   slug: string;
   name: string;
   usageMetric: string;
-  /** Largest quantity of one event; an exact decimal. */
+  /** Maximum quantity of one event, an exact decimal. */
   maxQuantity: string;
 }
 
-/** Reads the member's products and reservation that stand for those of the examples. */
+/** Reads the member's own products and reservation, which replace those in the examples. */
 export const createOwnMeteringReader =
   ({ db }: Pick<Context, 'db'>): ReadOwnPart =>
   async (orgId, now) => {
@@ -36,7 +36,7 @@ function toOwnPart(
   const [live, secondLive] = inEffect.filter(({ kind }) => kind === 'live');
   const readOnly = inEffect.find(({ kind }) => kind === 'read_only');
   const inAnswers = toCounterparts(live, secondLive, readOnly);
-  // A request must succeed, so the first product stands in for a missing second one.
+  // Requests must succeed, so the first product replaces a missing second one.
   const inRequests = toCounterparts(live, secondLive ?? live, readOnly);
   const counterparts = (use: 'request' | 'answer') => (use === 'request' ? inRequests : inAnswers);
   return {
@@ -62,7 +62,7 @@ function toOwnPart(
   };
 }
 
-/** A product without a counterpart keeps its name. */
+/** A product without a counterpart is left out and keeps its example name. */
 function toCounterparts(...own: (OwnProduct | undefined)[]): ReadonlyMap<string, OwnProduct> {
   const slugs = [products.apiCalls.slug, products.storage.slug, products.archive.slug];
   return new Map(
@@ -80,7 +80,7 @@ function renameProduct(fields: Record<string, unknown>, product: OwnProduct | un
     ...('metric' in fields ? { metric: product.usageMetric } : {}),
     ...('usageMetric' in fields ? { usageMetric: product.usageMetric } : {}),
     ...('productName' in fields ? { productName: product.name } : {}),
-    // The member's product may have none of these dimensions.
+    // The member's product may not have these dimensions.
     ...('dimensions' in fields ? { dimensions: undefined } : {}),
     ...(typeof quantity === 'number' ? { quantity: Math.min(quantity, Number(product.maxQuantity)) } : {}),
   };
@@ -97,7 +97,7 @@ function renameCloudEvent(
   return { type: product.usageMetric, id: stamp(String(fields.id), now) };
 }
 
-/** At most the held quantity, because the product might not accept more. */
+/** Limits the quantity to what is held, because the product might not accept more. */
 function settleAtMost(request: SentRequest, held: number): SentRequest {
   const { quantity } = (request.body ?? {}) as { quantity?: number };
   if (quantity === undefined) return request;

@@ -84,7 +84,7 @@ export const metering: Product = {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
         const counted = [...reservationRoutes, ...correctionRoutes, ...usageReadRoutes, ...creditRoutes];
-        // The most frequent calls first.
+        // Mounted in order of call frequency.
         mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
         mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
@@ -143,7 +143,7 @@ const meteringJobs = (
   { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
 ];
 
-/** If mail is off, this only deletes what earlier runs left behind. */
+/** If email is off, this only deletes old rows of earlier runs. */
 const noticeJobs = (context: Context): Job[] => [
   {
     name: 'delete-old-notices',

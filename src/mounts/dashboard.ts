@@ -69,7 +69,7 @@ export interface DashboardOptions {
   listDemoLogins?: ListDemoLogins;
 }
 
-/** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people with a session cookie. */
+/** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people, with a session cookie. */
 export function dashboardRoutes(
   context: Context,
   { products, services }: Running,
@@ -194,13 +194,13 @@ function createProofs(
   };
 }
 
-/** `/console/shards`: the shard groups with their servers, sizes and reachability. */
+/** `/console/shards`: shard groups with their servers, sizes and reachability. */
 function shardPages(deps: ConsoleDeps): Router {
   const { db } = deps;
   const router = pageRouter();
   router.get('/shards', async (req, res) => {
     const away = await findGroupsAway(db.shards);
-    // Sizes are available only while all servers are reachable.
+    // Sizes are available only if all servers are reachable.
     const placements = away?.groups.length === 0 ? await listPlacements(db.orm) : [];
     const known = new Map(placements.map((placement): [string, Placement] => [placement.id, placement]));
     const groups = db.shards.groups.map(({ id, worker, load }) => ({
@@ -225,7 +225,7 @@ function shardPages(deps: ConsoleDeps): Router {
 const operatorsOnly: RequestHandler = (_req, res, next) =>
   next(personOf(res).isOperator ? undefined : nothingHere());
 
-/** Limits requests per minute of each session. Runs before any look-up: only a cookie that we signed is counted. */
+/** Limits the requests per minute of each session. Runs before any database lookup; only cookies signed by us count. */
 function sessionLimit(context: Context): RequestHandler {
   const limit = perKeyLimit(context, {
     name: 'dashboard',

@@ -11,7 +11,7 @@ import {
   type Described,
 } from './documentation-views.js';
 
-/** Everything that the search finds: about a thousand short texts. */
+/** Lists everything that search can find: about a thousand short texts. */
 export async function listEntries(described: Described): Promise<SearchEntry[]> {
   const { reference, document } = described;
   const { describeMessages, describeOperations } = await loadReader();
@@ -62,7 +62,7 @@ async function listGuideEntries(described: Described): Promise<SearchEntry[]> {
     const href = `/docs/${id}`;
     entries.push({ kind: 'Guide', title, href, context: '', text: summary });
     const view = await makeView(`topics/${id}`, described, { origin: '', own: undefined });
-    // Errors and messages have entries of their own.
+    // Errors and messages have their own entries.
     if (view!.contents) continue;
     const { content } = await renderContent(view!);
     for (const section of content.split(/(?=<h2 id=)/)) {
@@ -90,7 +90,7 @@ interface DescribedOperation {
   answers: { fields: { name: string; description: string }[] }[];
 }
 
-/** Fields of one name become one entry, which leads to the first request that has it and describes it. */
+/** Makes one entry for all fields with the same name. It links to the first request that describes the field. */
 function listFields(operations: DescribedOperation[]): SearchEntry[] {
   const all = operations.flatMap((operation) =>
     [operation.parameters, operation.body?.fields ?? [], ...operation.answers.map(({ fields }) => fields)]
@@ -112,7 +112,7 @@ function listFields(operations: DescribedOperation[]): SearchEntry[] {
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", '#34': '"' };
 
-/** The words of our own HTML, without code that is shown in blocks. */
+/** Extracts the text of our own HTML, without code blocks. */
 const toText = (html: string): string =>
   html
     .replaceAll(/<div class="example">[\s\S]*?\n<\/div>/g, ' ')

@@ -3,13 +3,13 @@ import type { Reference } from '../core/reference/described.js';
 interface Topic {
   title: string;
   summary: string;
-  /** Heading of its card on the overview. */
+  /** Heading of the card on the overview page. */
   task: string;
-  /** The page is about this operation, and is missing where the service has none of it. */
+  /** Operation that the page is about. The page is hidden if the service does not have it. */
   operationId?: string;
 }
 
-/** Pages on one topic each, by the last part of their address, in reading order. */
+/** Pages about one topic each, in reading order. The key is the last part of the URL. */
 export const topics: Record<string, Topic> = {
   start: {
     title: 'Five-minute start',
@@ -54,7 +54,6 @@ export const topics: Record<string, Topic> = {
   errors: { title: 'Errors', summary: 'Every code and how to fix it.', task: 'Fix an error' },
 };
 
-/** The topics whose operations this service has. */
 export const listTopics = ({ routes }: Reference) =>
   Object.entries(topics)
     .filter(

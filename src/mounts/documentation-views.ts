@@ -20,7 +20,7 @@ export interface Reader {
   own: OwnValues | undefined;
 }
 
-/** A place on a page, for its table of contents. */
+/** An entry of a page's table of contents. */
 interface Place {
   id: string;
   title: string;
@@ -28,13 +28,13 @@ interface Place {
 
 export interface PageView extends Record<string, unknown> {
   title: string;
-  /** Template below `views/docs`. */
+  /** Path of the template within `views/docs`. */
   template: string;
   /** Default: the headings of the rendered page. */
   contents?: Place[];
 }
 
-/** @returns undefined for an unknown page */
+/** @returns undefined if the page does not exist */
 export async function makeView(
   page: string,
   { reference, document }: Described,
@@ -154,7 +154,7 @@ const toId = (title: string): string =>
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
 
-/** Loads the reader with the first page, so that it does not delay the start. */
+/** Imported for the first page, to keep startup fast. */
 export const loadReader = () => import('../core/reference/reader.js');
 
 export async function listGroups(reference: Reference) {

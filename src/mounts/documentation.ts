@@ -44,7 +44,7 @@ const searchQuery = z.strictObject({
   q: text(100).optional().meta({ description: 'Words to find, up to 100 characters.' }),
 });
 
-/** `/openapi.json` and `/docs`. Everything is made on its first request and kept. */
+/** `/openapi.json` and `/docs`. Each response is built on first request and kept. */
 export const documentationRoutes = [
   defineRoute({
     ...documentRoute,
@@ -176,11 +176,11 @@ export const documentationRoutes = [
 const assets = createAssets('/docs/assets', listAssets);
 
 interface DocumentationDeps {
-  /** Called on the first request for a document. */
+  /** Called on the first request that needs the reference. */
   describeService: () => Promise<Reference>;
-  /** Runs before the pages and reads the session cookie. */
+  /** Reads the session cookie on documentation pages. */
   session: RequestHandler;
-  /** Values of the signed-in reader; undefined for others. */
+  /** Values of the signed-in reader; undefined for anyone else. */
   readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
 }
 
@@ -229,9 +229,11 @@ export function documentationRouter(
   });
 }
 
-/** For a browser, an error beside what was typed. @throws AppError invalid_request for every other client */
+/**
+ * Reads the search query. Browsers get the error beside their input. @throws AppError invalid_request for other clients
+ */
 function readSearch(req: Request): { q: string; error: string | undefined } {
-  // A form also sends an empty field.
+  // Forms also send empty fields.
   const { q: typed, ...others } = req.query;
   try {
     return { q: parseInput(searchQuery, typed === '' ? others : req.query).q ?? '', error: undefined };
@@ -246,10 +248,10 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
 
 const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; charset=utf-8', html);
 
-/** Enough for all pages under a few host names; requests under many host names get no more memory. */
+/** Enough for all pages under a few host names. Callers that vary the Host header cannot use more memory. */
 const MAX_KEPT_PAGES = 100;
 
-/** Caches pages that are the same for every reader, each made on its first request. */
+/** Caches pages that are the same for every reader. Each is rendered on first request. */
 function keepPages(
   make: (page: string, origin: string) => Promise<SharedContent>,
 ): (page: string, origin: string) => Promise<SharedContent> {
@@ -280,7 +282,7 @@ function listAssets() {
   ];
 }
 
-/** Allows only the service's own files, and no inline script or style. */
+/** Allows only the service's own files, and no inline scripts or styles. */
 const securityHeaders = helmet({
   contentSecurityPolicy: {
     useDefaults: false,

@@ -21,7 +21,10 @@ const operatorAccountRoutes = [
   ...auditLogRoutes,
 ];
 
-/** `/operator`: Organizations, people and the settings of each product. Every PUT is idempotent and replaces in full. */
+/**
+ * `/operator`: Organizations, people and each product's settings. Every PUT is idempotent and replaces the whole
+ * resource.
+ */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {
   const router = Router();
   router.use(requireOperator(context), (_req, res, next) => {

@@ -9,7 +9,10 @@ interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   parts: readonly ReadOwnPart[];
 }
 
-/** Undefined for non-members, and if the values cannot be read: the pages must work without the database. */
+/**
+ * Returns undefined for non-members, and if the values cannot be read, because the documentation must work without the
+ * database.
+ */
 export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<OwnValues | undefined> {
   return async (req) => {
     try {

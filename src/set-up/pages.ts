@@ -50,20 +50,20 @@ interface SetUpDeps extends AccountDeps, Pick<Context, 'limitStores' | 'config'>
 const personSchema = z.strictObject({
   name: nameField.optional(),
   email: emailSchema.optional(),
-  /** A new password is also checked by the password rules. */
+  /** New passwords are also checked against the password rules. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
 });
 
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
-  /** The Organization that the form shows: by now another one may be next without an owner. */
+  /** The Organization shown in the form. Another one may come first by the time the form is submitted. */
   organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),
 });
 
-/** `/set-up`: a sequence of forms, from the link that a start prints to the first Organization's owner. */
+/** `/set-up`: a series of forms, from the link printed at startup to the first Organization's owner. */
 export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   const router = pageRouter();
   const operatorsAlone: RequestHandler = (_req, res, next) => {
@@ -78,7 +78,7 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   return router;
 }
 
-/** The state of the set-up, and its first step: the operator's account. */
+/** The state of the set-up, and its first step: creating the operator's account. */
 function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
   const { db, clock } = deps;
   const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
@@ -137,14 +137,14 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
-  // Nothing is left to set up, and this is where an operator without an Organization arrives after every sign-in.
+  // Set-up is complete. An operator without an Organization also gets here after every sign-in.
   if (!organization && !isMember) return res.redirect(303, '/console');
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
   const page = { view: 'set-up/done', title: 'Gauge is set up', frame };
   await renderPage(deps, req, res, page, { isMember, organization, invited });
 }
 
-/** The second step: the authenticator app and the recovery codes, as for any account. */
+/** The second step: authenticator app and recovery codes, as for any account. */
 function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
 
@@ -180,7 +180,7 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
   });
 }
 
-/** True within minutes of a sign-in, which asked for the password. */
+/** True within minutes of a sign-in, because it included the password. */
 const isConfirmed = ({ clock }: SetUpDeps, res: Response): boolean =>
   isConfirmedAt(personOf(res), new Date(clock.now()));
 

@@ -5,22 +5,21 @@ import { listOpenInvitations } from '../accounts/identity/members/invitation-que
 import type { Source } from '../accounts/identity/source.js';
 import { memberships, organizations } from '../accounts/organizations/table.js';
 
-/** A step of the set-up that a product hands over, after the operator's own account. */
+/** A set-up step of a product, shown after the operator's own account is created. */
 export interface SetUpStep {
-  /** Below `/set-up`. */
+  /** Path within `/set-up`. */
   path: string;
   title: string;
-  /** Template below `views`. */
   view: string;
   data: object;
-  /** What the form shows at first. */
+  /** Initial values of the form. */
   given: FormFields;
   isDone(orm: Orm): Promise<boolean>;
   /** @throws AppError invalid_request */
   read(fields: FormFields): (tx: Tx, source: Source) => Promise<void>;
 }
 
-/** Next step after the operator's own account and second factor. */
+/** Next step once the operator's account and second factor exist. */
 export type NextStep = SetUpStep | 'owner' | 'done';
 
 const owners = (orm: Orm) =>
@@ -29,7 +28,7 @@ const owners = (orm: Orm) =>
     .from(memberships)
     .where(and(eq(memberships.orgId, organizations.id), eq(memberships.role, 'owner')));
 
-/** The Organization that has been without an owner the longest, or the named one if it has none. */
+/** Returns the oldest Organization without an owner, or the named Organization if it has none. */
 export async function findOwnerless(orm: Orm, slug?: string) {
   const [organization] = await orm
     .select()
@@ -45,7 +44,7 @@ export async function findInvitedOwner(orm: Orm, orgId: string, now: Date) {
   return open.find(({ role }) => role === 'owner');
 }
 
-/** Derived from the existing data, so that a set-up can be resumed in any browser. */
+/** Derives the step from the data, so that the set-up can be resumed in any browser. */
 export async function readNextStep(orm: Orm, steps: readonly SetUpStep[], now: Date): Promise<NextStep> {
   for (const step of steps) if (!(await step.isDone(orm))) return step;
   const [owned] = await orm

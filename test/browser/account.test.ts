@@ -24,7 +24,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const elsewhere = await world.visit({ javaScript });
       await signIn(elsewhere, user.email);
       await elsewhere.waitForURL('**/dashboard');
-      // A page that does not update itself.
+      // This page does not refresh itself.
       await elsewhere.goto('/dashboard/account');
 
       await page.goto('/dashboard/account/password');
@@ -54,7 +54,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       const elsewhere = await world.visit({ javaScript });
       await signIn(elsewhere, user.email);
       await elsewhere.waitForURL('**/dashboard');
-      // A page that does not update itself.
+      // This page does not refresh itself.
       await elsewhere.goto('/dashboard/account');
       await page.goto('/dashboard/account/sessions');
       expect(await readMain(page)).toContain('2 sessions');

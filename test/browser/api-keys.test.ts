@@ -13,7 +13,7 @@ import { follow, readMain } from './steps.js';
 const world = browserWorld();
 const run = promisify(execFile);
 
-/** An owner whose Organization may use a product and has no usage yet. */
+/** Creates an owner whose Organization is entitled to a product and has no usage yet. */
 async function newcomer() {
   const { browser, organization } = await signedIn(world.db, world.service.url);
   const product = await createProduct(world.db, { unitCap: '1000' });
@@ -46,7 +46,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       });
       expect([JSON.parse(stdout), stderr]).toEqual([{ accepted: 1, deduped: 0, warnings: [] }, '']);
 
-      // With scripts, the overview updates itself.
+      // With scripts, the overview refreshes itself.
       if (!javaScript) await overview.reload();
       await overview.getByText('Your first event has arrived and is counted.').waitFor();
 

@@ -4,7 +4,7 @@ import { findBarriers } from '../support/axe.js';
 import { DESKTOP, PHONE } from '../support/browser.js';
 import type { Populated } from '../pages/populated.js';
 
-/** Every page of the dashboard that an owner can open, from the complete table. */
+/** Every dashboard page that an owner can open, from the permission matrix. */
 export const pages: string[] = Object.entries(matrix)
   .filter(
     ([address, { own }]) =>
@@ -12,7 +12,7 @@ export const pages: string[] = Object.entries(matrix)
   )
   .map(([address]) => address);
 
-/** Address of a page of the table, for an owner of the Organization. */
+/** The path of a page in the matrix, for an owner of the Organization. */
 export const toPath = async (address: string, of: Populated): Promise<string> =>
   (await matrix[address]?.path?.(of, 'owner')) ?? address.split(' ')[1]!;
 
@@ -25,8 +25,9 @@ const viewports = [
 ];
 
 /**
- * All barriers of the page, from desktop to phone. The scheme changes only the colours.
- * @param analysed layouts that are fully analysed, not only for space; only the desktop for a page that resembles another
+ * Finds the page's barriers at every width from desktop to phone. The colour scheme affects only the colour contrast.
+ * @param analysed viewports that get the full accessibility analysis, not only the overflow check; desktop alone is
+ * enough for a page that resembles another
  */
 export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): Promise<string[]> {
   const found: string[] = [];
@@ -46,7 +47,7 @@ export async function findAllBarriers(page: Page, analysed = [DESKTOP, PHONE]): 
 
 const widths = [320, 360, 480, 640, 704, 768, 900, 961, 1024, 1280];
 
-/** Places where the page scrolls sideways, or a number breaks across lines. */
+/** Finds places where the page scrolls sideways or a number breaks across lines. */
 export async function findBrokenNumbers(page: Page): Promise<string[]> {
   const found: string[] = [];
   for (const width of widths) {
@@ -56,7 +57,7 @@ export async function findBrokenNumbers(page: Page): Promise<string[]> {
   return found;
 }
 
-/** Digits in a name, an address or an id are not a number. */
+/** Skips digits in names, addresses and ids, which may break. */
 const brokenNumbers = `(() => {
   const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   const { scrollWidth, clientWidth } = document.documentElement;
@@ -78,7 +79,7 @@ const brokenNumbers = `(() => {
   return broken;
 })()`;
 
-/** No element, not only the page, may hide content that a narrow window cuts off. */
+/** Finds elements, not only the page itself, that cut off content in a narrow window. */
 const findOverflow = (page: Page) =>
   page.evaluate<
     string[]
@@ -89,6 +90,6 @@ const findOverflow = (page: Page) =>
     .map((part) => 'wider than its room: <' + part.localName + ' class="' + part.className + '"> ' + part.scrollWidth
       + ' > ' + part.clientWidth + ' ' + part.textContent.trim().slice(0, 80))`);
 
-/** Elements that exist only if a name was taken for markup. */
+/** Counts elements that exist only if a name was rendered as markup. */
 export const countInjected = (page: Page) =>
   page.locator('main i:not([class]), main b, img[src="x"], .hostile, script:not([src])').count();

@@ -9,7 +9,9 @@ import { signedInOperator } from '../support/operators.js';
 const world = browserWorld({ trading: { selection: everything } });
 beforeAll(() => world.service.trading.refresher.refresh());
 
-/** Forms with a field that belongs to one option of a choice: caller and address. */
+/**
+ * Forms with a field that belongs to one option of a choice. `open` returns the caller's browser and the form's path.
+ */
 const forms = [
   {
     form: 'an entitlement',
@@ -95,7 +97,7 @@ it.each(forms)('the choice of $form follows what is typed', async (form) => {
   if (form.form === 'an order') await page.locator('#ticket-rest > summary').click();
   const field = page.locator(`input[name=${form.field}][data-choice]`);
   await choose(other);
-  // Some forms hide the field of an option that is not chosen.
+  // Some forms hide the field until its option is chosen.
   if (!(await field.isVisible())) await choose(chosen);
   await field.fill(form.value);
   expect(await isChosen(chosen).count()).toBe(1);

@@ -28,7 +28,7 @@ const failedShown = new Set<string>([
   'get /console/people/{userId}',
 ]);
 
-/** Address of a console route, for the customer and its objects. */
+/** Fills in the path of a console route with the customer and its objects. */
 function toConsolePath(route: string): string {
   return route
     .slice('get '.length)
@@ -47,7 +47,7 @@ function toConsolePath(route: string): string {
     );
 }
 
-/** Exists only if a customer trades live. */
+/** This page exists only if a customer trades live. */
 const RECONCILIATION = 'get /console/trading/reconciliation';
 
 it('the live account and its differences from the venue are accessible', async () => {
@@ -69,7 +69,7 @@ it('the live account and its differences from the venue are accessible', async (
   }
 });
 
-it('shard groups are accessible, also if one is unreachable', async () => {
+it('shard groups are accessible, even if one is unreachable', async () => {
   const { shards } = world.db;
   const group = (id: string, worker: string, ping: () => Promise<void>) => ({
     ...shards.groups[0]!,
@@ -95,13 +95,13 @@ it('shard groups are accessible, also if one is unreachable', async () => {
   }
 });
 
-/** Routes that return a file instead of a page. */
+/** False for routes that return a file. */
 const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.csv');
 
-it.each(consoleRoutes.filter(isPage))('%s: text stays text, and nothing is in the way', async (route) => {
+it.each(consoleRoutes.filter(isPage))('%s shows hostile names as text and is accessible', async (route) => {
   const page = await world.look(operator.browser);
   const response = await page.goto(toConsolePath(route));
-  // No customer of this service trades live, and the page says so.
+  // No customer of this service trades live, so the reconciliation page is a 404.
   expect(response!.status()).toBe(route === RECONCILIATION ? 404 : 200);
   expect(await countInjected(page)).toBe(0);
   if (failedShown.has(route)) expect(await readMain(page)).toContain('1 wrong password');
@@ -109,7 +109,7 @@ it.each(consoleRoutes.filter(isPage))('%s: text stays text, and nothing is in th
 });
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'a customer that an operator archives is locked out with the next call and click, and back when restored (scripts: $javaScript)',
+  'a customer that an operator archives is locked out on the next call and click, and gets back in when restored (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { db, service } = world;
     const { browser, organization } = await signedIn(db, service.url);
@@ -175,7 +175,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   expect(await row.getByLabel('Length').isVisible()).toBe(false);
   await row.getByLabel('Window').selectOption('hours');
   await row.getByLabel('Beyond it').selectOption('block');
-  // Enter saves. It does not press the button of a row.
+  // Enter saves the form instead of pressing a row's button.
   await page.keyboard.press('Enter');
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, quantity' }).waitFor();
   expect(await quantity.inputValue()).toBe('1,5');
@@ -183,7 +183,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   await page.getByRole('button', { name: 'Save' }).click();
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, length' }).waitFor();
   await row.getByLabel('Window').selectOption('calendar_month');
-  // The error keeps the field in sight.
+  // The field with the error stays visible.
   expect(await row.getByLabel('Length').isVisible()).toBe(true);
   await row.getByLabel('Window').selectOption('hours');
   await row.getByLabel('Length').fill('5');

@@ -17,7 +17,7 @@ beforeAll(async () => {
   operator = await signedInOperator(world.service);
 });
 
-/** A customer whose tokens cost credits by model. */
+/** Creates a customer whose tokens cost credits by model. */
 async function scene() {
   const { browser, organization } = await signedIn(world.db, world.service.url, 'billing');
   const slug = `tokens-${organization.slug}`;
@@ -112,7 +112,7 @@ it.each(scripts)(
   },
 );
 
-it('the customer’s page of credits is accessible, with costs by subject and model', async () => {
+it('the customer’s credits page is accessible, with costs by subject and model', async () => {
   const { browser, slug, send, give } = await scene();
   await give('order-1');
   await send(2_000, 'large', 'ada');
@@ -126,7 +126,7 @@ it('the customer’s page of credits is accessible, with costs by subject and mo
 });
 
 it.each(scripts)(
-  'an operator sets prices of values with the keyboard, after a look at the preview (scripts: $javaScript)',
+  'an operator sets prices by value with the keyboard, after a preview (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { slug } = await scene();
     const page = await world.visit({ as: operator.browser, javaScript });
@@ -135,7 +135,6 @@ it.each(scripts)(
     await page.keyboard.press('Enter');
     await page.getByRole('button', { name: 'Add a value' }).focus();
     await page.keyboard.press('Enter');
-    // The new row has the focus.
     await page.locator('#field-value3:focus').waitFor();
     await page.keyboard.type('medium');
     await page.keyboard.press('Tab');

@@ -6,14 +6,14 @@ import { findAllBarriers } from './barriers.js';
 
 const world = browserWorld();
 
-it('no page of the documentation has barriers', async () => {
+it('no documentation page has accessibility barriers', async () => {
   const page = await world.visit();
   await page.goto('/docs');
   const paths = await page.evaluate<string[]>(
     `[...new Set([...document.querySelectorAll('a[href^="/docs/"]')].map((link) => link.pathname))]`,
   );
   expect(paths.length).toBeGreaterThan(12);
-  // Reference pages differ only in their text, which matters for space and colours.
+  // Reference pages differ only in their text, so one page gets the full analysis.
   const full = '/docs/reference/usage';
   expect(paths).toContain(full);
   const analysed = (path: string) => {
@@ -69,7 +69,7 @@ it('a language chosen once is shown by every example, also on the next page', as
   expect(await plain.getByText('await gauge.GET').first().isVisible()).toBe(true);
 });
 
-it('the contents mark the part that is read, and an older link leads to its new page', async () => {
+it('the table of contents marks the section being read, and an older link leads to its new page', async () => {
   const page = await world.visit();
   await page.goto('/docs/reference/usage#settleReservation');
   const contents = page.getByRole('navigation', { name: 'Documentation' });
@@ -78,7 +78,7 @@ it('the contents mark the part that is read, and an older link leads to its new 
   await page.waitForURL('**/docs/reference/operator-users#putUser');
 });
 
-it('the search is found by keyboard and without a script', async () => {
+it('the search works with the keyboard and without a script', async () => {
   const page = await world.visit();
   await page.goto('/docs/errors');
   await page.keyboard.press('/');

@@ -7,7 +7,7 @@ import { hostileNames, ordinaryNames, populate } from '../pages/populated.js';
 
 const world = browserWorld();
 
-/** Follows a download link and reads the file. */
+/** Follows a download link and parses the CSV file. */
 async function download(page: Page, link: string): Promise<{ name: string; rows: Record<string, string>[] }> {
   const [file] = await Promise.all([
     page.waitForEvent('download'),
@@ -20,7 +20,7 @@ async function download(page: Page, link: string): Promise<{ name: string; rows:
   };
 }
 
-/** A cell that a spreadsheet would take for a formula. */
+/** True for a cell that a spreadsheet would evaluate as a formula. */
 const isFormula = (cell: string) => /^[=+\-@\t\r]/.test(cell) && Number.isNaN(Number(cell));
 
 describe.each([{ javaScript: true }, { javaScript: false }])(

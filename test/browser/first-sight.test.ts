@@ -26,11 +26,11 @@ describe('a new Organization', () => {
   it.each(pages.filter((address) => !address.includes('{')))(
     '%s has nothing to show, and says so',
     async (address) => {
-      // Objects of another Organization do not exist for this one.
+      // Uses another Organization's objects, which do not exist for this one.
       const [path] = (await toPath(address, another)).split('?');
       const page = await world.look(newcomer);
       await page.goto(path!);
-      // With contents, the same pages are analysed on a phone, too.
+      // Desktop is enough here, because the same pages with contents are also analysed on a phone.
       expect(await findAllBarriers(page, [DESKTOP])).toEqual([]);
     },
   );
@@ -45,7 +45,7 @@ it.each([
   '/set-up',
   '/dashboard/join',
   '/no-such-page',
-])('%s, which all may open, has nothing in the way', async (path) => {
+])('%s, which anyone may open, is accessible', async (path) => {
   const page = await world.look();
   await page.goto(path);
   expect(await findAllBarriers(page)).toEqual([]);
@@ -61,7 +61,7 @@ it('a failed sign-in is accessible', async () => {
   expect(await findAllBarriers(page)).toEqual([]);
 });
 
-describe('pages that only a form leads to', () => {
+describe('pages that are reached only through a form', () => {
   const name = hostileNames.keys[1]!;
 
   it('the secret of a new key', async () => {

@@ -9,7 +9,7 @@ import { signIn } from './steps.js';
 
 const env: Record<string, string> = {};
 let server: MailServer;
-// Starts first, because the service is configured with its address.
+// Runs before the service starts, because the service is configured with this server's address.
 beforeAll(async () => {
   server = await startMailServer();
   Object.assign(env, mailEnv(server.port));

@@ -10,7 +10,6 @@ let chromium: Browser;
 let server: Server;
 let origin: string;
 
-/** Status and content by path. */
 const pages: Record<string, [status: number, html: string]> = {
   '/good': [200, '<h1>Good</h1>'],
   '/missing': [404, '<h1>Nothing here</h1>'],
@@ -61,7 +60,7 @@ it.each<{ path: string; complaint: RegExp | undefined; withScripts: boolean; wit
   { path: '/no-picture', complaint: /404/, ...all },
   { path: '/failing', complaint: /answers 500/, ...all },
   { path: '/wide', complaint: /scrolls sideways/, ...all },
-])('of $path is said: $complaint', async ({ path, complaint, withScripts, without }) => {
+])('reports on $path: $complaint', async ({ path, complaint, withScripts, without }) => {
   for (const javaScriptEnabled of [true, false]) {
     const context = await chromium.newContext({ javaScriptEnabled });
     const guard = await guardPages(context, origin);
@@ -75,7 +74,7 @@ it.each<{ path: string; complaint: RegExp | undefined; withScripts: boolean; wit
   }
 });
 
-it('reports pale letters and a button without a name', async () => {
+it('reports pale text and a button without a name', async () => {
   const page = await chromium.newPage();
   await page.goto(`${origin}/pale`);
   const barriers = (await findBarriers(page)).join('\n');
@@ -85,7 +84,7 @@ it('reports pale letters and a button without a name', async () => {
   await page.close();
 });
 
-it('reports letters that are pale on a phone, in the dark or over another element, even if they are readable elsewhere', async () => {
+it('reports text that is pale on a phone, in dark mode or over another element, even if it is readable elsewhere', async () => {
   const page = await chromium.newPage({ viewport: DESKTOP });
   await page.goto(`${origin}/changing`);
   const isPale = async () => (await findBarriers(page, 'colours')).join().includes('color-contrast at p');

@@ -9,7 +9,7 @@ const world = browserWorld();
 
 interface Focus {
   name: string;
-  /** Undefined if it is visible. */
+  /** Describes the focused element if its focus is not visible. */
   unseen: string | undefined;
 }
 
@@ -27,7 +27,7 @@ const readFocus = `(() => {
   };
 })()`;
 
-/** Presses Tab until an element with that name has the focus. The focus must be visible at every stop. */
+/** Presses Tab until an element with that name has focus. Focus must be visible at every stop. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   const seen: string[] = [];
   for (let stops = 0; stops < 60; stops++) {
@@ -40,7 +40,7 @@ async function tabTo(page: Page, name: RegExp): Promise<void> {
   throw new Error(`nothing called ${String(name)} among: ${seen.join(' | ')}`);
 }
 
-/** Presses a key and waits for the page it leads to. */
+/** Presses a key and waits for the page that it opens. */
 async function go(page: Page, key: 'Enter' | 'Space'): Promise<void> {
   await Promise.all([page.waitForEvent('load'), page.keyboard.press(key)]);
 }
@@ -51,7 +51,7 @@ it('the keyboard alone is enough to sign in, create a key and revoke it, and the
   await addMember(world.db, organization.id, user.id, 'owner');
   const page = await world.visit();
   await page.goto('/login');
-  // The first field has the focus already.
+  // The first field already has focus.
   await page.keyboard.type(user.email);
   await tabTo(page, /^Password/);
   await page.keyboard.type(PASSWORD);
@@ -68,7 +68,7 @@ it('the keyboard alone is enough to sign in, create a key and revoke it, and the
   await tabTo(page, /^Name/);
   await page.keyboard.type('made by hand');
   await tabTo(page, /^Send usage/);
-  // From the first choice to the last, which shows the scopes.
+  // Moves from the first choice to the last, which shows the scopes.
   await page.keyboard.press('ArrowUp');
   await tabTo(page, /^entitlements:read/);
   await page.keyboard.press('Space');

@@ -20,7 +20,7 @@ it.each([
   ['desktop', DESKTOP, 'light'],
   ['desktop', DESKTOP, 'dark'],
 ] as const)(
-  'limits and what is held are read without scripts: %s, %o, %s',
+  'limits and held quantities can be read without scripts: %s, %o, %s',
   async (device, viewport, scheme) => {
     const page = await world.visit({ as: own.people.billing.browser, javaScript: false, viewport, scheme });
     for (const path of ['/dashboard/entitlements', `/dashboard/usage?product=${own.productSlugs[0]}`]) {
@@ -49,7 +49,7 @@ it.each([
 
 const text = (shown: string) => shown.replace(/\s+/g, ' ');
 
-it.each([320, 360])('sums of millions stay whole on a page of %d px', async (width) => {
+it.each([320, 360])('sums in the millions do not break on a page of %d px', async (width) => {
   const { db, service } = world;
   const { organization, browser } = await signedIn(db, service.url);
   const product = await createProduct(db);

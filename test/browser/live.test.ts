@@ -4,7 +4,7 @@ import { browserWorld } from '../support/browser.js';
 
 const world = browserWorld();
 
-it('a page that updates itself does not stay when its session has ended elsewhere', async () => {
+it('a page that updates itself does not stay open when its session has ended elsewhere', async () => {
   const { browser } = await signedIn(world.db, world.service.url);
   const page = await world.visit({ as: browser });
   await page.goto('/dashboard');

@@ -16,7 +16,7 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** A market whose price is far from both 0 and a dollar. */
+/** Finds a market whose price is well away from both 0 and a dollar. */
 function findMarket(): Market {
   const markets = [...world.service.trading.snapshots.current!.markets.values()];
   return markets
@@ -48,7 +48,6 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByLabel('Contracts').fill('3');
       if (!javaScript) {
         await page.getByRole('button', { name: 'Review' }).click();
-        // The quote comes into view.
         await page.waitForURL(/#review$/);
       }
       await page.getByRole('heading', { name: /^Buy 3 YES/ }).waitFor();
@@ -58,7 +57,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
         .filter({ hasText: 'Cash after' })
         .locator('dd')
         .innerText();
-      // The second click comes after the form was sent, and may abort the first answer.
+      // The second click comes after the form was submitted and may abort the first response.
       await page.getByRole('button', { name: 'Place paper order' }).dblclick();
       const arrive = () => page.waitForURL('**/dashboard/portfolio/orders/*');
       await arrive().catch(arrive);
@@ -136,7 +135,7 @@ it('new prices arrive automatically and keep the focus and open details', async 
   const buy = page.locator(`a[href*="/${ticker}?side=yes"]`).first();
   await buy.focus();
   const before = await page.locator('#markets').getAttribute('data-as-of');
-  // The book changes every quarter of a minute.
+  // The order book changes every 15 seconds.
   world.service.clock.advance(15_000);
   await world.service.trading.refresher.refresh();
   await expect.poll(() => page.locator('#markets').getAttribute('data-as-of')).not.toBe(before);
@@ -170,7 +169,7 @@ it('the list updates while the reader types, and the focus stays in the search',
   expect(all).toBeGreaterThan(10);
   const search = page.getByRole('searchbox', { name: 'City' });
   await search.pressSequentially('san');
-  // The first letters alone already shorten the list.
+  // Typing the first letters already narrows the list.
   await expect
     .poll(async () => (await cities.allInnerTexts()).every((text) => text.toLowerCase().includes('san')))
     .toBe(true);
@@ -178,7 +177,7 @@ it('the list updates while the reader types, and the focus stays in the search',
   expect(page.url()).toContain('q=san');
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
   expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
-  // The other kinds keep the search.
+  // Links to the other kinds keep the search.
   await page.getByRole('link', { name: /^Lows/ }).click();
   await page.waitForURL('**/dashboard/markets?kind=daily_minimum&q=san');
   await page.getByRole('searchbox', { name: 'City' }).fill('nowhere');
@@ -203,7 +202,7 @@ it('the overview shows new prices of all cities, and refreshes at most every few
     .not.toBe(before);
   const paceMs = Number(await page.locator('[data-pace]').getAttribute('data-pace'));
   expect(paceMs).toBeGreaterThan(2_000);
-  // Uses the page's clock, so that the time to create the prices here does not count.
+  // Request times come from the page's own clock, so the time to create prices here does not count.
   const asked = await page.evaluate<number[]>(`performance.getEntriesByType('resource')
     .filter(({ name, initiatorType }) => name.endsWith('/dashboard/markets') && initiatorType === 'fetch')
     .map(({ startTime }) => startTime)`);

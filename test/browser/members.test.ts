@@ -33,7 +33,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(await readMain(guest)).toContain(organization.name);
     await guest.getByLabel('Your name').fill(name);
     await guest.getByLabel('Password').fill('short');
-    // The browser itself would not send it.
+    // The browser's own validation would block this form.
     await guest.evaluate(`for (const form of document.forms) form.noValidate = true`);
     await guest.getByRole('button', { name: 'Create account and join' }).click();
     await guest
@@ -48,7 +48,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const navigation = guest.getByRole('navigation', { name: 'Dashboard' });
     expect(await navigation.getByRole('link', { name: 'Audit log' }).count()).toBe(0);
 
-    // The link has been used.
+    // The link has already been used.
     const another = await world.visit({ javaScript });
     await open(another);
     await another.getByText('This invitation does not work').first().waitFor();

@@ -9,7 +9,7 @@ import { hostileNames, ordinaryNames, populate, type Populated } from '../pages/
 import { countInjected, findAllBarriers, findBrokenNumbers, pages, toPath } from './barriers.js';
 import { readMain } from './steps.js';
 
-/** Every page of the dashboard, opened once, at every width and in every scheme. */
+/** Opens every dashboard page at every width and in every colour scheme. */
 const world = browserWorld({ trading: { selection: everything } });
 
 let hostile: Populated;
@@ -20,11 +20,11 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** Opens all details; pages with ordinary names are seen folded. */
+/** Opens all details. Pages with ordinary names are checked with details closed. */
 const unfold = (page: Page) =>
   page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
 
-/** Pages reached through other pages: filters, second pages, results of forms. */
+/** Pages reached from other pages: filters, second pages and form results. */
 const more: [name: string, path: (of: Populated) => string][] = [
   ['the overview of test usage', () => '/dashboard?mode=test'],
   ['the usage of a day', ({ productSlugs }) => `/dashboard/usage?product=${productSlugs[0]}&range=day`],
@@ -51,7 +51,7 @@ const more: [name: string, path: (of: Populated) => string][] = [
   ['scores of hours', () => '/dashboard/scores?kind=hourly'],
 ];
 
-/** Names that a page must show. */
+/** Text that each page must show. */
 const shown: Record<string, string[]> = {
   'get /dashboard': hostileNames.products,
   'get /dashboard/api-keys': hostileNames.keys,
@@ -66,7 +66,7 @@ const singleSpaced = (text: string) => text.replace(/\s+/g, ' ');
 it.each([
   ...pages.map((address) => [address, (of: Populated) => toPath(address, of), 200] as const),
   ...more.map(([name, toAddress]) => [name, toAddress, undefined] as const),
-])('%s: text stays text, and nothing is in the way', async (name, toAddress, status) => {
+])('%s shows hostile names as text and is accessible', async (name, toAddress, status) => {
   const page = await world.look(hostile.people.owner.browser);
   const response = await page.goto(await toAddress(hostile));
   if (status) expect(response!.status()).toBe(status);
@@ -74,12 +74,12 @@ it.each([
   const text = await readMain(page);
   for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
   await unfold(page);
-  // The other pages resemble one in the table.
+  // Pages that are not in the matrix resemble one that is, so the desktop layout is enough for them.
   expect(await findAllBarriers(page, status ? undefined : [DESKTOP])).toEqual([]);
 });
 
 it.each([...pages, 'get /dashboard/markets?kind=daily_maximum'])(
-  '%s breaks no number over lines',
+  '%s breaks no number across lines',
   async (address) => {
     const page = await world.look(ordinary.people.owner.browser);
     await page.goto(await toPath(address, ordinary));
@@ -102,7 +102,7 @@ it('an Organization that may only read markets sees a notice, and its pages are 
 });
 
 it.each(['get /dashboard/markets?kind=daily_maximum', 'get /dashboard/markets/{ticker}'])(
-  '%s has room for letters twice as large',
+  '%s has room for text twice as large',
   async (address) => {
     const page = await world.look(ordinary.people.owner.browser);
     await page.goto(await toPath(address, ordinary));
@@ -121,7 +121,7 @@ it('the menus of the header are accessible', async () => {
   const page = await world.look(hostile.people.owner.browser);
   await page.goto('/dashboard');
   await page.evaluate(`for (const menu of document.querySelectorAll('header details')) menu.open = true`);
-  // Elements under an open menu are out of reach until it is closed.
+  // An open menu would cover the elements below it, so the content is moved down.
   await page.evaluate(`document.querySelector('main').style.paddingTop = '40rem'`);
   expect(await findAllBarriers(page)).toEqual([]);
 });
@@ -164,7 +164,7 @@ it('a filter by day and time has room for both', async () => {
     `[...document.querySelectorAll('[type=datetime-local]')].map((input) => input.getBoundingClientRect().width)`,
   );
   expect(widths).toHaveLength(2);
-  // “31/12/2026, 23:59” with the button of the calendar.
+  // Must fit “31/12/2026, 23:59” and the calendar button.
   expect(Math.min(...widths)).toBeGreaterThan(220);
 });
 
@@ -177,7 +177,7 @@ it('the actions of a row are at its end', async () => {
   expect(new Set(alignments)).toEqual(new Set(['end']));
 });
 
-it('times in the reader’s zone have the format of the page, whatever the language', async () => {
+it('times in the reader’s zone have the page’s format, whatever the language', async () => {
   const page = await world.visit({ as: ordinary.people.owner.browser });
   await page.addInitScript(
     `const format = Intl.DateTimeFormat;

@@ -6,7 +6,7 @@ import { createOrganization } from '../support/fixtures.js';
 import { findAllBarriers } from './barriers.js';
 import { readMain, signIn, signOut } from './steps.js';
 
-// Browsers create passkeys for a domain name, not for an IP address.
+// Browsers create passkeys only for domain names, not for IP addresses.
 const world = browserWorld({ host: 'localhost' });
 
 const ADDRESS = '/dashboard/account/passkeys';
@@ -17,7 +17,7 @@ async function newMember() {
   return user;
 }
 
-/** An authenticator that approves everything, like a person with a finger on it. */
+/** Adds a virtual authenticator that approves every request. */
 async function plugIn(page: Page) {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send('WebAuthn.enable');
@@ -31,13 +31,13 @@ async function plugIn(page: Page) {
     },
   });
   return {
-    /** Nobody approves, or the wrong person does. */
+    /** Simulates a failed user verification. */
     refuse: (isRefused: boolean) =>
       cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: !isRefused }),
   };
 }
 
-it('is added, signs in with and without the password, and is removed', async () => {
+it('a passkey is added, signs in with and without the password, and is removed', async () => {
   const user = await newMember();
   const page = await world.visit();
   const device = await plugIn(page);
@@ -45,7 +45,7 @@ it('is added, signs in with and without the password, and is removed', async () 
   await page.waitForURL('**/dashboard');
   await page.goto(ADDRESS);
   expect(await readMain(page)).toContain('No passkeys yet.');
-  // The name comes first.
+  // The first step asks for a name.
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByLabel('Name').fill('Work laptop');
   await page.getByRole('button', { name: 'Add a passkey' }).click();
@@ -69,7 +69,7 @@ it('is added, signs in with and without the password, and is removed', async () 
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
   await page.waitForURL('**/dashboard');
 
-  // Long after the sign-in the page asks for confirmation, and accepts the passkey.
+  // Long after the sign-in, the page asks for confirmation and accepts the passkey for it.
   world.service.clock.advance(11 * 60_000);
   await page.goto(ADDRESS);
   await page.getByRole('link', { name: 'confirm it’s you' }).click();

@@ -36,7 +36,7 @@ it.each([true, false])(
 );
 
 describe('the orders', () => {
-  /** A bought and sold position, and an order with a reason. */
+  /** Opens the orders of a customer who bought and sold a position and has an order with a reason. */
   async function visitOrders(width: number): Promise<Page> {
     const { browser, organization } = await signedIn(world.db, world.service.url);
     const { id } = await createKey(world.db, organization.id, {});

@@ -14,7 +14,7 @@ import { findAllBarriers } from './barriers.js';
 
 const world = browserWorld();
 
-/** Each chart has a name, the expected size and a table of its numbers. */
+/** Checks that each chart has a name, the expected size and a table of its numbers. */
 async function lookAtPictures(page: Page, names: string[]): Promise<void> {
   for (const part of await page.locator('.part > summary').all()) await part.click();
   const pictures = page.locator('svg.plot');
@@ -75,7 +75,7 @@ it('the execution of orders is accessible, on a desktop and on a phone, in both 
 
 it('the report of an evaluation opens from a folder, on a desktop and on a phone, in both schemes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'gauge-report-'));
-  // A separate window, because only the file's own policy applies to a page from a folder.
+  // Opens the report from a file in a separate offline window, where only its own content policy applies.
   const chromium = (await world.visit()).context().browser()!;
   const page = await chromium.newPage({ offline: true, viewport: DESKTOP, reducedMotion: 'reduce' });
   try {

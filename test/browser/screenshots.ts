@@ -9,8 +9,8 @@ import { startService, type Service } from '../../src/service.js';
 import { launchChromium } from '../support/chromium.js';
 
 /**
- * `npm run screenshots`: starts a service with the demo data and saves pictures of its pages in docs/screenshots.
- * Names give the page, the device and the scheme: `overview-dark.png`, `overview-phone-light.png`.
+ * `npm run screenshots`: starts a service with the demo data and saves screenshots of its pages in docs/screenshots.
+ * File names give the page, the device and the colour scheme: `overview-dark.png`, `overview-phone-light.png`.
  */
 const folder = fileURLToPath(new URL('../../docs/screenshots', import.meta.url));
 const schemes = ['light', 'dark'] as const;
@@ -44,7 +44,7 @@ try {
   await rm(dataDir, { recursive: true, force: true });
 }
 
-/** The page at an address, or the page after an action. */
+/** A page's address, or the actions that lead to it. */
 type Show = string | ((page: Page) => Promise<void>);
 
 async function picture(page: Page, name: string, show: Show): Promise<void> {
@@ -73,7 +73,7 @@ async function signIn(chromium: Browser, { demo, url }: Service): Promise<Page> 
   return page;
 }
 
-/** Fills every page of the demo, and returns the addresses. */
+/** Fills the demo's pages with data and returns their addresses. */
 async function prepare(page: Page, { context: { db }, demo }: Service): Promise<Record<string, Show>> {
   const keyHref = async (name: string) => {
     await page.goto('/dashboard/api-keys');
@@ -125,7 +125,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
-      // The gates of the demo that open are those of 24 and 36 hours, so it has signals from 14:00 UTC to the night.
+      // In the demo, only the 24-hour and 36-hour gates open, so there are signals from 14:00 UTC until night.
       await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 600_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',
@@ -164,7 +164,9 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   };
 }
 
-/** Moves a rotation 40 minutes into the past; since then the calls have moved from the old key to the new one. */
+/**
+ * Moves a rotation 40 minutes into the past and records calls that have since moved from the old key to the new one.
+ */
 async function moveOver(db: Service['context']['db'], oldId: string, newId: string): Promise<void> {
   const minutes = 40;
   const ago = `now() - interval '${minutes} minutes'`;
@@ -182,7 +184,7 @@ async function moveOver(db: Service['context']['db'], oldId: string, newId: stri
     },
     [oldId],
   );
-  // The demo's keys have an older creation time.
+  // Keeps the demo's own keys older than the rotated key.
   await db.run(
     {
       name: 'screenshots_demo',

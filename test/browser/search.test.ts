@@ -26,7 +26,7 @@ it('a slash or Ctrl+K opens the search, and arrows and Enter lead to what was fo
   await page.keyboard.press('Enter');
   await page.waitForURL('**/dashboard/api-keys/new');
 
-  // A slash that is typed into a field is a slash.
+  // A slash typed into a field does not open the search.
   await page.getByLabel('Name').focus();
   await page.keyboard.press('/');
   expect([await dialog.count(), await page.getByLabel('Name').inputValue()]).toEqual([0, '/']);

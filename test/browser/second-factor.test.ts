@@ -7,7 +7,7 @@ import { codeOfApp, follow, readMain, signIn, signOut } from './steps.js';
 
 const world = browserWorld();
 
-/** The app's next code: the previous one may have been used. */
+/** Returns the app's next code, because the current one may have been used. */
 function nextCode(secret: string): string {
   world.service.clock.advance(30_000);
   return codeOfApp(secret, world.service.clock.now());
@@ -19,7 +19,7 @@ async function enterCode(page: Page, code: string): Promise<void> {
 }
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'goes on, is asked for when signing in, gives way to a recovery code, and goes off (scripts: $javaScript)',
+  'a second factor is turned on, asked for at sign-in, replaced by a recovery code, and turned off (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { user, browser } = await signedIn(world.db, world.service.url);
     const page = await world.visit({ javaScript, as: browser });
@@ -30,7 +30,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await page.getByText('Enter the secret by hand').click();
     const secret = await page.locator('#secret').innerText();
 
-    // A mistake keeps the set-up.
+    // A wrong code does not end the set-up.
     await page.getByLabel('6-digit code from the app').fill('000000');
     await page.getByRole('button', { name: 'Turn on' }).click();
     await page.getByText('Enter the secret by hand').click();
@@ -49,7 +49,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     await enterCode(page, code);
     await page.waitForURL('**/dashboard');
 
-    // The used code no longer works; a recovery code opens the account, once.
+    // The used code no longer works; a recovery code works once.
     await signOut(page);
     await signIn(page, user.email);
     await enterCode(page, code);
@@ -80,7 +80,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
 );
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'that an Organization requires keeps a member out until they have set it up (scripts: $javaScript)',
+  'a second factor that an Organization requires keeps members out until they have set it up (scripts: $javaScript)',
   async ({ javaScript }) => {
     const { db, service } = world;
     const { user: owner, browser, organization } = await signedIn(db, service.url);

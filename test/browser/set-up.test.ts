@@ -9,23 +9,23 @@ import type { TestService } from '../support/service.js';
 import { findAllBarriers } from './barriers.js';
 import { codeOfApp, readMain, signIn } from './steps.js';
 
-// Each page is checked four times.
+// Every page is checked four times.
 vi.setConfig({ testTimeout: 240_000 });
 
-// Each path begins with the first start of its own service.
+// Each test begins with the first start of its own service.
 const worlds = [
   { javaScript: true, world: browserWorld() },
   { javaScript: false, world: browserWorld() },
 ];
 const password = 'plenty of unrelated harbour words';
 
-/** The app's next code: the previous one may have been used. */
+/** Returns the app's next code, because the current one may have been used. */
 function nextCode({ clock }: TestService, secret: string): string {
   clock.advance(30_000);
   return codeOfApp(secret, clock.now());
 }
 
-/** Follows a one-time link: with scripts it opens automatically, without them it is pasted. */
+/** Follows a one-time link. With scripts, it opens automatically; without, it is pasted. */
 async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
   await page.goto(link);
   if (javaScript) return;
@@ -39,7 +39,7 @@ const fill = async (page: Page, fields: Record<string, string>) => {
 };
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 
-/** Without scripts the pages are the same. */
+/** Checks accessibility only with scripts, because the pages are the same without. */
 const checkIf = (isChecked: boolean) => async (page: Page, heading: string) => {
   await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
   if (isChecked) expect(await findAllBarriers(page)).toEqual([]);

@@ -30,7 +30,7 @@ afterAll(() => {
   server.close();
 });
 
-/** The certified provider of the `oidc-provider` package, whose accounts are named by their address. */
+/** Creates the certified provider from the `oidc-provider` package. Account names are email addresses. */
 function createProvider(redirectUri: string): Provider {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return new Provider(issuer, {
@@ -72,7 +72,7 @@ async function interact(provider: Provider, req: IncomingMessage, res: ServerRes
     <body><form method="post"><label>Address <input name="email"></label> <button>Continue</button></form></body></html>`);
 }
 
-it('signs in, requires it of all members, and lets a session by password in after it', async () => {
+it('an owner signs in with it, requires it of all members, and must then use it after the password', async () => {
   const user = await createUser(world.db);
   const organization = await createOrganization(world.db);
   await addMember(world.db, organization.id, user.id, 'owner');
@@ -99,12 +99,12 @@ it('signs in, requires it of all members, and lets a session by password in afte
   expect(await findAllBarriers(page)).toEqual([]);
   await page.setViewportSize(PHONE);
   expect(await findAllBarriers(page)).toEqual([]);
-  // The issuer remembers the person.
+  // The issuer still has the person's session.
   await page.getByRole('link', { name: 'Sign in with Test Login' }).click();
   await page.waitForURL(`${world.service.url}/dashboard`);
 });
 
-it('asks the person again instead of for a password', async () => {
+it('signing in again replaces the password as confirmation', async () => {
   const user = await createUser(world.db);
   const page = await world.visit();
   const signInThere = async () => {
@@ -123,7 +123,7 @@ it('asks the person again instead of for a password', async () => {
   await page.waitForURL('**/second-factor/setup');
 });
 
-it('works without JavaScript, and tells a person without an account', async () => {
+it('works without JavaScript, and says if the person has no account', async () => {
   const page = await world.visit({ javaScript: false, viewport: PHONE, scheme: 'dark' });
   await page.goto('/login/single-sign-on');
   await page.getByLabel('Address').fill('nobody@example.com');

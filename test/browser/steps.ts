@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { PASSWORD } from '../support/accounts.js';
 
-/** Steps that people repeat, taken by the words on the page. */
+/** Steps that many tests share. They find elements by their visible text. */
 
 export async function signIn(page: Page, email: string, password = PASSWORD): Promise<void> {
   await page.goto('/login');
@@ -17,16 +17,15 @@ export async function signOut(page: Page): Promise<void> {
   await page.waitForURL('**/login*');
 }
 
-/** Follows an entry of the dashboard's navigation. */
 export async function follow(page: Page, entry: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Dashboard' }).getByRole('link', { name: entry }).click();
 }
 
-/** The page's text outside of its frame. */
+/** The text of the page's main part. */
 export const readMain = async (page: Page): Promise<string> =>
   (await page.getByRole('main').innerText()).replace(/\s+/g, ' ');
 
-/** An authenticator app's code at a moment (RFC 6238) for a secret in base32, with or without spaces. */
+/** Returns an authenticator app's code (RFC 6238) at a time, for a base32 secret with or without spaces. */
 export function codeOfApp(secret: string, ms: number): string {
   const letters = Array.from(secret.replace(/\s/g, ''));
   const bits = letters.map((letter) =>

@@ -22,7 +22,7 @@ async function sweep() {
 }
 
 it.each([{ javaScript: true }, { javaScript: false }])(
-  'an endpoint is created, tested, seen failing, sent to again, rotated, disabled and deleted (scripts: $javaScript)',
+  'an endpoint is created, tested, seen failing, resent to, rotated, disabled and deleted (scripts: $javaScript)',
   async ({ javaScript }) => {
     const answer = hostileTexts.join(' ');
     let status = 503;

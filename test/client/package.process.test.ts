@@ -19,7 +19,7 @@ const { database, service } = useService({ context: { clock: systemClock } });
 beforeAll(async () => {
   await run(process.execPath, ['--import', 'tsx', 'src/commands/client-pack.ts', folder], { cwd: root });
   const [client] = readdirSync(folder);
-  // Dependencies come from the packages installed here, so nothing is downloaded.
+  // Dependencies come from the packages installed here, so that nothing is downloaded.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];
   const overrides: Record<string, string> = {};
   for (const name of dependencies) {

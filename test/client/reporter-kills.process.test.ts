@@ -15,7 +15,7 @@ import { useService } from '../support/use.js';
 const kills = Number(process.env.REPORTER_KILLS ?? 10);
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const random = createRandom(seed);
-/** `lost`: the request is recorded, but its answer never arrives. */
+/** `lost`: the request is recorded, but the response never arrives. */
 const modes = ['up', 'up', 'down', 'lost'] as const;
 
 const { database, service } = useService({ context: { clock: systemClock } });
@@ -74,10 +74,10 @@ function startProgram(language: Language, args: string[]) {
   return { child, ready, closed, lines: () => output.split('\n').slice(0, -1) };
 }
 
-/** Returns the size of what earlier runs left behind, and the accepted keys. */
+/** Returns how many bytes of unsent events earlier runs left, and the keys accepted in this run. */
 async function reportUntilKilled(language: Language, args: string[]) {
   const { child, ready, closed, lines } = startProgram(language, args);
-  // Sometimes the kill hits the start.
+  // Sometimes the kill hits the process while it starts.
   if (random.chance(0.9)) await ready;
   for (let i = 0; i < 3; i++) {
     mode = random.pick(modes);
@@ -123,7 +123,7 @@ it.for(hasPython ? (['TypeScript', 'Python'] as const) : (['TypeScript'] as cons
       [organization.id],
     );
     expect(sum).toEqual({ total: String(recorded.length) });
-    // Without anything to lose, the test would prove nothing.
+    // The test would prove nothing if there were no events to lose.
     expect(accepted.size).toBeGreaterThan(kills * 20);
     expect(leftBehind).toBeGreaterThan(kills / 4);
     if (kills > 100)

@@ -27,7 +27,7 @@ interface SentEvent {
   occurredAt: string;
 }
 
-/** A stand-in for the service that misbehaves as a test asks. */
+/** A fault of the stand-in service; returns true if it has handled the request itself. */
 type Fault = (res: ServerResponse, events: SentEvent[], count: number) => boolean;
 
 let server: Server;

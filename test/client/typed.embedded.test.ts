@@ -22,7 +22,7 @@ describe('a client with the generated types', () => {
     const event = { productSlug: product.slug, metric: 'calls', idempotencyKey: 'a' };
     const { data, error } = await client.POST('/api/usage/events', { body: { events: [event] } });
     expect([data?.accepted, data?.deduped, error]).toEqual([1, 0, undefined]);
-    // @ts-expect-error there is no such field in an answer
+    // @ts-expect-error responses have no such field
     expect(data?.recorded).toBeUndefined();
   });
 
@@ -95,7 +95,7 @@ describe('a client with the generated types', () => {
       params: { query: { ...query, 'dimension.model': 'large' } },
     });
     expect(data?.series.map(({ total }) => total)).toEqual([1]);
-    // @ts-expect-error a value is text
+    // @ts-expect-error a dimension value is a string
     await client.GET('/api/usage', { params: { query: { ...query, 'dimension.model': 1 } } });
   });
 
@@ -104,7 +104,7 @@ describe('a client with the generated types', () => {
     const params = { path: { productSlug: 'unknown' } };
     const { error, response } = await client.GET('/api/entitlements/{productSlug}', { params });
     expect([response.status, error?.code]).toEqual([404, 'entitlement_not_found']);
-    // @ts-expect-error that code cannot come from this route
+    // @ts-expect-error this route never returns that code
     expect(error?.code === 'unknown_metric').toBe(false);
   });
 });

@@ -15,7 +15,7 @@ import { useService } from '../support/use.js';
 
 const { database, service } = useService();
 
-/** @param lost numbers of the calls whose answers do not arrive */
+/** @param lost numbers of the calls whose responses get lost */
 async function tenant(lost: number[] = []) {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db);
@@ -103,7 +103,7 @@ it('names the credits that are missing, and lists the ledger page by page', asyn
   expect(data?.warnings.filter(isOverdrawn).map(({ overdraft }) => overdraft)).toEqual([0.25]);
   const entries = [];
   for await (const { kind, amount } of listCreditEntries(client, { limit: 2 })) entries.push([kind, amount]);
-  // The last event adds to the entry of the one that was received at the same time.
+  // The last two events were received at the same time, so they share one entry.
   expect(entries).toHaveLength(4);
   expect(entries).toContainEqual(['burn', 0.5]);
 });

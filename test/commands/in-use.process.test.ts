@@ -45,7 +45,7 @@ it.each([
     const ran = await run([], {}, `src/commands/${name}`);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
     expect(ran.stdout).toMatch(said);
-    // The command ended its connection only.
+    // The command ended only its own connection.
     expect((await pglite.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   } finally {
     socket.close();

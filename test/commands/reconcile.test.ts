@@ -25,7 +25,7 @@ it.runIf(isEmbedded)(
   },
 );
 
-/** Resolves to the slug of an Organization whose total and hourly sum differ from the sum of its events. */
+/** Creates an Organization whose total and hourly sum differ from its events, and resolves to its slug. */
 async function createDrift(db: Database, productSlug: string): Promise<string> {
   const organization = await createOrganization(db);
   const product = await createProduct(db, { slug: productSlug });

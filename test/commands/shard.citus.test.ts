@@ -74,7 +74,7 @@ it('shows the place of every group, and that nothing is left to do', async () =>
   });
 });
 
-// Citus may refuse a move for a moment; the command says why, and can be repeated.
+// Citus may temporarily refuse a move. The command reports why and can be repeated.
 it('moves the group of an Organization and moves it back', { retry: 2 }, async () => {
   const { slug } = await withDatabase((db) => createOrganization(db));
   const listed = (await run(['--check'])).stdout;

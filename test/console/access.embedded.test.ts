@@ -36,7 +36,7 @@ const send = async (browser: Browser, route: string) => {
   return [status, headers.get('location')];
 };
 
-// The matrix of all pages covers people's roles, for whom these pages do not exist.
+// The permission matrix covers people's roles, for whom console pages do not exist.
 describe.each(consoleRoutes)('%s', (route) => {
   const isPage = route.startsWith('get ');
 

@@ -142,7 +142,7 @@ describe('the list of customers', () => {
     await addGrant(db, spent.id, { amount: '5' }, now);
     await burn(spent, 5);
     await burn(overdrawn, 1);
-    // What expired long ago is no news.
+    // A grant that expired long ago is not reported.
     const startsAt = new Date(clock.now() - 60 * DAY_MS);
     const expiresAt = new Date(clock.now() - 30 * DAY_MS);
     await addGrant(db, unused.id, { amount: '5', startsAt, expiresAt }, now);
@@ -218,7 +218,7 @@ describe('the list of customers', () => {
   });
 });
 
-it('creates a customer, and none twice', async () => {
+it('creates a customer, but never the same one twice', async () => {
   const made = await post('/console/new-customer', { name: ' Initech ', slug: 'initech' });
   expect([made.status, made.headers.get('location')]).toEqual([
     303,
@@ -233,7 +233,7 @@ it('creates a customer, and none twice', async () => {
   expect(entry).toMatchObject({ action: 'organization.created', actor: `operator:${operator.email}` });
 });
 
-it('gives a new customer the invented markets, and real ones only by choice', async () => {
+it('gives a new customer the simulated markets, and real ones only by choice', async () => {
   const accessOf = async (slug: string) =>
     (await database.db.orm.select().from(organizations).where(eq(organizations.slug, slug)))[0]!.marketAccess;
   for (const [env, first] of [

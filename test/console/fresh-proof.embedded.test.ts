@@ -28,7 +28,7 @@ const open = async (path: string) => (await operator.browser.get(path, html)).te
 const post = (path: string, form: Form, from: string) =>
   operator.browser.send('POST', path, { form, headers: { ...html, referer: service.url + from } });
 
-/** Changes made to the customer and to the service so far. */
+/** Reads all changes made to the customer and the service so far. */
 const readChanges = async () => [
   ...(await auditOf(database.db, orgId)),
   ...(await database.db.orm.select().from(operatorLog).orderBy(operatorLog.seq)).filter(({ action }) =>
@@ -44,9 +44,9 @@ async function sendLate(path: string, form: Form, from: string): Promise<string 
   return headers.get('location');
 }
 
-/** Passes `/confirm` and returns to the page. */
+/** Confirms with password and code on `/confirm` and returns to the page. */
 async function confirm(page: string): Promise<string> {
-  // A code works only once.
+  // A code works only once, so this advances the clock to the next one.
   service.clock.advance(30_000);
   const form = { currentPassword: PASSWORD, code: operator.app.code(), next: page };
   const confirmed = await operator.browser.send('POST', '/confirm', { form, headers: html });
@@ -60,7 +60,7 @@ interface Change {
   page: string;
 }
 
-/** Expects that a late form changes nothing, comes back as typed, and takes effect once the proof is given. */
+/** Expects that a late form changes nothing, comes back as typed, and takes effect once the operator has confirmed. */
 async function expectProof({ path, form, page }: Change): Promise<void> {
   const before = await readChanges();
   expect(await sendLate(base + path, form, base + page)).toBe(
@@ -255,7 +255,7 @@ describe('the requirements for a customer', () => {
     await set('', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
     await expectProof(change({ requireSecondFactor: 'yes', marketAccess: 'read' }));
     expect(await late({ marketAccess: 'read' })).toContain('/confirm?');
-    // A cleared check box comes back cleared.
+    // A check box that was cleared comes back cleared.
     expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
     await set('', { name: 'Acme', marketAccess: 'read' });
   });

@@ -56,7 +56,7 @@ describe('products', () => {
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
     const todayPage = await open(`/console/audit-log?action=product.archived&from=${today}&to=${today}`);
     expect(todayPage.text).toContain(`${today} `);
-    // The rows use the filter's time zone, whatever the reader's is.
+    // The rows use the filter's time zone, not the reader's.
     expect(todayPage.text).not.toContain('data-zoned');
     expect((await open(`/console/audit-log?action=product.archived&to=2020-01-31`)).text).toContain(
       'No entries match',
@@ -167,7 +167,7 @@ describe('an operator', () => {
     expect((await post(path, { kind: 'password_reset' })).status).toBe(201);
   });
 
-  it('reaches the console by the account menu, which does not offer it to others', async () => {
+  it('reaches the console through the account menu, which does not offer it to others', async () => {
     const person = await createUser(database.db);
     const browser = new Browser(service.url);
     await browser.signIn(person.email);

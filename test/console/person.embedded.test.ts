@@ -126,7 +126,7 @@ describe('the switch of the whole service', () => {
     expect(await entriesOf('service')).toHaveLength(2);
   });
 
-  it('is shown beside the live account, which does not exist here', async () => {
+  it('is shown beside the live account, which this service does not have', async () => {
     for (const send of [
       operator.browser.get('/console/trading/reconciliation', html),
       operator.browser.send('POST', '/console/trading/reconciliation', {

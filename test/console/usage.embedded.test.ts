@@ -74,7 +74,7 @@ it('shows a range by month, day or hour, for one customer, product and mode', as
   expect((await ask({ ...range, mode: 'test' })).text).toContain('No usage matches');
 });
 
-/** The numbers behind the chart: the names of its columns, and its rows. */
+/** Returns the chart's numbers: column names and rows. */
 const chartOf = (text: string) => {
   const table = text.split('<details class="numbers">')[1]!.split('</details>')[0]!;
   const columns = [...table.matchAll(/<th scope="col"[^>]*>([^<]*)/g)].map(([, name]) => name);
@@ -179,7 +179,7 @@ it.each([
   [{ product: "a' or 1=1 --" }, 'id="field-product-error"'],
 ])('reports an error in %j on the page and instead of a file', async (query, problem) => {
   const { status, text } = await ask(query);
-  // Beside a field, the message begins with a capital.
+  // Skips the first letter, which is capitalized when the message stands beside a field.
   expect([status, text.includes(problem.slice(1))]).toEqual([400, true]);
   expect((await ask(query, '.csv')).status).toBe(400);
 });

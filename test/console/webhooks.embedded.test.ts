@@ -23,7 +23,7 @@ const url = 'https://hooks.example.com/?a=<b>';
 const fields = { format: 'standard', url, livemode: 'true', types: 'api_key.created' };
 const newFields = () => ({ ...fields, id: uuid({ msecs: service.clock.now() }) });
 
-/** A customer with one endpoint. */
+/** Creates a customer with one endpoint. */
 async function customer() {
   const { id: orgId, slug } = await createOrganization(database.db);
   const list = `/console/customers/${slug}/webhooks`;

@@ -27,7 +27,7 @@ function connect() {
   return connectThread<Calls>(channel.port2, {});
 }
 
-it('calls functions of the other side', async () => {
+it('calls functions on the other side', async () => {
   expect(await connect().double(21)).toBe(42);
 });
 

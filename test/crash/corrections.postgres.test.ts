@@ -12,11 +12,11 @@ import { createRandom } from './random.js';
 import { startServerProcess } from './server-process.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
-/** CRASH_KILLS=200 CRASH_SHUTDOWNS=10 for the long run. */
+/** Use CRASH_KILLS=200 CRASH_SHUTDOWNS=10 for a long run. */
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 1);
 const SENDERS = 8;
-/** Several chunks. */
+/** Enough events for several chunks. */
 const BACKFILLED = 3_000;
 
 it(
@@ -46,7 +46,7 @@ it(
     /** Final quantity of each event. */
     const expected = new Map<string, number>();
 
-    /** Repeats the call after every lost answer and every 503. */
+    /** Repeats the call after every lost response and every 503. */
     async function callUntilAnswered(
       path: string,
       body?: object,
@@ -83,20 +83,20 @@ it(
         keys.push(key);
         const event = { productSlug: product.slug, metric: 'calls', quantity, idempotencyKey: key };
         await callUntilAnswered('/api/usage/events', { events: [event] });
-        // One new event and one earlier event, which may have been corrected already.
+        // Corrects one new event and one earlier event, which may already have been corrected.
         const corrections = [key, keys[random.between(0, keys.length - 1)]!].map((idempotencyKey, n) => {
           const to = random.between(0, 40);
           expected.set(idempotencyKey, to);
           return { idempotencyKey, quantity: to, reason: 'test', correctionKey: `${key} ${n}` };
         });
         const { applied, deduped } = await callUntilAnswered('/api/usage/corrections', { corrections });
-        // A repeat finds the whole request or none of it.
+        // When a request is repeated, either all of its corrections or none have been applied.
         expect([`${applied} ${deduped}`]).toEqual([expect.stringMatching(/^(2 0|0 2)$/)]);
       }
     }
 
     let backfills = 0;
-    /** Stages and applies backfills one after another, and reverts every second one. */
+    /** Stages and applies one backfill after another, and reverts every second one. */
     async function backfill(): Promise<void> {
       const root = `/operator/organizations/${slug}/usage/backfills`;
       const day = 86_400_000;

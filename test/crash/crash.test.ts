@@ -25,7 +25,7 @@ it(
   async () => {
     const report = await runCrashTest({
       database: isEmbedded ? 'embedded' : 'postgres',
-      // The real Postgres has the long run.
+      // The longer run uses a real Postgres.
       kills: isEmbedded ? 3 : 6,
       postgresCrashes: isEmbedded ? 0 : 2,
       terminations: 1,
@@ -60,7 +60,7 @@ it(
     if (late) expect(late).toMatchObject({ status: 503, retryAfter: '1', body: { code: 'unavailable' } });
     const answeredAt = Date.now();
     expect(await ended, server.output()).toBe(0);
-    // The server waits 25 seconds for open connections, but not for those that clients only keep.
+    // The server waits 25 seconds for requests in progress, but not for idle keep-alive connections.
     expect(Date.now() - answeredAt).toBeLessThan(20_000);
     const { violations, acknowledged } = await place.verify();
     expect(violations).toEqual([]);
@@ -74,7 +74,7 @@ interface To {
   port: number;
 }
 
-/** Batches of 300 events; `isAccepted` resolves when the server has the request's headers. */
+/** Sends batches of 300 events. `isAccepted` resolves when the server has received the request's headers. */
 function sendBatches(workload: Workload, to: To, count: number) {
   return Array.from({ length: count }, () => {
     let onAccepted = () => undefined as void;
@@ -99,7 +99,7 @@ async function sendBatch(
   return answer;
 }
 
-/** The first answer other than 202; undefined if no process was left to answer. */
+/** Returns the first response other than 202; undefined if no process was left to respond. */
 async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer | undefined> {
   for (;;) {
     const answer = await sendBatch(workload, to, 1).catch(() => undefined);
@@ -107,7 +107,10 @@ async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer 
   }
 }
 
-/** This file's own database, which a server process can open: the embedded database serves one process at a time. */
+/**
+ * Creates a database for this file alone that a server process can open, because the embedded database serves one
+ * process at a time.
+ */
 async function createPlace() {
   const log = pino({ level: 'silent' });
   if (!isEmbedded) {

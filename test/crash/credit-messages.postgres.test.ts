@@ -16,7 +16,7 @@ import { createListener, readWebhookMessages } from '../support/webhook-messages
 import { createRandom } from './random.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
-/** CRASH_KILLS=100 for the long run. */
+/** Use CRASH_KILLS=100 for a long run. */
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const ACCOUNTS = 4 * (KILLS + 1);
 const types = Object.keys(webhookTypes).filter((type) => type.startsWith('credits.')) as 'credits.granted'[];
@@ -30,13 +30,13 @@ it(
     const databaseUrl = postgres.url('postgres');
     const db = await openDatabase({ databaseUrl, dataDir: '' }, pino({ level: 'silent' }));
     const fromNow = (ms: number) => new Date(Math.ceil((Date.now() + ms) / HOUR_MS) * HOUR_MS).toISOString();
-    // Usage burns the last one, so that the others still have something left when they are reported.
+    // Usage burns the last grant in the list, so that the others still have credits left when their expiry is reported.
     const grants = [
       { amount: '1', expiresAt: fromNow(DAY_MS / 2) },
       { amount: '1', expiresAt: fromNow(3 * DAY_MS) },
       { amount: '98', priority: 0 },
     ];
-    /** By Organization: what it burns once it has its grants, and the threshold that this reaches. */
+    /** By Organization: the credits that it burns after its grants, and the threshold that this reaches. */
     const plans = new Map<string, { burns: string; threshold: number }>();
     for (let i = 0; i < ACCOUNTS; i++) {
       const { id } = await createOrganization(db);
@@ -80,7 +80,7 @@ it(
         if (Date.now() > giveUpAt) throw new Error(`fewer than ${messages} messages`);
       }
     }
-    /** Whether another connection is in a transaction. */
+    /** True if another connection is in a transaction. */
     const isBusy = async () =>
       (await selectRow<{ busy: boolean }>(
         db.orm,

@@ -15,12 +15,12 @@ import { createRandom, type Random } from './random.js';
 import { startServerProcess } from './server-process.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
-/** CRASH_KILLS=500 CRASH_SHUTDOWNS=50 for the long run. */
+/** Use CRASH_KILLS=500 CRASH_SHUTDOWNS=50 for a long run. */
 const KILLS = Number(process.env.CRASH_KILLS ?? 5);
 const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 2);
 const SENDERS = 16;
 
-/** In 10⁻¹² credits, as are all amounts here. Quantities are whole. */
+/** All amounts here are in 10⁻¹² credits; quantities are whole numbers. */
 const PRICES = [
   { price: 1_000_000_000_007n, large: 2_333_333_333_333n },
   { price: 1n, large: 125_000_000_000n },
@@ -72,7 +72,7 @@ it(`spends each credit once, whatever is killed (seed ${seed})`, { timeout: 3_00
   const expected = new Map<string, Sent>();
   let granted = 0n;
 
-  /** Repeats the call after every lost answer and every 503. */
+  /** Repeats the call after every lost response and every 503. */
   async function callUntilAnswered(
     random: Random,
     method: string,
@@ -160,7 +160,7 @@ it(`spends each credit once, whatever is killed (seed ${seed})`, { timeout: 3_00
           reason: 'test',
           ...(random.chance(0.5) ? { productSlugs: [random.pick(products).slug] } : {}),
         });
-        // 409: 64 grants are open already.
+        // 409: 64 grants are already open.
         expect([200, 201, 409]).toContain(status);
         if (status === 409) granted -= amount;
       }
@@ -205,7 +205,7 @@ it(`spends each credit once, whatever is killed (seed ${seed})`, { timeout: 3_00
   const drift = await compare(orm, { orgId: undefined });
   expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
 
-  // The sums are added up here, from what the senders know.
+  // The expected sums are computed here from what the senders know.
   const sums = new Map<string, bigint>();
   const add = (name: string, amount: bigint) => sums.set(name, (sums.get(name) ?? 0n) + amount);
   let cost = 0n;

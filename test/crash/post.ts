@@ -12,13 +12,13 @@ export interface PostOptions {
   secret: string;
   events: unknown[];
   isLenient?: boolean;
-  /** Hangs up after this many ms. */
+  /** Closes the connection after this many ms. */
   hangUpAfterMs?: number | undefined;
-  /** Called when the server has the headers; the body follows only then. */
+  /** Called when the server has received the headers; only then is the body sent. */
   onAccepted?: () => void;
 }
 
-/** Sends a batch. Rejects without a complete answer; the outcome is then unknown. */
+/** Sends a batch. Rejects if the response is incomplete; the outcome is then unknown. */
 export function postEvents(options: PostOptions): Promise<PostAnswer> {
   return new Promise((resolve, reject) => {
     const body = JSON.stringify({ events: options.events });

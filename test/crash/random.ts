@@ -1,15 +1,15 @@
-/** Random numbers, reproducible by seed. */
+/** Pseudo-random numbers, reproducible from a seed. */
 export interface Random {
   /** In [0, 1). */
   next(): number;
-  /** A whole number in [from, to]. */
+  /** An integer in [from, to]. */
   between(from: number, to: number): number;
   chance(probability: number): boolean;
   pick<T>(values: readonly T[]): T;
   shuffle<T>(values: T[]): T[];
 }
 
-/** 32 well-mixed bits of a whole number (the finaliser of MurmurHash3). */
+/** Returns 32 well-mixed bits of an integer (the MurmurHash3 finalizer). */
 export function mix(value: number): number {
   let h = value | 0;
   h = Math.imul(h ^ (h >>> 16), 0x85ebca6b);

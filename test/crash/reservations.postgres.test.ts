@@ -11,19 +11,19 @@ import { createRandom, type Random } from './random.js';
 import { startServerProcess } from './server-process.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
-/** CRASH_KILLS=200 CRASH_SHUTDOWNS=10 for the long run. */
+/** Use CRASH_KILLS=200 CRASH_SHUTDOWNS=10 for a long run. */
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 1);
 const SENDERS = 8;
 const LIMIT = 1_000_000;
-/** Short holds are for abandoned work, long ones for work that will be settled. */
+/** Short holds belong to abandoned work, long ones to work that will be settled. */
 const SHORT_SECONDS = 2;
 const LONG_SECONDS = 600;
 
 interface Work {
   key: string;
   held: number;
-  /** Undefined: abandoned, with its hold left to expire. */
+  /** Undefined if the work is abandoned and its hold expires. */
   used: number | undefined;
   id?: string;
 }
@@ -80,7 +80,7 @@ it(
       return { status: response.status, body: (await response.json()) as Answer['body'] };
     }
 
-    /** Repeats the call after every lost answer and every 503. */
+    /** Repeats the call after every lost response and every 503. */
     async function callUntilAnswered(random: Random, ...of: Parameters<typeof call>): Promise<Answer> {
       for (;;) {
         inFlight++;

@@ -16,17 +16,17 @@ import { createWorkload } from './workload.js';
 
 export interface CrashOptions {
   database: 'postgres' | 'embedded';
-  /** SIGKILLs of the server. */
+  /** Number of SIGKILLs of the server. */
   kills: number;
-  /** Immediate shutdowns of Postgres while the server stays up. */
+  /** Number of immediate shutdowns of Postgres while the server stays up. */
   postgresCrashes: number;
-  /** SIGTERMs of the server in between. */
+  /** Number of SIGTERMs of the server between the other faults. */
   terminations: number;
   senders: number;
   seed: number;
-  /** Between two crashes the server answers a random number of requests, or stays up for this long. */
+  /** Between two crashes, the server answers a random number of requests or stays up for this long. */
   maxUpMs: number;
-  /** A data directory to start the embedded database from; if omitted, creates an empty one, which takes a while. */
+  /** A data directory to start the embedded database from. If omitted, an empty one is created, which takes a while. */
   template?: string;
   onProgress?(line: string): void;
 }
@@ -40,8 +40,8 @@ export interface CrashReport extends Verdict {
 type Crash = 'kill' | 'postgres' | 'terminate';
 
 /**
- * Runs retrying senders against a server and a database that are killed at random moments. Afterwards every acknowledged
- * event must exist exactly once, every sum must be the sum of its events, and nothing else may exist.
+ * Runs retrying senders against a server and a database that are killed at random moments. Afterwards, every
+ * acknowledged event must exist exactly once, every sum must match its events, and nothing else may exist.
  */
 export async function runCrashTest(options: CrashOptions): Promise<CrashReport> {
   const postgres = options.database === 'postgres' ? await createPostgresServer() : undefined;
@@ -65,7 +65,7 @@ async function runIn(
   const env: Record<string, string> = {
     PORT: String(port),
     LIMIT_USAGE_PER_MINUTE: '1000000000',
-    // Each start would create a market world, which this test of usage does not need.
+    // Otherwise each start would create a simulated world, which this test of usage does not need.
     MARKETS: 'off',
     ...(where.databaseUrl === undefined ? { DATA_DIR: where.dataDir } : { DATABASE_URL: where.databaseUrl }),
   };
@@ -89,7 +89,7 @@ async function runIn(
   let server = startServerProcess(env);
   try {
     for (const [i, crash] of planCrashes(options, random).entries()) {
-      // Occasionally the crash hits the server while it starts.
+      // Occasionally the server crashes while it starts.
       if (crash !== 'kill' || random.chance(0.9)) await server.ready;
       await letRun(random, options.maxUpMs, counts);
       if (crash === 'kill') {
@@ -130,7 +130,7 @@ function planCrashes(
   ]);
 }
 
-/** Waits for some requests, then a moment. It counts answers, so that a slow machine is also hit in mid-work. */
+/** Waits for a random number of answered requests and then a moment, so that even a slow machine is hit in mid-work. */
 async function letRun(random: Random, maxUpMs: number, counts: SenderCounts): Promise<void> {
   const until = counts.answered + random.between(0, 60);
   const giveUpAt = Date.now() + maxUpMs;
@@ -149,7 +149,7 @@ async function crashPostgres(postgres: PostgresServer, awayMs: number): Promise<
   await postgres.start();
 }
 
-/** The same process has to resume recording once Postgres is back. */
+/** Expects that the same process resumes recording once Postgres is back. */
 async function expectRecovery(
   server: ServerProcess,
   port: number,

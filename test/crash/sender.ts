@@ -35,11 +35,11 @@ export interface SenderOptions {
   seed: number;
   counts: SenderCounts;
   isStopping: () => boolean;
-  /** Reports something that must never happen. */
+  /** Reports a broken guarantee. */
   violation: (what: string) => void;
 }
 
-/** One request: the numbers of its valid events, perhaps with events that must be refused. */
+/** One request: the numbers of its valid events and perhaps events that must be refused. */
 interface Plan {
   tenant: Tenant;
   secret: string;
@@ -49,7 +49,7 @@ interface Plan {
   refused: number;
 }
 
-/** Sends batches until stopped, repeating each one until it is answered, like a good client. */
+/** Sends batches until stopped, and repeats each one until it is answered, as a good client does. */
 export async function runSender(options: SenderOptions): Promise<void> {
   const { counts, isStopping, violation } = options;
   const random = createRandom(options.seed);
@@ -123,7 +123,7 @@ function planRequest(workload: Workload, random: Random): Plan {
     isLenient: kind === 'lenient',
   };
   if (kind === 'refused') {
-    // Valid events under keys used nowhere else: none of them may ever appear.
+    // Valid events in a refused batch. Their keys are used nowhere else, and none of them may ever be recorded.
     const good = Array.from({ length: size - 1 }, () => ({
       ...refusedEvent(),
       productSlug: workload.products[0]!.slug,
@@ -144,7 +144,7 @@ function planRequest(workload: Workload, random: Random): Plan {
   return { ...plan, numbers, events: random.shuffle(events), refused };
 }
 
-/** Usually a new event; occasionally one that any sender has sent or is sending. */
+/** Usually returns a new event's number; occasionally that of an event that any sender has sent or is sending. */
 function pickNumber({ ledger }: Tenant, random: Random): number {
   if (ledger.size === 0 || random.chance(0.85)) return ledger.takeFresh(1)[0]!;
   return random.between(Math.max(0, ledger.size - 2_000), ledger.size - 1);

@@ -2,16 +2,15 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { ownScript } from '../support/own-build.js';
 
 export interface ServerProcess {
-  /** Resolves once it listens; rejects if it ends before that. */
+  /** Resolves once the server listens; rejects if the process ends first. */
   ready: Promise<void>;
   readonly isRunning: boolean;
-  /** The last part of its output. */
+  /** The last part of the process's output. */
   output(): string;
-  /** Ends it with a signal; resolves with its exit code, null if killed. */
+  /** Ends the process with a signal and resolves with its exit code, or null if it was killed. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>;
 }
 
-/** Starts the service as a separate process. */
 export function startServerProcess(env: Record<string, string>): ServerProcess {
   const child = spawn(process.execPath, ownScript('test/support/serve'), {
     env: { PATH: process.env.PATH, NODE_ENV: 'test', LOG_LEVEL: 'error', ...env },

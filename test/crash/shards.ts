@@ -1,7 +1,7 @@
 /**
- * Faults that a sharded database must survive, on real servers under load: `npm run test:shards -- [kills] [moves]`. Servers,
- * including the coordinator, are killed (-9) in turn. Shard groups are moved, one of them without its hold, which must lose
- * events, and all are rebalanced. Each event is sent until it is acknowledged, and then counted.
+ * `npm run test:shards -- [kills] [moves]`: faults that a sharded database must survive, on real servers under load.
+ * All servers, including the coordinator, are killed (-9) in turn. Shard groups are moved and rebalanced; one move is
+ * made without its hold and must lose events. Each event is sent until it is acknowledged, and then counted.
  */
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
@@ -28,11 +28,11 @@ try {
   const count = async (table: string, column: string) =>
     Number((await query<{ n: string }>(url, `select coalesce(sum(${column}), 0) as n from ${table}`))[0]!.n);
 
-  /** @param mustLose for a control run that must lose events */
+  /** @param mustLose true for a control run that must lose events */
   async function check(name: string, load: Load, before: number, mustLose = false): Promise<void> {
     const sent = [...load.acknowledged.values()].reduce((sum, events) => sum + events, 0);
     const found = (await count('usage_events', '1')) - before;
-    // Without the service's timeouts, because it reads every event.
+    // Without the service's time-outs, because the comparison reads every event.
     const maintenance = await openForMaintenance({ databaseUrl: url, dataDir: '' });
     const { totals, hours } = await compare(maintenance.orm, {});
     await maintenance.close();
@@ -67,7 +67,7 @@ try {
     await work(load);
     await setTimeout(1_500);
     await load.stop();
-    // Citus resolves prepared transactions at its own interval, or on request.
+    // Citus resolves prepared transactions at intervals or on request.
     await query(url, 'select recover_prepared_transactions()');
     await check(name, load, before, mustLose);
   }

@@ -14,11 +14,11 @@ import { createPostgresServer } from '../support/postgres-server.js';
 import { createRandom } from './random.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
-/** CRASH_KILLS=200 for the long run. */
+/** Use CRASH_KILLS=200 for a long run. */
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const WRITERS = 4;
 const HOUR_MS = 3_600_000;
-/** Two minutes pass in a second: leases and pauses stay longer than requests on a busy machine. */
+/** Two minutes pass in each second, so leases and pauses still last longer than requests on a busy machine. */
 const FACTOR = 120;
 const faults: Fault[] = [
   'lose request',
@@ -97,7 +97,7 @@ it(
       const giveUpAt = Date.now() + 600_000;
       let decided = 0;
       for (;;) {
-        // A person looks for the identifier at Stripe.
+        // Decides like a person who looks up the identifier at Stripe.
         for (const row of await listUnknown(db.orm, undefined)) {
           const identifier = identifierOf(row);
           const found = fake.has(identifier) ? 'sent' : 'missing';

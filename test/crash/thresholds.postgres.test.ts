@@ -18,18 +18,18 @@ import { createRandom } from './random.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';
 
 const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
-/** CRASH_KILLS=100 CRASH_CROSSINGS=1000 for the long run. */
+/** Use CRASH_KILLS=100 CRASH_CROSSINGS=1000 for a long run. */
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const CROSSINGS = Number(process.env.CRASH_CROSSINGS ?? 60);
 const SENDERS = 64;
-/** Usage per product, which reaches every threshold of its cap and its limits. */
+/** Usage per product; it reaches every threshold of the product's cap and limits. */
 const TOTAL = 600;
 const thresholds = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 const declared = [
   { quantity: '450', window: 'PT5H', enforcement: 'warn' as const },
   { quantity: '500', window: 'calendar_day', enforcement: 'warn' as const },
 ];
-/** Products have only a cap, or also one or two limits, because these are noted at different times. */
+/** Products have a cap and up to two limits, because thresholds of caps and of limits are noted at different times. */
 const limitsOf = (product: number) => declared.slice(0, product % (declared.length + 1));
 const perProduct = thresholds.length * 2;
 
@@ -55,7 +55,7 @@ it(
       await grant(db, orgId, product.id, { ...(limits.length > 0 && { limits }), thresholds });
       slugs.push(product.slug);
     }
-    // Everything for this product is rolled back.
+    // Every batch for this product is rolled back.
     const quiet = slugs.pop()!;
     const { secret } = await createKey(db, orgId);
     const ownEnv = { NODE_ENV: 'test', SECRET_KEYS: 'secret-key-of-the-tests' };
@@ -87,7 +87,7 @@ it(
     let [released, answered, inFlight, hits, isStopping] = [0, 0, 0, 0, false];
     let next = 0;
 
-    /** Repeats the batch, on either instance, after every lost answer and every 503. */
+    /** Repeats the batch, on either instance, after every lost response and every 503. */
     async function callUntilAnswered(own: typeof random, events: unknown[]): Promise<number> {
       for (;;) {
         inFlight++;
@@ -124,7 +124,7 @@ it(
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const share = (n: number) => Math.floor((queue.length * n) / (KILLS + 1));
-        // More than is waited for, so that requests are in flight.
+        // Releases more events than it waits for, so that requests are in flight.
         released = share(kill + 1);
         const until = share(kill - 1) + random.between(1, share(1));
         while (answered < until) await setTimeout(2);
@@ -133,7 +133,7 @@ it(
         const which = random.between(0, 1);
         await servers[which]!.end('SIGKILL');
         servers[which] = start(ports[which]!);
-        // Usually one instance is up; occasionally both are down.
+        // Usually at least one instance is up; occasionally both are down.
         if (random.chance(0.8)) await servers[which].ready;
       }
       released = queue.length;
@@ -148,7 +148,7 @@ it(
         `${data.productSlug} ${data.threshold}% of ${data.limit.quantity}`;
       const waiting = sql`select 1 from webhook_deliveries where status <> 'delivered'
         union all select 1 from usage_checks limit 1`;
-      // Messages that a killed instance was sending would be retried only after a minute.
+      // Otherwise, messages that a killed instance was sending would be retried only after a minute.
       await db.orm
         .update(webhookDeliveries)
         .set({ nextAttemptAt: new Date() })

@@ -25,14 +25,17 @@ from usage_hours where org_id = $1`,
 export interface Verdict {
   recorded: number;
   acknowledged: number;
-  /** Every broken promise; should be empty. */
+  /** Broken guarantees; should be empty. */
   violations: string[];
 }
 
-/** Compares the database with what the senders know. Sums are computed here, event by event, not by the database. */
+/**
+ * Compares the database with the senders' records. Expected sums are computed here, event by event, not by the
+ * database.
+ */
 export async function verify(db: Database, workload: Workload): Promise<Verdict> {
   const verdict: Verdict = { recorded: 0, acknowledged: 0, violations: [] };
-  // Tables that have grown fast have no statistics yet, so a page would sort the whole table.
+  // Fast-growing tables have no statistics yet, so without this, every page of events would sort the whole table.
   await db.orm.execute(sql`analyze`);
   for (const tenant of workload.tenants) await verifyTenant(db, workload, tenant, verdict);
   return verdict;

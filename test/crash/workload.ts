@@ -17,11 +17,11 @@ export interface Product {
   slug: string;
 }
 
-/** The Organizations that send, and what they send: an event's number determines everything about it. */
+/** The Organizations that send, and their events. An event's number determines everything about it. */
 export interface Workload {
   tenants: Tenant[];
   products: Product[];
-  /** A product that no Organization may use. */
+  /** A product that no Organization is entitled to. */
   forbidden: Product;
   eventOf(tenant: Tenant, number: number): SentEvent;
 }
@@ -30,20 +30,23 @@ export interface SentEvent {
   body: object;
   livemode: boolean;
   product: Product;
-  /** In thousandths. */
+  /** The quantity in thousandths. */
   quantity: number;
-  /** Undefined means the time of receipt. */
+  /** Undefined if the event occurs at the time of receipt. */
   occurredAtMs: number | undefined;
 }
 
 export const METRIC = 'calls';
 
-/** One Organization's events, as its senders know them, kept outside the server to outlive every crash. */
+/**
+ * One Organization's events as its senders know them. The ledger lives outside the server, so that it outlives every
+ * crash.
+ */
 export class Ledger {
   private states = new Uint8Array(1 << 16);
   private next = 0;
 
-  /** Numbers that no sender has used. */
+  /** Returns numbers that no sender has used. */
   takeFresh(count: number): number[] {
     const first = this.next;
     this.next += count;
@@ -69,7 +72,7 @@ export class Ledger {
 
 export const keyOf = (number: number) => `event-${number}`;
 
-/** The number of an idempotency key; undefined for a key that must never be recorded. */
+/** Returns the event number in an idempotency key; undefined for a key that must never be recorded. */
 export function numberOfKey(key: string): number | undefined {
   const digits = /^event-(\d+)$/.exec(key)?.[1];
   return digits === undefined ? undefined : Number(digits);

@@ -36,7 +36,7 @@ const page = async (query = '', browser = owner.browser) => {
   return { ...answer, ...readPage(answer.text) };
 };
 
-/** The page as a person reads it: text without markup, rows, links, and the selected options. */
+/** The page's text without markup, rows, links and selected options. */
 function readPage(html: string) {
   const main = /<main[^]*<\/main>/.exec(html)?.[0] ?? '';
   const body = /<tbody[^]*<\/tbody>/.exec(main)?.[0] ?? '';
@@ -94,7 +94,7 @@ describe('the audit log', () => {
     ]);
   });
 
-  it('another Organization’s rows are never in it, nor its people and actions in the filters', async () => {
+  it('never contains another Organization’s rows, nor its people and actions in the filters', async () => {
     const other = await signedIn(database.db, service.url);
     await write({ action: 'other.secret', actor: other.user.id, target: 'theirs' }, other.organization.id);
     await write({ target: 'ours' });
@@ -104,7 +104,7 @@ describe('the audit log', () => {
       const { status, text } = await page(query);
       expect(status).toBe(200);
       expect(text).not.toContain('theirs');
-      // The page repeats an entered id or action, but reveals nothing about it.
+      // The page echoes an entered id or action but reveals nothing about it.
       if (!query.startsWith('?a')) expect(text).not.toContain('other.secret');
       expect(text).not.toContain(other.user.email);
       expect((await readCsv(query)).text).not.toContain('theirs');
@@ -236,7 +236,7 @@ describe('an entry', () => {
     expect(rows[1]).toContain('The operator runs this service');
     expect(rows[2]).toContain(`A former member account removed, id ${gone.id}`);
     expect(rows[3]).toContain(`${left.name} former member · ${left.email}`);
-    // Only the names of operators.
+    // Operators are shown by name only.
     expect(rows[4]).toContain(`The operator (${left.email}) runs this service`);
     expect(rows[5]).toContain(`Olivia Berg operator · ${operator.email}`);
     const inFile = (await readCsv()).records.map(({ actorName }) => actorName);
@@ -312,14 +312,14 @@ describe('filters', () => {
     expect(links).toContain(`${PAGE}?action=a.one&actor=${owner.user.id}&from=2031-01-02`);
   });
 
-  it('find an object by any part of its id or of a value of the details, and nothing else', async () => {
+  it('find an object by any part of its id or of a value in the details, and nothing else', async () => {
     const key = '01935a3f-8f00-7c3e-9d2a-4b5c6d7e8f90';
     await write({ target: key, details: { after: { name: 'Edge 100% Proxy', scopes: ['usage:write'] } } });
     const other = await signedIn(database.db, service.url);
     await write({ target: 'edge of another' }, other.organization.id);
     for (const object of [key, '4b5c6d7e', 'edge 100%', 'PROXY', 'usage:write'])
       expect(await targets(`?object=${encodeURIComponent(object)}`), object).toEqual([key]);
-    // Neither a field's name nor a wildcard matches.
+    // Field names and wildcards do not match.
     for (const object of ['scopes', '%', '_', 'edge of', "' or 1=1", '<script>']) {
       const found = await targets(`?object=${encodeURIComponent(object)}`);
       expect(found, object).toEqual(object === '%' ? [key] : []);

@@ -16,7 +16,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const { database, service } = useService();
 beforeAll(async () => {
-  // Not near the beginning of a month, when yesterday would belong to the previous month.
+  // Not the beginning of a month, when yesterday would belong to the previous month.
   service.clock.set('2031-03-15T12:00:00Z');
 });
 
@@ -54,7 +54,7 @@ describe('the overview of a new Organization', () => {
     const arrived = await openOverview(browser);
     expect(arrived.seen).toContain('Your first event has arrived and is counted.');
     expect(arrived.seen).not.toContain('Waiting for the first event');
-    // The same part of the page, so that it replaces the waiting one.
+    // This part has the id of the waiting part, so that it replaces it in the open page.
     expect(arrived.text).toMatch(/id="overview-now"/);
   });
 
@@ -117,10 +117,10 @@ describe('the overview', () => {
     await grant(db, organization.id, fresh.id);
     const key = await createKey(db, organization.id);
     const own = { orgId: organization.id, productId: product.id, apiKeyId: key.id, everyMs: 1 };
-    // The current hour counts as a whole; later usage of last month does not count.
+    // The current hour counts as a whole; later usage in last month does not count.
     await fillUsage(db, { ...own, prefix: 'a', count: 4, from: '2031-02-15T12:59:59Z' });
     await fillUsage(db, { ...own, prefix: 'b', count: 9, from: '2031-02-15T13:00:00Z' });
-    // A day sums up its keys.
+    // A day's usage is the sum over its keys.
     const other = await createKey(db, organization.id);
     const more = { apiKeyId: other.id, prefix: 'f', count: 2, from: '2031-02-15T14:00:00Z' };
     await fillUsage(db, { ...own, ...more });
@@ -129,14 +129,14 @@ describe('the overview', () => {
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
     const { seen, text } = await openOverview(browser);
     expect(seen).toContain('5 +25.0% on 4 in the same days of last month');
-    // Only of the one product, which leads the page and is in the table.
+    // Once at the top of the page and once in the table, both for the one product with usage last month.
     expect(seen.match(/same days of last month/g)).toHaveLength(2);
     const trends = text.match(/<svg\s+class="trend"[\s\S]*?<\/svg>/g)!;
     expect(trends).toHaveLength(2);
     const heights = trends.map((trend) =>
       [...trend.matchAll(/class="trend-bar"[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
     );
-    // 14 Feb to 15 Mar; the largest day fills the height.
+    // The chart spans 14 Feb to 15 Mar, and the largest day fills its height.
     expect(heights.map((bars) => [bars.length, bars.filter((height) => height > 0).length])).toEqual(
       expect.arrayContaining([
         [30, 2],

@@ -49,9 +49,9 @@ async function setUp(template?: string) {
 let seeded: {
   template: string;
   demo: DemoData;
-  /** What each of two instances returned. */
+  /** What each of the two instances returned. */
   results: (DemoData | undefined)[];
-  /** Modes of its file and folder, and its contents when it has just been created. */
+  /** File modes of the demo's file and folder, and the file's contents just after its creation. */
   modes: number[];
   remembered: DemoData | undefined;
   remove(): Promise<void>;
@@ -60,7 +60,6 @@ beforeAll(async () => {
   await setUp();
   const made = database;
   expect(await readDemo(service.context, parts)).toBeUndefined();
-  // Two instances that start together.
   const results = await Promise.all([seedDemo(service.context, parts), seedDemo(service.context, parts)]);
   const demo = results.find((each) => each !== undefined)!;
   const modes = [file(), join(folder, 'data')].map((path) => statSync(path).mode & 0o777);
@@ -360,7 +359,7 @@ describe('creating the demo data', () => {
   });
 });
 
-// How events are recorded on Postgres is tested there; this tests which ones the demo has.
+// Recording events on Postgres has its own tests; these tests check which events the demo has.
 describe.runIf(isEmbedded)('the usage of the demo', () => {
   beforeEach(setUpSeeded);
   afterEach(tearDown);
@@ -378,7 +377,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
       expect(await findCreditDrift(database.db, id)).toEqual([]);
-      // A correction finds what an event burned by the time of its receipt.
+      // Corrections find what an event burned by its time of receipt, so each burn needs an event received then.
       const [stray] = await selectRows(
         orm,
         sql`select e.at from credit_entries e where e.org_id = ${id}::uuid and e.kind = 'burn' and not exists (
@@ -415,9 +414,9 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
   });
 });
 
-// Orders, fills and marks are tested on Postgres in their own tests; this tests how the demo uses them.
+// Orders, fills and marks are tested on Postgres elsewhere; these tests check how the demo uses them.
 describe.runIf(isEmbedded)('the paper trades of the demo', () => {
-  /** What a first start had booked when it was killed. */
+  /** What the first start had booked when it was killed. */
   let before: Awaited<ReturnType<typeof read>>;
   const read = async () => {
     const { orm } = database.db;
@@ -430,7 +429,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   beforeAll(async () => {
     await setUpSeeded();
     const { orm } = database.db;
-    // A look at the portfolio opens an account that does not exist.
+    // Viewing the portfolio opens an account if there is none.
     const headers = { authorization: `Bearer ${seeded.demo.keys.trading}` };
     expect((await fetch(`${service.url}/portfolio`, { headers })).status).toBe(200);
     const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
@@ -450,7 +449,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     kill.abort();
     expect(await interrupted).toMatchObject({ name: 'AbortError' });
     before = await read();
-    // A killed process leaves its lease.
+    // Simulates the lease that a killed process leaves behind.
     await orm.execute(sql`insert into job_leases (name, holder, until)
       values ('settlement', gen_random_uuid(), now() + interval '2 seconds')
       on conflict (name) do update set holder = excluded.holder, until = excluded.until`);
@@ -475,7 +474,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     for (const { createdAt, status, timeInForce } of orders) {
       expect(createdAt.getTime()).toBeGreaterThan(since);
       expect(createdAt.getTime()).toBeLessThan(service.clock.now());
-      // Every resting order has ended, whatever its outcome.
+      // Every resting order has ended, as filled or cancelled.
       expect(status).toMatch(timeInForce === 'good_till_time' ? /filled$|^cancelled$/ : /filled$/);
     }
     const entries = await database.db.orm.select().from(ledgerEntries);
@@ -506,7 +505,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
       headers: { authorization: `Bearer ${seeded.demo.keys.trading}` },
     });
     const { paper } = (await response.json()) as z.output<typeof executionSchema>;
-    // The page begins with the last days.
+    // The response covers the last few days.
     expect(paper.fills).toBeGreaterThan(0);
     expect(paper.fills).toBeLessThanOrEqual(marks.length);
     expect(paper.judged).toBeGreaterThan(0);
@@ -532,7 +531,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const keys = now.orders.map(({ idempotencyKey }) => idempotencyKey);
     expect(new Set(keys).size).toBe(keys.length);
     expect(now.entries.filter(({ kind }) => kind === 'deposit')).toHaveLength(1);
-    // The tape contains only the present.
+    // The tape is recorded only for the present, not for the demo's past.
     expect(existsSync(join(folder, 'day.tape.gz'))).toBe(false);
   });
 });

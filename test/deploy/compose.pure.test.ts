@@ -32,7 +32,7 @@ describe.each(services)('the container %s', (name, service) => {
       security_opt: ['no-new-privileges:true'],
     });
     expect(service.privileged).toBeUndefined();
-    // The image of Postgres starts as root to own its volume; the others add nothing.
+    // The Postgres image starts as root to take ownership of its volume; the other services add no capabilities.
     if (name !== 'postgres') expect(service.cap_add).toBeUndefined();
   });
 
@@ -41,7 +41,7 @@ describe.each(services)('the container %s', (name, service) => {
     expect(image).toMatch(/:\d+\.\d+(\.\d+)?-bookworm/);
   });
 
-  it('is reached from this machine at most', () => {
+  it('is reachable from this machine at most', () => {
     for (const port of service.ports ?? []) expect(port).toMatch(/^127\.0\.0\.1:/);
     if (name !== 'app') expect(service.networks).toEqual(['back']);
     expect(compose.networks.back).toEqual({ internal: true });
@@ -62,7 +62,7 @@ describe('the sharded database', () => {
   });
 
   it.each(Object.entries(sharded.services))(
-    'the container %s is as hardened, and of an exact version',
+    'the container %s is as hardened and runs an exact version',
     (_name, service) => {
       expect(service).toMatchObject({
         read_only: true,
@@ -76,7 +76,7 @@ describe('the sharded database', () => {
     },
   );
 
-  it.each(servers)('%s has what Citus asks for', (_name, { command }) => {
+  it.each(servers)('%s has what Citus requires', (_name, { command }) => {
     expect(command).toEqual(
       expect.arrayContaining(['-cshared_preload_libraries=citus', '-cwal_level=logical']) as unknown,
     );

@@ -9,7 +9,7 @@ import pg from 'pg';
 import { codeOfApp } from '../browser/steps.js';
 import { Browser } from '../support/accounts.js';
 
-// The service is started as on a new machine, with the build of `npm ci`.
+// Starts the service as on a new machine, with the build of `npm ci`.
 vi.setConfig({ testTimeout: 240_000 });
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -33,7 +33,7 @@ beforeAll(async () => {
     'dist',
   ])
     if (existsSync(join(root, name)))
-      // The times tell `npm start` whether the build is newer than the sources.
+      // `npm start` compares modification times to decide whether the build is up to date.
       cpSync(join(root, name), join(folder, name), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const name = `first_start_${process.pid}`;
@@ -53,7 +53,7 @@ async function onServer(sql: string): Promise<void> {
   await client.end();
 }
 
-/** A shell in the new folder. Only the packages are installed already. */
+/** Runs a shell in the new folder. `npm ci` is skipped, because the packages are already installed. */
 function shell(lines: string, env: Record<string, string> = {}) {
   const npm = 'npm() { [ "$1" = ci ] || command npm "$@"; }\n';
   const child = spawn('sh', ['-ec', npm + lines], {
@@ -75,7 +75,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** The links of set-ups that were printed, each once. */
+/** The distinct set-up links that were printed. */
 const linksIn = (text: string) => [
   ...new Set(text.match(/https:\/\/gauge\.example\.com\/set-up#[\w-]{43}/g)),
 ];
@@ -157,7 +157,7 @@ it('the README’s commands end with a person signed in, and an owner whose firs
   });
   expect(sent).toMatchObject({ status: 202, body: { accepted: 1, deduped: 0 } });
 
-  // What was printed opens nothing any more; no other secret was.
+  // The printed link no longer works, and no other secret was printed.
   const late = new Browser(operator.url);
   await post(late, '/set-up/open', { link: link! });
   expect((await late.get('/set-up', html)).status).toBe(404);

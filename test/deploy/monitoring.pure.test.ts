@@ -21,7 +21,7 @@ const queries = [
   ...alerts.map(({ alert, expr }) => ({ title: alert, expr })),
 ];
 
-/** Labels of each exported metric, which Prometheus's own ones join. */
+/** Returns each exported metric's labels, including those that Prometheus adds. */
 function readExported(): Map<string, Set<string>> {
   const metrics = createMetrics(products.map((product) => product.createMetrics));
   watchShards(oneShardGroup({} as never), metrics);
@@ -40,7 +40,7 @@ function readExported(): Map<string, Set<string>> {
 }
 const exported = readExported();
 
-it.each(queries)('$title asks only for metrics and labels that the service exports', ({ expr }) => {
+it.each(queries)('$title queries only metrics and labels that the service exports', ({ expr }) => {
   const selectors = [...expr.matchAll(/\b((?:gauge|nodejs|process)_\w+)(?:\{([^}]*)\})?/g)];
   expect(selectors).not.toHaveLength(0);
   for (const [, name, labels = ''] of selectors) {
@@ -51,7 +51,7 @@ it.each(queries)('$title asks only for metrics and labels that the service expor
   }
 });
 
-it('each panel has a title, a place and a question, each alert a summary', () => {
+it('each panel has a title, a position and a query, and each alert a summary', () => {
   for (const { title, type, targets } of panels)
     expect([title, type === 'row' || targets!.length > 0]).toEqual([title, true]);
   expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);

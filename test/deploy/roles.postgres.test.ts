@@ -31,7 +31,7 @@ let service: TradingTest;
 let appUrl: string;
 let ownerUrl: string;
 
-/** A server with the roles and the empty database, and the URLs of these. */
+/** Starts a server with the roles and the empty database, and returns the URLs of both roles. */
 async function startServer() {
   const started = await createPostgresServer({ fsync: 'off' });
   const passwords = ['-v', "owner_password=it's", '-v', 'app_password=secret'];
@@ -80,7 +80,7 @@ it('the owner of another database does not own this one, and the start says so',
 it('the owner migrates for it; then it starts without the owner', async () => {
   const urls = { databaseUrl: appUrl, migrationDatabaseUrl: ownerUrl, dataDir: '' };
   await (await openDatabase(urls, silent)).close();
-  // A second time there is nothing to do, and the rights are given again.
+  // The second start has nothing to migrate, but grants the rights again.
   await (await openDatabase(urls, silent)).close();
   db = await openDatabase({ databaseUrl: appUrl, dataDir: '' }, silent);
   service = await startTradingTest(db);
@@ -152,7 +152,7 @@ describe('the role that serves', () => {
     `select pg_read_file('/etc/passwd')`,
     `copy users to program 'cat'`,
     'delete from drizzle.__drizzle_migrations',
-    // What is recorded stays.
+    // Recorded data cannot be changed.
     'update usage_events set quantity = 0',
     'delete from usage_events',
     'delete from usage_archives',

@@ -10,9 +10,9 @@ export interface FuzzAnswer {
   ms: number;
 }
 
-/** The longest time that any answer may take. */
+/** The maximum time until a response is complete. */
 export const MAX_ANSWER_MS = 5_000;
-/** Contents that must never leave the process: a stack trace, an internal path, SQL, the hash of a secret. */
+/** Content that must never leave the process: stack traces, internal paths, SQL, hashed secrets. */
 const leaks =
   /\bat \S+ \([^)]*:\d+\)|node_modules|\.ts:\d+|\bselect .* from |insert into |hashed_secret|\$argon2/i;
 
@@ -22,7 +22,7 @@ interface DocumentedResponse {
 }
 type DocumentedOperation = { responses: Record<string, DocumentedResponse> };
 
-/** Checks an answer against the document and against rules for every answer. */
+/** Checks responses against the OpenAPI document and against rules that hold for every response. */
 export function createChecker(document: OpenApiDocument) {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   (addFormats as unknown as (ajv: Ajv2020) => void)(ajv);
@@ -53,7 +53,7 @@ export function createChecker(document: OpenApiDocument) {
     const operation = (document.paths![path] as Record<string, unknown>)[method] as DocumentedOperation;
     const response = operation.responses[status];
     if (!response) {
-      // Refused for its address or headers, before the route was known.
+      // Refused for its address or headers before it reached a route.
       const isEarly = status === 431 || (status === 400 && isOddAddress(sent));
       return isEarly && type === 'application/problem+json'
         ? undefined
@@ -85,7 +85,7 @@ export function createChecker(document: OpenApiDocument) {
   };
 }
 
-/** The document and its pages mention paths and statements in prose. */
+/** The OpenAPI document and the documentation pages mention paths and statements in prose. */
 const isDocument = (path: string): boolean => path === '/openapi.json' || path.startsWith('/docs');
 
 const parse = (text: string): unknown => {

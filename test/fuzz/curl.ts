@@ -2,7 +2,6 @@ import type { FuzzRequest } from './requests.js';
 
 const MAX_SHOWN = 4_000;
 
-/** The request as a shell command. */
 export function toCurl(url: URL, { operation, path, headers, body }: FuzzRequest): string {
   const parts = ['curl', '-i', '--path-as-is', '-X', operation.method.toUpperCase()];
   for (const [name, value] of Object.entries(headers))
@@ -11,11 +10,14 @@ export function toCurl(url: URL, { operation, path, headers, body }: FuzzRequest
   return [...parts, quote(Buffer.from(url.origin + path))].join(' ');
 }
 
-/** Requests that curl itself would not send go through its telnet. */
+/** Sends bytes that curl itself would not send, through curl's telnet client. */
 export const toCurlOfRaw = (url: URL, bytes: Buffer): string =>
   `printf %b ${quote(bytes).slice(1)} | curl -s telnet://${url.host}`;
 
-/** `$'…'` with everything but visible ASCII escaped. Long texts are cut, because seed and number reproduce them. */
+/**
+ * Returns `$'…'` with everything but visible ASCII escaped. Long texts are cut, because the seed and the request's
+ * number reproduce them.
+ */
 function quote(bytes: Buffer): string {
   const shown = [...bytes.subarray(0, MAX_SHOWN)]
     .map((byte) => {

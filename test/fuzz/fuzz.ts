@@ -1,6 +1,7 @@
 /**
- * `npm run fuzz -- --requests N --seed S` starts the service as a separate process, sends requests of every kind from every
- * kind of caller, and checks each answer against the document. A failing request is printed as a curl command.
+ * `npm run fuzz -- --requests N --seed S` starts the service as a separate process, sends requests of every kind from
+ * every kind of caller, and checks each response against the OpenAPI document. A failing request is printed as a curl
+ * command.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -39,7 +40,7 @@ const server = spawn(process.execPath, ['--import', 'tsx', 'test/support/serve.t
     OPERATOR_TOKEN,
     TRUST_PROXY: '1',
     TEST_PAST_DAYS: '0',
-    // Failed sign-ins are delayed by up to 16 s on purpose, which would look like slow answers.
+    // The sign-in delay, normally up to 16 s, would look like a slow response.
     TEST_SIGN_IN_DELAY_MS: '500',
     LIMIT_USAGE_PER_MINUTE: many,
     LIMIT_ENTITLEMENTS_PER_MINUTE: many,
@@ -67,7 +68,6 @@ try {
       output = (output + text).slice(-8_000);
       const [, found] = /^\{"port":(\d+)\}$/m.exec(output) ?? [];
       if (found !== undefined) resolve(Number(found));
-      // Prints only errors.
       if (text.includes('"level":50') || text.includes('"level":60'))
         process.stderr.write(text.slice(0, 4_000));
     });

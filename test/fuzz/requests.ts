@@ -22,7 +22,7 @@ export interface Operation {
 export interface FuzzRequest {
   operation: Operation;
   actor: Actor;
-  /** Percent-encoded, including the query. */
+  /** The percent-encoded path, including the query. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
@@ -30,7 +30,7 @@ export interface FuzzRequest {
 
 type Mood = 'fitting' | 'mutated' | 'hostile';
 
-/** Any request to any operation of the document: valid, nearly valid, or malicious. */
+/** Generates requests to any documented operation: valid, nearly valid or malicious. */
 export function anyRequest(
   operations: Operation[],
   world: World,
@@ -49,11 +49,15 @@ export function anyRequest(
 }
 
 const moods: Record<Mood, number> = { fitting: 4, mutated: 4, hostile: 3 };
-/** A batch generated from the schema alone nearly always breaks a product rule; these batches get past those rules. */
+/**
+ * The weight of batches that pass the product's rules. A batch generated from the schema alone nearly always breaks
+ * one.
+ */
 const RECORDABLE_WEIGHT = 40;
 
 /**
- * Batches of recordable events, including repeats and usage above caps, unless the fuzzer has changed the product meanwhile.
+ * Generates batches of recordable events, including repeats and usage above caps. They are refused only if another
+ * request has changed the product.
  */
 function recordable(operation: Operation, { actors }: World): fc.Arbitrary<FuzzRequest> {
   const event = fc.record(
@@ -135,7 +139,7 @@ function requestTo(
         path: search === '' ? path : `${path}?${search}`,
         headers: {
           accept: 'application/json, */*',
-          // Every request has a different client address, so that limits per address do not end the run.
+          // Each request has a different client address, so that limits per address do not end the run.
           'x-forwarded-for': `10.${caller >> 8}.${caller & 255}.1`,
           ...(Object.fromEntries(own) as Record<string, string>),
           ...body?.headers,
@@ -147,10 +151,10 @@ function requestTo(
     });
 }
 
-/** Values that Node refuses to send are covered by the raw sockets. */
+/** Replaces characters that Node refuses to send; the raw sockets cover those. */
 const toHeader = (value: string): string => value.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').slice(0, 8_000);
 
-/** Encodes lone surrogates as bytes, which no encoder does. */
+/** Percent-encodes lone surrogates as bytes, which no regular encoder does. */
 const encode = (value: string): string => {
   try {
     return encodeURIComponent(value).slice(0, 9_000).replace(/%.?$/, '');

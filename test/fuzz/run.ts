@@ -11,7 +11,7 @@ import { makeWorld } from './world.js';
 
 export interface FuzzOptions {
   url: string;
-  /** The server's process, for measuring its memory. */
+  /** The server's process id, to measure its memory. */
   pid: number;
   requests: number;
   seed: number;
@@ -22,19 +22,19 @@ export interface FuzzReport {
   requests: number;
   statuses: Record<string, number>;
   slowestMs: number;
-  /** Resident memory, after a third of the requests and at the end. */
+  /** Resident memory after a third of the requests and at the end. */
   memoryMb: { third: number; end: number };
   faults: string[];
 }
 
 const PARALLEL = 8;
-/** One in this many requests uses a raw socket. */
+/** Every twentieth request uses a raw socket. */
 const RAW_EVERY = 20;
 const MAX_FAULTS = 50;
-/** Allowed growth after the first third: caches fill, and the heap fluctuates. */
+/** Allowed memory growth after the first third, because caches fill and the heap fluctuates. */
 const MAX_GROWTH = { share: 0.3, mb: 60 };
 
-/** Sends requests, each determined by the seed and its number alone. */
+/** Sends requests, each determined only by the seed and its number. */
 export async function fuzz({ url, pid, requests, seed, onProgress }: FuzzOptions): Promise<FuzzReport> {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApiDocument;
   const components = (document.components?.schemas ?? {}) as Record<string, Schema>;

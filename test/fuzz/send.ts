@@ -5,10 +5,10 @@ import { MAX_ANSWER_MS, type FuzzAnswer } from './check.js';
 import type { FuzzRequest } from './requests.js';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 });
-/** Abandons the connection shortly after the answer counts as late. */
+/** The connection is abandoned shortly after the response counts as late. */
 const GIVE_UP_MS = MAX_ANSWER_MS + 1_000;
 
-/** @throws Error if the connection ends without an answer */
+/** @throws Error if the connection closes without a response */
 export function send(url: URL, { operation, path, headers, body }: FuzzRequest): Promise<FuzzAnswer> {
   const startedAt = performance.now();
   return new Promise((resolve, reject) => {
@@ -58,7 +58,7 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
 
 const MAX_RAW_ANSWER = 1_000_000;
 
-/** Sends raw bytes and describes the error in the response; undefined for a correct one. */
+/** Sends raw bytes and describes the fault in the response; undefined if the response is correct. */
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);
@@ -69,7 +69,7 @@ export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
     }, MAX_ANSWER_MS);
     socket.on('data', (chunk) => {
       answer += chunk.toString('latin1');
-      // A stream does not end, and the first part of a large response is enough.
+      // An event stream never ends, and the first part of a large response is enough.
       if (answer.includes('text/event-stream') || answer.length > MAX_RAW_ANSWER) socket.destroy();
     });
     socket.on('error', () => undefined);

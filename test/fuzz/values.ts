@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 
-/** The part of JSON Schema that the document uses. */
+/** The subset of JSON Schema that the OpenAPI document uses. */
 export interface Schema {
   $ref?: string;
   type?: string | string[];
@@ -22,12 +22,12 @@ export interface Schema {
   format?: string;
 }
 
-/** Values that exist in the world, by the name of the field or parameter. */
+/** Existing values by the name of the field or parameter. */
 export type Pools = Record<string, readonly string[]>;
 
 const MAX_ITEMS = 4;
 
-/** Values that fit a schema; a field with a pool usually takes one of its values. */
+/** Generates values that fit a schema. A field with a pool usually takes a value from it. */
 export function fitting(
   schema: Schema,
   pools: Pools,
@@ -91,13 +91,13 @@ function fittingText({ format, pattern, minLength = 0, maxLength = 40 }: Schema)
       .integer({ min: -8 * 86_400_000, max: 3_600_000 })
       .map((ms) => new Date(Date.now() + ms).toISOString());
   const bounds = { minLength, maxLength: Math.max(minLength, Math.min(maxLength, 300)) };
-  // The generator does not support Unicode classes (used only to exclude control characters) or lookaheads.
+  // The generator supports neither lookaheads nor Unicode classes (used only to exclude control characters).
   if (pattern === undefined || /\\p\{|\(\?[=!<]/.test(pattern))
     return fc.string({ unit: 'grapheme', ...bounds });
   return fc.stringMatching(new RegExp(pattern));
 }
 
-/** Texts that no client should send; each has broken some service. */
+/** Texts that no client should send. Each has broken some service before. */
 export const hostileTexts: readonly string[] = [
   '',
   ' ',

@@ -1,6 +1,5 @@
 import type { Pools } from './values.js';
 
-/** A caller and its credentials. */
 export interface Actor {
   name: string;
   kind: 'nobody' | 'apiKey' | 'session' | 'operator' | 'leaver';
@@ -86,12 +85,12 @@ export async function makeWorld(url: string): Promise<World> {
     const { apiKey } = await call('POST', '/dashboard/api-keys', { name: 'spare', livemode: true }, owner);
     ids.push(apiKey.id as string);
   }
-  // Spare Organizations and people, so that the actors can continue whatever happens to these.
+  // Spare Organizations and people for the fuzzer to change, so that the actors keep working.
   await call('PUT', '/operator/organizations/fuzz-spare', { name: 'Spare' });
   const emails = ['spare-1@fuzz.example', 'spare-2@fuzz.example'];
   for (const email of emails)
     await call('PUT', `/operator/users/${email}`, { name: 'Spare', password: PASSWORD });
-  // Signs out of a session that no other request uses.
+  // The leaver signs out of a session that no other actor uses.
   actors.push({ name: 'leaver', kind: 'leaver', headers: await signIn('owner@fuzz-one.example') });
   const markets = (await call('GET', '/markets')).markets as { ticker: string }[];
   const slugs = ['fuzz-one', 'fuzz-two', 'fuzz-spare'];

@@ -10,7 +10,7 @@ import { useService } from '../support/use.js';
 
 const { database, service } = useService();
 
-/** The database, with a clock ahead of this machine's. */
+/** The database with its clock ahead of this machine's. */
 function withClockAhead(db: Database, aheadMs: number): Database {
   const execute = async (query: never) => {
     const result: unknown = await db.orm.execute(query);
@@ -67,7 +67,7 @@ describe('health', () => {
       const log = pino({ level: 'silent' });
       const warn = vi.spyOn(log, 'warn');
       const other = await startTestService(withClockAhead(database.db, aheadMs), { context: { log } });
-      // The service's own clock has no influence.
+      // The service's own clock does not affect the result.
       other.clock.set('2020-01-01T00:00:00Z');
       try {
         const { body } = await request(other.server)
@@ -140,7 +140,7 @@ describe('every answer', () => {
     expect(hostile.headers['x-request-id']).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  it('of a JSON face cannot be framed, sniffed or run', async () => {
+  it('from a JSON route cannot be framed, sniffed or run', async () => {
     const { headers } = await request(service.server).get('/api/nothing').expect(404);
     expect(headers['content-security-policy']).toContain("default-src 'none'");
     expect(headers['x-content-type-options']).toBe('nosniff');

@@ -30,7 +30,7 @@ afterAll(async () => {
   removeKeys();
 });
 
-/** The database with `meanwhile` between a request's checks and the transaction of its change. */
+/** Wraps the database so that `meanwhile` runs between a request's checks and its change's transaction. */
 function interrupted(db: Database): Database {
   const first =
     <A extends unknown[], R>(begin: (...args: A) => Promise<R>) =>
@@ -67,7 +67,7 @@ interface Answer {
   location: string | undefined;
 }
 
-/** Refused by status, or by a redirect to the sign-in or the confirmation. */
+/** True if refused by status or by a redirect to the sign-in or the confirmation. */
 const isRefused = ({ status, location }: Answer) =>
   [401, 403, 404].includes(status) || (status === 303 && /^\/(login|confirm)\b/.test(location!));
 
@@ -77,7 +77,7 @@ const cases = Object.entries(changes)
   )
   .map((each) => ({
     ...each,
-    // The statement that records usage checks the key itself, without a transaction.
+    // Recording usage checks the key in the statement itself, without a transaction.
     hasTransaction: !each.name.includes('/api/usage') || each.name.includes('corrections'),
   }));
 
@@ -117,7 +117,8 @@ describe.each(cases)('$name', ({ prepare, hasTransaction }) => {
           before = await countedChanges();
         };
         const answer = await withTokens(prepared, () => send(prepared));
-        // The loss follows the whole body, so this also proves the refusal after a loss while the body is being sent.
+        // The authority is withdrawn after the whole body was read, so this also covers a withdrawal while the body is
+        // being sent.
         expect([what, meanwhile, isBodyRead]).toEqual([what, undefined, true]);
         expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
         expect(await countedChanges(), what).toBe(before);
@@ -125,7 +126,7 @@ describe.each(cases)('$name', ({ prepare, hasTransaction }) => {
     });
 });
 
-/** Prepares the request again for each thing that can be withdrawn. */
+/** Prepares the request again for each authority that can be withdrawn. */
 async function* withdrawals(prepare: Prepare) {
   let prepared = await prepare(world);
   for (const [n, what] of Object.keys(prepared.withdrawals).entries()) {
@@ -134,7 +135,7 @@ async function* withdrawals(prepare: Prepare) {
   }
 }
 
-/** Restores the operator's tokens afterwards. */
+/** Restores the operator's tokens after the work. */
 async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
   const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];
@@ -145,10 +146,10 @@ async function withTokens<T>({ service: asked = service }: Prepared, work: () =>
   }
 }
 
-/** Enough time for all checks that happen before the body is read. */
+/** Long enough for all checks that run before the body is read. */
 const HALF_SENT_MS = 150;
 
-/** Sends half of the body, awaits `meanwhile`, and sends the rest. */
+/** Sends half of the body, awaits `between`, and sends the rest. */
 async function send(
   { method, path, headers, body, service: asked = service }: Prepared,
   between?: () => Promise<void>,

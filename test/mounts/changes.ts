@@ -41,18 +41,18 @@ export interface World {
   db: Database;
   service: TestService;
   own: Populated;
-  /** An Organization that trades live, on its own service. */
+  /** An Organization that trades live, with its own service. */
   live: LiveAccount;
 }
 
-/** A request that changes something while its author has the authority. */
+/** A request that changes something as long as its author has the authority. */
 export interface Prepared {
   method: string;
   path: string;
   headers: Record<string, string>;
   /** Undefined if the route reads no body. */
   body?: string;
-  /** The service to call, if not the common one. */
+  /** The service to call instead of the common one. */
   service?: TestService;
   /** Ways to withdraw the authority during the request, by name. */
   withdrawals: Record<string, () => Promise<unknown>>;
@@ -77,7 +77,7 @@ interface Part {
 
 const cookieOf = ({ cookies }: Browser) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 
-/** A signed-in admin of the Organization, with everything that can be taken from them. */
+/** Creates a signed-in admin of the Organization and everything that can be taken from them. */
 async function hire({ db, service, own }: World) {
   const user = await createUser(db);
   await addMember(db, own.id, user.id, 'admin');
@@ -101,7 +101,7 @@ async function createLinked(db: Database) {
 
 type Hired = Awaited<ReturnType<typeof hire>>;
 
-/** A change of the Organization by an admin. */
+/** A change to the Organization by an admin. */
 const byMember =
   (
     method: string,
@@ -120,7 +120,7 @@ const byMember =
     };
   };
 
-/** A change of a person's own account. */
+/** A change to a person's own account. */
 const byPerson =
   (
     path: string | ((world: World, person: Hired) => Promise<string>),
@@ -183,7 +183,7 @@ const byKey =
     };
   };
 
-/** Path of a held reservation. */
+/** Creates a held reservation and returns its path. */
 const heldReservation =
   (more = '') =>
   async ({ db, own, service }: World): Promise<string> => {
@@ -204,7 +204,7 @@ const heldReservation =
     return `/api/usage/reservations/${id}${more}`;
   };
 
-/** The same request for an event that was just recorded. */
+/** Prepares the request for an event that was just recorded. */
 const withEvent =
   (prepare: (idempotencyKey: string) => Prepare): Prepare =>
   async (world) => {
@@ -232,7 +232,7 @@ interface Debtor {
   productSlug: string;
 }
 
-/** The request for a new customer with a grant and an overdraft. */
+/** Prepares the request for a new customer with a grant and an overdraft. */
 const withCredits =
   (prepare: (debtor: Debtor) => Prepare): Prepare =>
   async (world) => {
@@ -252,7 +252,7 @@ const correctionOf = (idempotencyKey: string) => ({
   corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
 });
 
-/** Path of a backfill in this state. */
+/** Creates a backfill in this state and returns its path. */
 const backfill =
   (state: 'open' | 'applied', more = '') =>
   async ({ db, own, service }: World): Promise<string> => {
@@ -296,7 +296,7 @@ const byProof =
     };
   };
 
-/** A form of an operator in a session. */
+/** A form submitted by an operator in a session. */
 const byOperatorPerson =
   (
     path: string | ((world: World) => Promise<string> | string),
@@ -324,17 +324,17 @@ const byOperatorPerson =
     };
   };
 
-/** Each change raises the limit further. */
+/** Every change must raise the limit above the previous one. */
 let raisedOpenOrders = 1_000;
 
-/** A request of a link's holder, with the cookie of a browser that has opened the link. */
+/** A request by a link's holder, with the cookie of the browser that opened the link. */
 const byLink =
   (
     path: string,
     prepare: (world: World) => Promise<{
       token: string;
       fields: Record<string, string>;
-      /** Fills the passkey field in the browser that has opened the link. */
+      /** Fills in the passkey field with the browser that opened the link. */
       sign?: (opener: Browser) => Promise<string>;
     }>,
   ): Prepare =>
@@ -418,7 +418,7 @@ const customerPath =
 const backfillPage = (state: 'open' | 'applied', more: string) => async (world: World) =>
   (await backfill(state, more)(world)).replace('/organizations', CUSTOMERS);
 
-/** Uses a separate customer, because archiving the common one would make other requests fail. */
+/** Uses a separate customer, because archiving the common one would break other requests. */
 const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
 
 const inConsole: Record<string, Prepare[]> = {
@@ -679,7 +679,7 @@ const inConsole: Record<string, Prepare[]> = {
   ],
 };
 
-/** Every changing route and its request. A route missing here fails the test. */
+/** Every route that changes something, with its requests. A missing route fails the test. */
 export const changes: Record<string, Prepare[]> = {
   'post /dashboard/webhooks': [
     byMember('POST', '/dashboard/webhooks', json(endpoint)),
@@ -951,7 +951,8 @@ export const changes: Record<string, Prepare[]> = {
       const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
       return {
         fields: { passkey: passkey.use(body) },
-        // A refusal is recorded; the passkey tests cover a passkey that is removed meanwhile.
+        // Nothing to withdraw here, because a refused sign-in is recorded. The passkey tests remove a passkey during a
+        // sign-in.
         withdrawals: {},
       };
     }),
@@ -1225,26 +1226,26 @@ export const changes: Record<string, Prepare[]> = {
   ],
 };
 
-/** Routes without an authority that could be withdrawn meanwhile. */
+/** Routes without an authority that could be withdrawn during the request. */
 export const others = [
-  // Only read.
+  // These only read.
   'post /api/usage/events/lookup',
   'post /api/entitlements/check',
-  // Store a challenge for five minutes, which grants no access.
+  // These store a challenge for five minutes, which grants no access.
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',
   'post /reset/passkey-options',
   'post /login/passkey-options',
-  // Keep the link in a cookie of this browser and write nothing.
+  // These only keep the link in a cookie of this browser.
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',
-  // Works only while an issuer is down; test/accounts/identity/single-sign-on/required.test.ts covers it.
+  // This works only while an issuer is down; test/accounts/identity/single-sign-on/required.test.ts covers it.
   'post /dashboard/account/single-sign-on/waiver',
-  // Asks for mail to the person's own address, without any authority to withdraw.
+  // This requests mail to the person's own address, which needs no authority.
   'post /forgot',
-  // End the session that sends them.
+  // These end the session that sends them.
   'post /logout',
   'post /dashboard/join/sign-out',
 ];

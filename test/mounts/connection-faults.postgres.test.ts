@@ -13,11 +13,11 @@ import { createProduct } from '../metering/support/products.js';
 import { createTenant, sendUsage, usageEvent } from '../metering/support/usage.js';
 import { createTrader, postTrade, startTradingTest, type TradingTest } from '../markets/support/trade.js';
 
-/** A private Postgres, a proxy that can inject faults at any statement, and the service behind it. */
+/** A separate Postgres, a proxy that can inject faults at any statement, and the service behind it. */
 let server: PostgresServer;
 let proxy: PostgresProxy;
 let db: Database;
-/** Prepares rows without the proxy, so that their statements are no steps. */
+/** Prepares rows without the proxy, so that those statements do not count as steps. */
 let direct: Database;
 let service: TradingTest;
 let admin: pg.Pool;
@@ -46,12 +46,12 @@ afterAll(async () => {
   await server.remove();
 });
 
-/** Does one piece of work per call. It resolves to a status, or to true for work that is not a request. */
+/** Does one piece of work per call. Resolves to a status, or to true if the work is not a request. */
 type Work = () => Promise<number | true>;
 const prepared = new Map<string, Work>();
 const operator = operatorClient(() => service);
 
-/** Every way in which the service uses the database: single statements and each kind of transaction. */
+/** Covers every way in which the service uses the database: single statements and each kind of transaction. */
 const kinds: Record<string, () => Promise<Work>> = {
   // Runs first, because each account with a position adds a statement.
   'markets are settled': () =>
@@ -73,7 +73,7 @@ const kinds: Record<string, () => Promise<Work>> = {
   },
   'an order is filled': () =>
     Promise.resolve(async () => {
-      // A new account, so that there is always something to buy.
+      // Creates a new account each time, so that it can always buy.
       const { secret } = await createTrader(direct);
       return (await postTrade(service.url, secret, { contracts: 1 })).status;
     }),
@@ -131,7 +131,7 @@ const kinds: Record<string, () => Promise<Work>> = {
   },
 };
 
-/** Injects the fault at the first and every `stride`th later statement; the next run must be undisturbed. */
+/** Injects the fault at the first and then every `stride`th statement. The run after each fault must succeed. */
 async function injectFaultAtEachStep(
   work: Work,
   makeFault: (step: number) => Fault,
@@ -144,7 +144,7 @@ async function injectFaultAtEachStep(
     if (!proxy.hasStruck) break;
     faultCount++;
     const where = `step ${step}: ${proxy.steps[step - 1]?.sql.slice(0, 80)}`;
-    // The service retries, or refuses so that the caller retries. A job reports to its scheduler.
+    // The service retries, or refuses so that the caller can retry. A job reports to its scheduler.
     if (typeof outcome === 'number')
       expect(outcome === 503 || outcome < 400, `${where}: ${outcome}`).toBe(true);
     expect(uncaught, where).toEqual([]);
@@ -187,7 +187,7 @@ describe('Postgres ends', () => {
     async (_, mode, first) => {
       const crash = (): Fault => ({ when: 'after', act: () => server.stop(mode) });
       const recover = () => server.start();
-      // Alternates the two faults over the statements, because a start of Postgres is slow.
+      // Each of the two faults hits every other statement, because Postgres starts slowly.
       for (const name of ['events are rehearsed', 'an order is filled', 'a person signs in'])
         await injectFaultAtEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
     },

@@ -40,7 +40,7 @@ const allow = async (slug: string, marketAccess: MarketAccess) => {
   expect([status, body.marketAccess]).toEqual([200, marketAccess]);
 };
 
-/** An Organization that holds 5 YES, and a member of it in a browser. */
+/** Creates an Organization that holds 5 YES and a signed-in member's browser. */
 async function setUp(access: MarketAccess, role: Role = 'owner') {
   const trader = await createTrader(database.db);
   expect((await postTrade(service.url, trader.secret)).status).toBe(201);
@@ -56,7 +56,7 @@ async function setUp(access: MarketAccess, role: Role = 'owner') {
 
 const call = async (path: string, secret: string) => {
   const response = await fetch(service.url + path, { headers: { authorization: `Bearer ${secret}` } });
-  // oxlint-disable-next-line typescript/no-explicit-any -- what comes is what is tested
+  // oxlint-disable-next-line typescript/no-explicit-any -- the tests check what the response contains
   return { status: response.status, body: (await response.json()) as any };
 };
 

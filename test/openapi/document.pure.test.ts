@@ -13,12 +13,12 @@ const operations = Object.entries(document.paths!).flatMap(([path, item]) =>
 );
 const schemas = document.components!.schemas!;
 
-/** Calls `visit` with every object of the document and its place. */
+/** Calls `visit` with every object in the document and its path. */
 function walk(node: unknown, place: string, visit: (node: Json, place: string) => void): void {
   if (typeof node !== 'object' || node === null) return;
   visit(node as Json, place);
   for (const [key, inner] of Object.entries(node)) {
-    // Examples contain arbitrary bodies.
+    // Examples may contain any keys.
     if (key !== 'examples') walk(inner, `${place}/${key}`, visit);
   }
 }

@@ -24,7 +24,7 @@ import { presentCredential, sendExample } from './support/send-example.js';
 import { useDatabase } from '../support/use.js';
 
 const ofMarkets = new Set(['Market data', 'Trading', 'Operator']);
-/** Enough of the invented world: each service makes its own. */
+/** Only some stations, because each service creates its own simulated world. */
 const selection = { ...everything, stations: leadingStations };
 
 const database = useDatabase();
@@ -33,7 +33,9 @@ const running = new Map<Circumstance | 'healthy', TestService>();
 const jar = new Map<Credential, Record<string, string>>();
 const memory = memoryLimitStores();
 const counters: Store[] = [];
-/** The limits' counters, which a test can reset: a service that starts again takes fifty times as long. */
+/**
+ * Remembers the limits' counters, so that a test can reset them; restarting the service would take fifty times as long.
+ */
 const limitStores: LimitStores = {
   ...memory,
   create(name) {
@@ -45,7 +47,7 @@ const limitStores: LimitStores = {
 let isWorldFresh = false;
 let world: Snapshot | undefined;
 
-// Failures are counted by address, and all examples come from the same.
+// Failures are counted by address, and all examples come from the same address.
 afterEach(async () => {
   for (const counter of counters) await counter.resetAll?.();
 });
@@ -61,7 +63,7 @@ describe.each((await describeService(products)).routes)('$method $path answers a
     await withdrawAccess(example.circumstance);
     await placeStandingOrder(example.circumstance);
     const { url } = await serviceIn(route, example.circumstance ?? 'healthy');
-    // People sign in where all is well, whatever the circumstance.
+    // People always sign in on the healthy service, whatever the circumstance.
     const credentials = presentCredential((await serviceIn(route, 'healthy')).url, jar);
     for (const earlier of example.before ?? []) await sendExample(url, route, earlier, credentials);
     const answer = await sendExample(url, route, example.request, credentials);
@@ -132,7 +134,7 @@ async function startIn(circumstance: Circumstance | 'healthy'): Promise<TestServ
   return started;
 }
 
-/** The same invented world for all: it is made and sized once. */
+/** Gives every service the same simulated world, which is created and sized once. */
 async function giveMarkets({ clock, trading: { refresher, snapshots } }: TestService): Promise<void> {
   if (snapshots.current) return;
   if (world) return snapshots.replace(world);
@@ -143,7 +145,7 @@ async function giveMarkets({ clock, trading: { refresher, snapshots } }: TestSer
   world = snapshots.current;
 }
 
-/** The example's Organization at a venue of our own, which disagrees about ten dollars. */
+/** Connects the example's Organization to a fake venue whose balance differs by ten dollars. */
 async function startLive(): Promise<TestService> {
   const venue = await startFakeVenue();
   const { exchange } = venue;
@@ -174,7 +176,7 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
           LIMIT_TRADING_PER_MINUTE: '1',
           LIMIT_KEY_CHANGES_PER_HOUR: '1',
           LIMIT_DOCUMENTS_PER_MINUTE: '1',
-          // One more than of the changes of keys, which are refused in here.
+          // One more than the limit on key changes, so that those reach their own limit first.
           LIMIT_DASHBOARD_PER_MINUTE: '2',
         },
         app: { signInLimits: { perAccount: 1 } },
@@ -188,7 +190,7 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
     case 'defect':
       return { context: { db: failingDatabase(database.db, new TypeError('a defect')) } };
     default:
-      // As it is where nothing else is said.
+      // The latency of paper orders in all other circumstances.
       return { env: { PAPER_LATENCY_MS: '250' } };
   }
 }

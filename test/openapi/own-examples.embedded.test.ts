@@ -41,7 +41,7 @@ const unescape = (html: string) =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&');
 
-/** The requests that the forms of a page offer, each with its method. */
+/** Returns the example requests in a page's forms, each with its method. */
 async function readRequests(path: string) {
   const html = await (await read(path)).text();
   return [...html.matchAll(/<form class="try[^>]*data-method="(\w+)"[\s\S]*?<\/form>/g)].flatMap(
@@ -53,7 +53,7 @@ async function readRequests(path: string) {
   );
 }
 
-/** An order like one that is shown, except that it stays in the book. */
+/** Places an order like the displayed one that rests in the book. */
 async function rest(body: string): Promise<void> {
   const order = { ...(JSON.parse(body) as object), contracts: 40, limitPrice: '0.0100' };
   const response = await fetch(`${service.url}/trade`, {
@@ -68,7 +68,7 @@ async function rest(body: string): Promise<void> {
   expect([response.status, await response.text()]).toEqual([201, expect.stringContaining('"resting"')]);
 }
 
-describe('to a member of an Organization the documentation shows', () => {
+describe('the documentation shows a member of an Organization', () => {
   it('their own product, key prefix and time, and never a secret', async () => {
     const response = await read('/docs/start');
     const html = unescape(await response.text());
@@ -86,7 +86,7 @@ describe('to a member of an Organization the documentation shows', () => {
   it.each(['entitlements', 'usage', 'trading', 'market-data', 'api-keys'])(
     'requests that are answered with 2xx: %s',
     async (group) => {
-      // The trade that is read, and the reservation, is one that has been made.
+      // The second visit shows the trade and the reservation that the first one created.
       let settled = 0;
       for (const visit of ['trading', 'usage'].includes(group) ? ['first', 'second'] : ['only'])
         for (const { method, path, headers, body } of await readRequests(`/docs/reference/${group}`)) {
@@ -112,7 +112,7 @@ describe('to a member of an Organization the documentation shows', () => {
           });
           const isToCome = visit === 'first' && /^\/(trades|api\/usage\/reservations)\/./.test(path);
           const answer = response.ok ? '' : await response.text();
-          // A hold is settled once, and each example settles it in another way.
+          // A hold can be settled only once, but there are several examples of settling it.
           const isSettled = path.endsWith('/settle') && answer.includes('was already settled');
           settled += path.endsWith('/settle') && response.ok ? 1 : 0;
           if (!isToCome && !isSettled)

@@ -15,7 +15,7 @@ interface RawAnswer {
   bytes: Buffer;
 }
 
-/** Raw requests and responses: fetch decodes responses and adds its own headers to conditional requests. */
+/** Sends raw requests, because fetch decodes responses and adds headers to conditional requests. */
 function askRaw(path: string, headers: Record<string, string>): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
     get(`${service.url}${path}`, { headers, agent: false }, (res) => {

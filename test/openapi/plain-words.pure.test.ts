@@ -7,7 +7,7 @@ import { asShown } from '../../src/core/reference/example-prose.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 
-/** The validator's own words, which are for programmers. */
+/** Words from the validator's own messages, which are meant for programmers. */
 const validatorWords =
   /invalid|expected|received|unrecognized|too (small|big|short|long)|discriminator|\bint\b|NaN|undefined|ZodError|pattern/i;
 
@@ -26,7 +26,7 @@ const junk = fc.oneof(
   fc.jsonValue(),
 );
 
-/** The value with one of its places replaced, at random, and perhaps a field more. */
+/** Generates the value with one random part replaced and perhaps an extra field. */
 const broken = (good: unknown): fc.Arbitrary<unknown> =>
   fc.tuple(fc.nat(), junk, fc.boolean()).map(([seed, value, isWider]) => {
     const copy = structuredClone(good);
@@ -46,7 +46,7 @@ const broken = (good: unknown): fc.Arbitrary<unknown> =>
     return copy;
   });
 
-describe('messages about bad input', () => {
+describe('the message about bad input', () => {
   it.each(schemas)('is in plain words: $name', ({ schema, good }) => {
     const inputs = fc.oneof(junk, ...good.map(broken));
     fc.assert(

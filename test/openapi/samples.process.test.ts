@@ -24,7 +24,7 @@ let cookie: string;
 
 beforeAll(async () => {
   const { organization, browser } = await signedIn(database.db, service.url, 'member');
-  // As in the demo, whose product the README names.
+  // The demo's product, which the README names.
   const product = await createProduct(database.db, { slug: 'forecast-api', usageMetric: 'requests' });
   await grant(database.db, organization.id, product.id);
   const scopes = ['usage:write', 'usage:read', 'usage:correct', 'entitlements:read'];
@@ -41,7 +41,7 @@ const unescape = (text: string) =>
     .replaceAll('&gt;', '>')
     .replaceAll('&amp;', '&');
 
-/** A page's examples in a language, in order, with the member's keys in place of their prefixes. */
+/** Returns a page's examples in a language, in order, with the member's keys in place of the displayed prefixes. */
 async function readSamples(language: string, page: string): Promise<string[]> {
   const html = await (await fetch(`${service.url}/docs/${page}`, { headers: { cookie } })).text();
   const found = [...html.matchAll(new RegExp(`<code id="[^"]+-${language}">([\\s\\S]*?)</code>`, 'g'))];
@@ -81,8 +81,8 @@ it.each(Object.keys(interpreters))(
 );
 
 /**
- * Each example on its own. One mixes live and test keys, and a reservation that an earlier example has settled cannot be
- * settled or released again.
+ * Runs each example separately. One mixes live and test keys, and a reservation that an earlier example has settled
+ * cannot be settled or released again.
  */
 const runAll = `
 import json, sys
@@ -101,7 +101,7 @@ for code in json.loads(sys.argv[1]):
 it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
   'the Python examples of the reference work as shown: %s',
   async (group) => {
-    // The page shows the member's own reservation.
+    // Creates a reservation, which the page then shows.
     const work = { ...usageEvent('forecast-api', group, { metric: 'requests' }), quantity: 5 };
     const held = await fetch(`${service.url}/api/usage/reservations`, {
       method: 'POST',
@@ -109,7 +109,7 @@ it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
       body: JSON.stringify(work),
     });
     expect(held.status).toBe(201);
-    // Requests of a signed-in member are left out.
+    // Skips shortened examples, which are requests of a signed-in member.
     const samples = (await readSamples('python', `reference/${group}`)).filter((code) => !code.includes('…'));
     const named = /gauge\.(?:event\(|correct\([^"]*"idempotencyKey": )"([^"]+)"/;
     const events = samples.flatMap((code) => {

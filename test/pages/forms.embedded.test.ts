@@ -15,7 +15,7 @@ const html = { accept: 'text/html' };
 
 interface Form {
   action: string;
-  /** The values that it sends unchanged, and the names of the fields that people fill in. */
+  /** Hidden fields, which are sent unchanged, and the names of the fields that people fill in. */
   fields: [name: string, value: string][];
   filled: string[];
 }
@@ -36,7 +36,7 @@ function formsOn(page: string): Form[] {
   });
 }
 
-/** Obstacles on the way to a field that a summary names. */
+/** Finds entries of an error summary that do not link to an existing field. */
 function findLost(page: string): string[] {
   const summary = /<ul class="mistakes">[\s\S]*?<\/ul>/.exec(page)?.[0];
   if (summary === undefined) return [];
@@ -46,7 +46,10 @@ function findLost(page: string): string[] {
   return links.length === items ? lost : [...lost, `${items - links.length} without a link`];
 }
 
-/** Sends every form of a page empty and with too long values. @returns the errors in the responses, and the number with a summary */
+/**
+ * Sends every form of a page with empty and with too long values. @returns errors in the responses and the number of
+ * responses with a summary
+ */
 async function walk(browser: Browser, path: string): Promise<{ wrong: string[]; summaries: number }> {
   const wrong: string[] = [];
   let summaries = 0;
@@ -61,7 +64,7 @@ async function walk(browser: Browser, path: string): Promise<{ wrong: string[]; 
       if (answer.status !== 400) continue;
       for (const lost of findLost(answer.text)) say(`no field for ${lost}`);
       if (answer.text.includes('class="mistakes"')) summaries++;
-      // The corrected form can be sent again.
+      // The rejected form must still be there, with the same fields, so that it can be sent again.
       const again = formsOn(answer.text).find((each) => each.action === action);
       if (!again) say('the form is gone');
       else if (again.filled.join() !== filled.join()) say(`has other fields: ${again.filled.join()}`);

@@ -8,7 +8,7 @@ import { actors, matrix, type Actor, type Row } from './matrix.js';
 import { createApp } from '../../src/app.js';
 import { useService } from '../support/use.js';
 
-/** Part of every text that belongs to the other Organization. */
+/** A part of every text that belongs to the other Organization. */
 const MARKER = 'Foreign-Fjord';
 const foreignNames: Names = {
   organization: `${MARKER} organization`,
@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** A prepared request of the table, by a person who belongs to `own`. */
+/** Prepares the request of a row, by a person who belongs to `own`. */
 async function prepare(
   address: string,
   row: Row,
@@ -61,7 +61,7 @@ async function prepare(
 
 it('names every page and every form, and nothing else', () => {
   const app = createApp(service.context, service.running);
-  // Parts of the API that are forms as well.
+  // API routes that are also forms.
   const others = ['get /login', 'post /login', 'post /logout', 'post /dashboard/organization'];
   expect(Object.keys(matrix).sort()).toEqual([...new Set([...listPageRoutes(app), ...others])].sort());
 });
@@ -81,7 +81,7 @@ describe.each(Object.entries(matrix))('%s', (address, row) => {
 
   if (!row.foreign) return;
   it.each(actors.map((actor, index) => ({ actor, status: row.foreign?.[index] })))(
-    'answers $actor with $status for what is another Organization’s, and changes nothing there',
+    'answers $actor with $status for another Organization’s objects, and changes nothing there',
     async ({ actor, status }) => {
       const send = await prepare(address, row, actor, foreign);
       const before = await countedChanges();
@@ -101,7 +101,7 @@ interface Asset {
 const assets = new Map<string, Promise<Asset>>();
 const weigh = (text: string): Asset => ({ text, bytes: gzipSync(text).length });
 
-/** Pages share most of their files. */
+/** Loads each file once, because pages share most of them. */
 function loadAsset(path: string): Promise<Asset> {
   const asset =
     assets.get(path) ?? fetch(service.url + path).then(async (response) => weigh(await response.text()));
@@ -109,7 +109,7 @@ function loadAsset(path: string): Promise<Asset> {
   return asset;
 }
 
-/** Files that a browser loads once, with its first page. */
+/** Loads the files that a browser loads with its first page. */
 async function loadAssets(page: string): Promise<Asset[]> {
   const paths = [...page.matchAll(/(?:src|href)="(\/dashboard\/assets\/[^"]+)"/g)].map((match) => match[1]!);
   const parts = await Promise.all(paths.map(loadAsset));

@@ -3,7 +3,7 @@ import { toAddress } from '../../src/core/pages/address.js';
 import { Browser, PASSWORD } from '../support/accounts.js';
 import type { Populated } from './populated.js';
 
-/** Callers, in the order of the table's statuses. */
+/** Callers, in the order of the statuses in each row. */
 export const actors = ['nobody', 'member', 'billing', 'admin', 'owner'] as const;
 export type Actor = (typeof actors)[number];
 
@@ -16,33 +16,33 @@ export type Statuses = readonly [
 ];
 
 export interface Row {
-  /** Address of an Organization's object; the route itself if it names no object. */
+  /** The address of an Organization's object; if omitted, the route itself. */
   path?: (of: Populated, actor: Actor) => string | Promise<string>;
-  /** The posted form. Undefined: an empty form. */
+  /** The form to submit; empty if omitted. */
   form?: (of: Populated) => Record<string, string> | Promise<Record<string, string>>;
-  /** Status for each role with ids of the same Organization. */
+  /** The status for each role with ids of the same Organization. */
   own: Statuses;
-  /** Status with ids of another Organization. Undefined if neither address nor form names an object. */
+  /** The status with ids of another Organization; undefined if neither the address nor the form names an object. */
   foreign?: Statuses;
   /** A successful request ends its own session. */
   endsSession?: true;
-  /** One guard refuses everybody before the route, whatever the role, so the owner stands for all roles. */
+  /** A guard refuses everybody before the route, whatever the role, so the owner stands for all roles. */
   forOperators?: true;
 }
 
-/** A page for every signed-in person; other browsers are redirected to the sign-in. */
+/** A page for every signed-in person; others are redirected to the sign-in. */
 const page: Statuses = [303, 200, 200, 200, 200];
 /** A page for roles that may change things. */
 const managersPage: Statuses = [303, 403, 403, 200, 200];
-/** A form of those roles that redirects to another page. */
+/** A form for roles that may change things; redirects to another page. */
 const managersForm: Statuses = [401, 403, 403, 303, 303];
-/** A form that responds with a page, because it shows a secret. */
+/** A form that responds with a page, because the page shows a secret. */
 const managersSecret: Statuses = [401, 403, 403, 201, 201];
-/** A form of each person's own account. */
+/** A form about the person's own account. */
 const personsForm: Statuses = [401, 303, 303, 303, 303];
 const personsMistake: Statuses = [401, 400, 400, 400, 400];
 const operatorsForm: Statuses = [401, 403, 403, 403, 403];
-/** A route that exists for none of them. */
+/** A route that does not exist for any of them. */
 const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
 const noManagersForm: Statuses = [401, 403, 403, 404, 404];
@@ -73,7 +73,8 @@ const usages = {
   'get /dashboard/usage/events/correction': {
     path: ({ eventKeys }) =>
       toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
-    // The address contains the requested key, whoever owns the event; the form has the other Organization's key.
+    // No `foreign` status, because the page repeats any key from the address. The form below is tested with the other
+    // Organization's key.
     own: managersPage,
   },
   'post /dashboard/usage/events/correction': {
@@ -95,7 +96,7 @@ const usages = {
   'get /dashboard/credits/ledger': {
     path: ({ productSlugs }) => `/dashboard/credits/ledger?product=${productSlugs[0]}`,
     own: page,
-    // A filter that nothing matches.
+    // With foreign ids, the filter matches nothing.
     foreign: page,
   },
   'get /dashboard/credits/ledger.csv': {
@@ -106,7 +107,7 @@ const usages = {
   'get /dashboard/audit-log': {
     path: ({ people }) => `/dashboard/audit-log?actor=${people.owner.id}`,
     own: managersPage,
-    // A filter that nothing matches.
+    // With foreign ids, the filter matches nothing.
     foreign: managersPage,
   },
   'get /dashboard/audit-log.csv': {
@@ -123,7 +124,7 @@ const risk = {
     own: managersPage,
   },
   'post /dashboard/portfolio/risk/switch': {
-    // Unchanged: a closed switch would refuse the orders of other rows.
+    // The switch stays open, because closing it would refuse the orders of other rows.
     form: () => ({ state: 'open' }),
     own: managersForm,
   },
@@ -134,7 +135,7 @@ const keys = {
   'get /dashboard/api-keys/new': {
     path: ({ keyIds }) => `/dashboard/api-keys/new?like=${keyIds[0]}`,
     own: managersPage,
-    // An empty form.
+    // With a foreign id, the form is empty.
     foreign: managersPage,
   },
   'post /dashboard/api-keys': {
@@ -260,7 +261,7 @@ const members = {
   'get /dashboard/search': {
     path: ({ productSlugs }) => `/dashboard/search?q=${productSlugs[0]}`,
     own: page,
-    // Nothing is found there.
+    // With a foreign id, nothing is found.
     foreign: page,
   },
   'get /dashboard/members/invite': { own: managersPage },
@@ -275,7 +276,7 @@ const members = {
   },
   'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
   'post /dashboard/members/second-factor': {
-    // Unchanged: a required factor would lock out people without one.
+    // Keeps the factor optional, because requiring it would lock out people without one.
     form: () => ({ required: 'no' }),
     own: [401, 403, 403, 403, 303],
   },
@@ -305,7 +306,7 @@ const members = {
     own: managersForm,
     foreign: [401, 404, 404, 404, 404],
   },
-  // The secret of the link is what lets people in: its holder may know whose it is, member or not.
+  // The link's secret grants access, so its holder may learn whose it is, whether a member or not.
   'get /dashboard/join': {
     own: [200, 200, 200, 200, 200],
   },
@@ -380,12 +381,12 @@ const scores = {
   'get /dashboard/scores/execution': { own: page },
 } satisfies Record<string, Row>;
 
-/** Routes of a person's own account: ids of others belong to other people, not to another Organization. */
+/** Routes of a person's own account, where foreign ids would belong to another person, not to another Organization. */
 const account = {
   'get /': { own: [200, 200, 200, 200, 200] },
   'get /login': { own: [200, 303, 303, 303, 303] },
   'post /login': { form: wrongPassword, own: [401, 401, 401, 401, 401] },
-  // Without a correct password first, no code can be entered.
+  // The code page opens only after a correct password.
   'get /login/code': { own: [303, 303, 303, 303, 303] },
   'post /login/code': { own: [303, 303, 303, 303, 303] },
   'post /login/code/passkey-options': { own: [303, 303, 303, 303, 303] },
@@ -410,7 +411,7 @@ const account = {
     own: personsMistake,
   },
   'get /dashboard/account/second-factor': { own: page },
-  // Without a started set-up there is no next step, and without the factor it cannot be turned off.
+  // There is no next step before the set-up has started, and no factor to turn off.
   'get /dashboard/account/second-factor/setup': { own: [303, 303, 303, 303, 303] },
   'post /dashboard/account/second-factor/setup': { own: personsForm },
   'get /dashboard/account/second-factor/recovery-codes': { own: [303, 303, 303, 303, 303] },
@@ -431,7 +432,7 @@ const account = {
     own: [401, 404, 404, 404, 404],
   },
   'get /dashboard/account/single-sign-on': { own: page },
-  // Only while the issuer is down.
+  // Allowed only while the issuer is down.
   'post /dashboard/account/single-sign-on/waiver': { own: [401, 403, 403, 403, 403] },
   'get /dashboard/account/sessions': { own: page },
   'post /dashboard/account/sessions/{id}/end': {
@@ -445,12 +446,12 @@ const account = {
   'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
 } satisfies Record<string, Row>;
 
-/** Routes for operators and people with a one-time link: others see that they exist. */
+/** Routes for operators and for people with a one-time link; others can see that they exist. */
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
   'get /forgot': { own: [200, 200, 200, 200, 200] },
-  // Without mail no link can be requested.
+  // If mail is not configured, no link can be requested.
   'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
   'get /reset': { own: [200, 200, 200, 200, 200] },
   'post /reset': { own: [404, 404, 404, 404, 404] },
@@ -566,7 +567,7 @@ export const consoleRoutes = [
   'get /console/audit-log',
 ] as const;
 
-/** Console routes that do the same as a route of the operator API. */
+/** Maps each route of the operator API to the console route that does the same. */
 export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   listOrganizations: 'get /console',
   getOrganization: 'get /console/customers/{slug}',
@@ -584,7 +585,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   putProduct: 'post /console/products/{slug}',
   listUsers: 'get /console/people',
   getUser: 'get /console/people/{userId}',
-  // People choose their own password, with a link.
+  // With a link, people choose their own password.
   putUser: 'post /console/people/{userId}',
   deleteUser: 'post /console/people/{userId}/delete',
   deleteUserSessions: 'post /console/people/{userId}/sign-out',
@@ -601,7 +602,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   openBackfill: 'post /console/customers/{slug}/usage/backfills',
   getBackfill: 'get /console/customers/{slug}/usage/backfills/{id}',
   locateBackfill: 'get /console/customers/{slug}/usage/backfills/{id}',
-  // Files are staged by a command, which the page names.
+  // A command stages files; the page names it.
   stageBackfillEvents: 'get /console/customers/{slug}/usage/backfills/{id}',
   applyBackfill: 'post /console/customers/{slug}/usage/backfills/{id}/apply',
   revertBackfill: 'post /console/customers/{slug}/usage/backfills/{id}/revert',
@@ -631,8 +632,8 @@ const operatorsConsole = Object.fromEntries(
 );
 
 /**
- * Every page and every form of the dashboard: who may open or send it. `303` is a form that was carried out, or the way to
- * the sign-in. The test fails if a route is missing here.
+ * Every page and form of the dashboard, and who may open or submit it. `303` means a form that took effect or a
+ * redirect to the sign-in. A route that is missing here fails the test.
  */
 export const matrix: Record<string, Row> = {
   'get /dashboard/assets/{version}/{file}': {
@@ -649,22 +650,22 @@ export const matrix: Record<string, Row> = {
   ...account,
   ...operators,
   ...operatorsConsole,
-  // Last: it ends with trading closed, and an order is refused from then on.
+  // Comes last, because it ends with trading closed, and orders are refused from then on.
   ...risk,
 };
 
 let counter = 0;
-/** A new account each time, because failed sign-ins of one account are slowed down. */
+/** Uses a new account each time, because failed sign-ins to the same account are slowed down. */
 function wrongPassword() {
   return { email: `nobody-${++counter}@example.com`, password: 'wrong' };
 }
 
-/** The id of one more session of a person. */
+/** Opens another session of a person and returns its id. */
 async function openSession(url: string, email: string): Promise<string> {
   const browser = new Browser(url);
   await browser.signIn(email);
   const { text } = await browser.get('/dashboard/account/sessions', { accept: 'text/html' });
-  // The button of the current session does not say `End`.
+  // The current session has a `Sign out` button instead of `End`.
   const form = text
     .split('<form')
     .find((part) => /<button[^>]*>\s*Sign out\s*<\/button>/.test(part) && part.includes('/end"'));

@@ -10,7 +10,7 @@ import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
 import { chat } from '../support/webhooks.js';
 
-/** Names of people and products, which also set their number; at least four people. */
+/** Names of people and products, which also determine how many there are; at least four people. */
 export interface Names {
   organization: string;
   people: string[];
@@ -43,31 +43,34 @@ export interface Populated {
   slug: string;
   name: string;
   people: Record<Role, { id: string; email: string; browser: Browser }>;
-  /** Newest last; usable unless stated otherwise. */
+  /** Newest last; all can be used unless stated otherwise. */
   keyIds: string[];
   rotated: { oldKeyId: string; newKeyId: string };
   revokedKeyId: string;
-  /** Open, with one event. */
+  /** An open backfill with one event. */
   backfillId: string;
-  /** A failing endpoint, and a delivery to it that waits after its first attempt. */
+  /** A failing endpoint and a delivery to it that has had its first attempt and waits. */
   webhook: { id: string; messageId: string };
   productSlugs: string[];
   eventKeys: string[];
-  /** A position in a market that only this Organization holds, its selling price, and the order that bought it. */
+  /**
+   * A position in a market that only this Organization holds, the price at which it can be sold, and the order that
+   * bought it.
+   */
   position: { ticker: string; bid: string; orderId: string };
-  /** A market that can be bought, and the price of its YES in dollars. The same for every Organization. */
+  /** A market where YES can be bought, and its price in dollars. The same for every Organization. */
   market: { ticker: string; limit: string };
   newKey(): Promise<{ id: string; secret: string }>;
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
   newInvitation(): Promise<{ id: string; token: string }>;
-  /** A resting paper order far from its limit. The same order until it is used up. */
+  /** Returns a resting paper order far from the market price. Returns the same one until it has been used. */
   newRestingOrder(): Promise<string>;
 }
 
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
 const DAY_MS = 86_400_000;
-/** One limit that is exceeded, one that is used up by held quantities, and one with room for a long number. */
+/** One limit is exceeded, one is exhausted by held quantities, and one has room for a long number. */
 const limits = [
   { quantity: 2, window: 'P7D', enforcement: 'warn' },
   { quantity: 3.75, window: 'PT5M', enforcement: 'block' },
@@ -84,8 +87,8 @@ async function hold(service: TestService, secret: string, reservation: object): 
 }
 
 /**
- * An established Organization, created the way its people would: signed-in members of every role; products below,
- * near and above their caps, one of them read-only; usage of the past days, live and test; keys in every state.
+ * Creates an established Organization as its people would: signed-in members of every role; products below, near and
+ * above their caps, one of them read-only; live and test usage of the past days; keys in every state.
  */
 export async function populate(service: TestService, names: Names): Promise<Populated> {
   const operator = operatorClient(() => service);
@@ -124,7 +127,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     productSlugs.push(productSlug);
   }
 
-  // Less than the usage below costs, so that it becomes an overdraft.
+  // The grants are smaller than the cost of the usage below, so that there is an overdraft.
   for (const [index, reason] of names.keys.entries()) {
     const path = `/organizations/${slug}/credits/grants/${encodeURIComponent(names.keys[index]!.slice(0, 128))}`;
     await put(operator, path, {
@@ -144,7 +147,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
 
-  // Before events have used up the headroom.
+  // Holds first, because later the events use up the headroom.
   await hold(service, keys[0]!.secret, {
     productSlug: productSlugs[0],
     metric: names.metric,
@@ -178,7 +181,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
       if (status !== 202) throw new Error(`usage was refused: ${JSON.stringify(body)}`);
     }
   }
-  // It was used before and is now read-only.
+  // The product was used before and is now read-only.
   await put(operator, `/organizations/${slug}/entitlements/${productSlugs.at(-1)!}`, { kind: 'read_only' });
 
   const [, , third, fourth] = keys;
@@ -289,7 +292,7 @@ async function buy(
   return { ticker, bid: formatDollars(yesBid!).replace(/0{1,2}$/, ''), orderId: trade.id };
 }
 
-/** A market in the middle of its range, with a limit that still buys if the price moves meanwhile. */
+/** Finds a market in the middle of its price range, with a limit that still buys if the price moves. */
 async function findMarket({ trading }: TestService): Promise<Populated['market']> {
   if (!trading.snapshots.current) await trading.refresher.refresh();
   const askOf = (ticker: string) => trading.snapshots.current!.markets.get(ticker)!.yesAsk!;
@@ -341,7 +344,7 @@ async function put(
   operator: ReturnType<typeof operatorClient>,
   path: string,
   value: object,
-  // oxlint-disable-next-line typescript/no-explicit-any -- what it is depends on the path
+  // oxlint-disable-next-line typescript/no-explicit-any -- its type depends on the path
 ): Promise<any> {
   const { status, text, body } = await operator('PUT', path, value);
   if (status >= 300) throw new Error(`PUT ${path}: ${status} ${text}`);

@@ -6,7 +6,7 @@ import { useService } from '../support/use.js';
 import { matrix, type Row } from './matrix.js';
 import { ordinaryNames, populate, type Populated } from './populated.js';
 
-/** The tests of pages run on the embedded database; here each page's statements run on a real Postgres. */
+/** The page tests run on the embedded database; here, each page's statements run on a real Postgres. */
 const { service } = useService({
   env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },
   app: { signInLimits: { perAddress: 10_000 } },
@@ -34,7 +34,7 @@ it.each(Object.entries<Row>(matrix))('%s answers the owner', async (address, row
   }
 });
 
-it('each page of the console answers an operator', async () => {
+it('each console page answers an operator', async () => {
   const { browser } = await signedInOperator(service);
   const routes = listPageRoutes(createApp(service.context, service.running));
   const paths = routes.flatMap((route) => route.match(/(?<=^get )\/console.*/) ?? []);
@@ -42,7 +42,7 @@ it('each page of the console answers an operator', async () => {
   const statuses: [path: string, status: number][] = [];
   for (const path of paths)
     statuses.push([path, (await browser.get(path.replace('{slug}', own.slug), html)).status]);
-  // A path with a further parameter leads to nothing here.
+  // Paths with other parameters lead nowhere here, which is fine.
   expect(statuses.filter(([, status]) => status >= 500)).toEqual([]);
   expect(statuses.filter(([, status]) => status === 200).length).toBeGreaterThan(15);
 });

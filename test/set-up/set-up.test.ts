@@ -12,7 +12,7 @@ import { openLink } from '../accounts/identity/members/support.js';
 import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
 import { useService } from '../support/use.js';
 
-// Each password and recovery code is hashed as in production, which is slow on a busy machine.
+// Passwords and recovery codes are hashed as in production, which is slow on a busy machine.
 vi.setConfig({ testTimeout: 60_000 });
 
 const { database, service } = useService();
@@ -40,14 +40,14 @@ it('a first start ends with a person signed in, and an invited owner who creates
   const made = await post(browser, '/set-up/person', { name: 'Ada', email: ' ADA@example.com', password });
   expect([made.status, made.headers.get('location')]).toEqual([303, '/set-up']);
 
-  // Without a second factor, nothing else is open in this browser or another.
+  // Until there is a second factor, all other pages redirect here, in any browser.
   expect((await browser.get('/dashboard', html)).headers.get('location')).toBe('/set-up');
   expect((await post(browser, '/set-up/product', {})).status).toBe(403);
   const other = new Browser(service.url);
   await other.signIn('ada@example.com', password);
   expect((await other.get('/set-up', html)).text).toContain('Step 2 of 4');
 
-  // The account was just made with its password, so this browser shows the secret at once.
+  // This browser has just created the account with its password, so it shows the secret without asking again.
   const secret = /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)![1]!;
   const app = authenticator(secret, service.clock);
   const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
@@ -117,7 +117,7 @@ it('an authenticator app needs no second password seconds after the first, but n
   const secretOf = async () => /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)?.[1];
   await browser.signIn(user.email);
   expect((await browser.get('/set-up', html)).text).not.toContain('name="currentPassword"');
-  // A password that was typed is checked.
+  // If a password is entered, it is checked.
   expect((await begin({ currentPassword: 'wrong' })).status).toBe(400);
   await forgetConfirmation(service, browser);
   const late = await begin();
@@ -131,7 +131,7 @@ it('an authenticator app needs no second password seconds after the first, but n
   expect(await secretOf()).toBeDefined();
 });
 
-it('an empty slug is made from the name, and 1,000 is a number', async () => {
+it('an empty slug is derived from the name, and 1,000 is a number', async () => {
   const { browser } = await signedInOperator(service);
   const typed = { ...first(''), productSlug: '', productName: ' Prévision & Straße API! ', orgName: 'Zed 9' };
   expect((await post(browser, '/set-up/product', { ...typed, unitCap: '1,000' })).status).toBe(303);
@@ -141,7 +141,7 @@ it('an empty slug is made from the name, and 1,000 is a number', async () => {
     .where(eq(products.slug, 'prevision-strasse-api'));
   expect(product).toMatchObject({ unitCap: '1000' });
   expect((await browser.get('/console/customers/zed-9', html)).status).toBe(200);
-  // A slug that is taken is shown in its field.
+  // A slug that is already taken is shown in its field.
   const taken = await post(browser, '/console/new-customer', { name: 'ZED 9', slug: '' });
   expect([taken.status, /name="slug"[^>]*value="zed-9"/s.test(taken.text)]).toEqual([400, true]);
   expect((await post(browser, '/console/new-product', { ...typed, name: 'Zed', slug: '' })).status).toBe(400);
@@ -212,7 +212,7 @@ it('a person who is no longer an operator cannot continue, at any step', async (
   expect((await browser.get('/dashboard/account', html)).status).toBe(200);
 });
 
-it('an operator without an Organization arrives in the console once nothing is left to set up', async () => {
+it('an operator without an Organization arrives at the console once nothing is left to set up', async () => {
   const { browser } = await signedInOperator(service);
   const arrive = async () => (await browser.get('/set-up', html)).headers.get('location');
   expect((await post(browser, '/set-up/product', first('last'))).status).toBe(303);

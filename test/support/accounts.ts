@@ -11,7 +11,7 @@ import { createOrganization } from './fixtures.js';
 export const PASSWORD = 'correct horse battery staple';
 
 let counter = 0;
-/** Hashes with weak parameters, which the hash itself records, so that passwords compare in microseconds. */
+/** Hashes with weak parameters, which are stored in the hash, so that passwords compare in microseconds. */
 export const hashCheaply = (password: string): Promise<string> =>
   hash(password, { memoryCost: 8, timeCost: 1, parallelism: 1 });
 
@@ -54,18 +54,18 @@ export interface Answer {
 
 export interface BrowserRequest {
   json?: unknown;
-  /** Pairs, if a name repeats. */
+  /** Use pairs if a name repeats. */
   form?: Record<string, string> | [name: string, value: string][];
   headers?: Record<string, string>;
 }
 
-/** Line breaks inside a tag depend on the template and have no meaning. */
+/** Joins the lines of each tag; line breaks inside a tag depend on the template and mean nothing. */
 const withFlatTags = (html: string): string =>
   html.replace(/<[a-z][^>]*>/g, (tag) =>
     tag.replace(/("[^"]*")|\s+/g, (_, quoted?: string) => quoted ?? ' ').replace(/ >$/, '>'),
   );
 
-/** Keeps cookies as a browser does and follows no redirects. */
+/** Keeps cookies as a browser does but does not follow redirects. */
 export class Browser {
   readonly url: string;
   cookies = new Map<string, string>();
@@ -89,7 +89,7 @@ export class Browser {
       redirect: 'manual',
       body,
       headers: {
-        // Compression takes a tenth of a page's time.
+        // Compression would add a tenth to a page's time.
         'accept-encoding': 'identity',
         ...(cookie ? { cookie } : {}),
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),
@@ -127,7 +127,7 @@ export class Browser {
 export const SESSION_KEY = 'session-key-of-the-tests';
 const keys = new Keygrip([SESSION_KEY], 'sha256');
 
-/** A browser whose person signed in at `at`, without going through the sign-in. */
+/** Creates a browser whose person signed in at `at`, without the sign-in page. */
 export async function openSession(db: Database, url: string, userId: string, at: number): Promise<Browser> {
   const sid = generateToken();
   const session = {

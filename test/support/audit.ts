@@ -6,6 +6,6 @@ import type { Database } from '../../src/core/db/client.js';
 export const auditOf = ({ orm }: Pick<Database, 'orm'>, orgId: string) =>
   orm.select().from(auditLog).where(eq(auditLog.orgId, orgId)).orderBy(auditLog.seq);
 
-/** What the operator log says about a target, oldest entry first. */
+/** The operator log's entries about a target, oldest first. */
 export const operatorLogOf = ({ orm }: Pick<Database, 'orm'>, target: string) =>
   orm.select().from(operatorLog).where(eq(operatorLog.target, target)).orderBy(operatorLog.seq);

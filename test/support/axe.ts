@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** The minified package, half the size of its source: it is sent to every page. */
+/** The minified package, which is half the size, because it is sent to every page. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
@@ -11,14 +11,14 @@ const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
 
 const everything: RunOptions = {
   runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
-  // Part of WCAG 2.2 AA, but off by default. Contrast is checked separately.
+  // target-size is part of WCAG 2.2 AA but off by default. Contrast is checked separately.
   rules: { 'target-size': { enabled: true }, 'color-contrast': { enabled: false } },
   resultTypes: ['violations'],
-  // Preloading would load the style sheets again, for rules about media that are not enabled.
+  // Preloading would fetch the style sheets again, for media rules that are not enabled.
   preload: false,
 };
 
-/** The rules whose result a narrower window changes. */
+/** The rules whose result depends on the window's width. */
 const layout: RunOptions = {
   ...everything,
   runOnly: { type: 'rule', values: ['target-size', 'scrollable-region-focusable'] },
@@ -26,7 +26,10 @@ const layout: RunOptions = {
 
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
-/** Text that axe judges by everything that affects its contrast. An element above others always has its own style. */
+/**
+ * Groups text elements by everything that affects their contrast in axe. An element above others always has its own
+ * group.
+ */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
   const here = 'over ' + location.pathname;
@@ -41,7 +44,7 @@ const readLooks = `(() => {
     const parts = [
       !isSolid && displaced.test(style.position + style.marginTop) ? here : '',
       own === 'rgba(0, 0, 0, 0) none 1 normal none' ? '' : own,
-      // Whatever is behind a solid colour does not show.
+      // Nothing behind a solid colour shows through.
       isSolid ? behind.replaceAll(here, '') : behind,
     ];
     grounds.set(element, parts.filter(Boolean).join(' on '));
@@ -59,10 +62,13 @@ const readLooks = `(() => {
   });
 })()`;
 
-/** Looks with sufficient contrast on any page, which need not be measured again. */
+/** Looks whose contrast was sufficient on some page; they are not measured again. */
 const readable = new Set<string>();
 
-/** In a window of another size, analyses again only what it changes, and the elements that it alone shows. */
+/**
+ * In a window of another size, repeats only the rules that depend on the width, and analyses the elements that only
+ * this size shows.
+ */
 const analyse = (isAgain: boolean) => `(async () => {
   const shown = [...document.body.querySelectorAll('*')]
     .filter((element) => element.checkVisibility({ visibilityProperty: true }));
@@ -76,8 +82,9 @@ const analyse = (isAgain: boolean) => `(async () => {
 })()`;
 
 /**
- * Violations of WCAG 2.2 AA on the current page: one line per rule and place.
- * @param only of its colours, or, in a window whose size changed since the last analysis, what can have changed
+ * Finds violations of WCAG 2.2 AA on the current page, one line per rule and place.
+ * @param only 'colours' for contrast alone; 'layout' for what can have changed since the last analysis in another
+ * window size
  */
 export async function findBarriers(page: Page, only?: 'colours' | 'layout'): Promise<string[]> {
   const looks = await page.evaluate<string[]>(`[...${readLooks}.keys()]`);

@@ -18,9 +18,9 @@ export interface VisitOptions {
 }
 
 interface BrowserWorldOptions extends TestServiceOptions {
-  /** Host name by which browsers call this machine; default: its address. */
+  /** Host name by which browsers reach this machine; by default its IP address. */
   host?: string;
-  /** Origin of another site that the pages lead to. */
+  /** Origin of another site that pages may redirect to. */
   issuer?: string;
 }
 
@@ -28,11 +28,11 @@ export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
   /**
-   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be one
-   * that an earlier test has left, with everything cleared: starting another takes a second.
+   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be a
+   * cleared one from an earlier test, because starting another takes a second.
    */
   visit(options?: VisitOptions): Promise<Page>;
-  /** A read-only page, shared by all tests of the file, because a new context takes longer than a page. */
+  /** Opens a read-only page shared by all tests of the file, because a new context takes longer than a page. */
   look(as?: Browser): Promise<Page>;
 }
 
@@ -44,7 +44,7 @@ interface Visit {
   origin: string;
 }
 
-/** Chromium for the tests of one file. A test also fails if one of its pages violates `guardPages`. */
+/** Chromium for one file's tests. A test also fails if one of its pages violates `guardPages`. */
 export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions = {}): BrowserWorld {
   let database: TestDatabase;
   let service: TestService;
@@ -55,7 +55,7 @@ export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions =
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    // All scenes come from the same address, so the limits are raised.
+    // All tests come from the same address, so the limits are raised.
     service = await startTestService(database.db, {
       ...options,
       env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000', ...options.env },
@@ -105,7 +105,7 @@ export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions =
     const [found] = left === -1 ? [] : free.splice(left, 1);
     const visit = found ?? (await startBrowser(javaScript, origin));
     await visit.page.setViewportSize(viewport);
-    // Colours are measured without transitions.
+    // Colours can be measured only without transitions.
     await visit.page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce', forcedColors: null });
     if (as) await visit.context.addCookies(cookiesOf(as));
     return visit;

@@ -1,13 +1,13 @@
 import { existsSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 
-/** Prefers the headless shell, which shows the same pages in a fifth less time. TEST_CHROMIUM overrides it. */
+/** Prefers the headless shell, which renders the same pages in a fifth less time. TEST_CHROMIUM overrides it. */
 export function findChromium(): string | undefined {
   const candidates = [process.env.TEST_CHROMIUM, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
   return candidates.find((path) => path !== undefined && existsSync(path));
 }
 
-/** Works as root and without a graphics card, and contacts nothing but the pages under test. */
+/** Chromium must work as root and without a graphics card, and must contact only the pages under test. */
 const flags = [
   '--no-sandbox',
   '--disable-gpu',
@@ -18,7 +18,7 @@ const flags = [
   '--disable-component-update',
   '--disable-sync',
   '--disable-site-isolation-trials',
-  // Pages are short-lived: optimizing their scripts takes longer than running them.
+  // Pages are short-lived, so optimizing their scripts takes longer than running them.
   '--js-flags=--no-maglev --no-turbofan --single-threaded-gc',
 ];
 
@@ -32,5 +32,8 @@ export async function launchChromium(): Promise<Browser> {
 
 let chromium: Promise<Browser> | undefined;
 
-/** Shared by all test files of a process and closed with it: starting one takes two seconds of CPU. */
+/**
+ * All test files of a process share one Chromium, which closes with the process, because a start takes two seconds of
+ * CPU.
+ */
 export const sharedChromium = (): Promise<Browser> => (chromium ??= launchChromium());

@@ -39,9 +39,9 @@ export async function createCitusCluster({ workers: count = 2, fsync = 'off' } =
 const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
 
 /**
- * Creates a database on every node, a copy of the coordinator's template, and registers the workers.
- * @param shards number of shard groups; 0: not distributed
- * @returns its URL on the coordinator
+ * Creates a database on every node, copied from the coordinator's template, and registers the workers.
+ * @param shards number of shard groups; 0 to leave the tables undistributed
+ * @returns the database's URL on the coordinator
  */
 export async function createCitusDatabase(
   [coordinator = '', ...workers]: string[],
@@ -58,7 +58,7 @@ export async function createCitusDatabase(
   const placeOf = (of: string) => `'${new URL(of).hostname}', ${new URL(of).port}`;
   await withClient(url, async (client) => {
     await client.query(`select citus_set_coordinator_host(${placeOf(coordinator)})`);
-    // Citus names replication slots, which all databases of a server share, by operation.
+    // Citus names replication slots after operations, and all databases of a server share those names.
     const firstOperation = Math.floor(Math.random() * 1e9);
     await client.query(`select setval('pg_catalog.pg_dist_operationid_seq', ${firstOperation})`);
     for (const worker of workers)
@@ -68,7 +68,10 @@ export async function createCitusDatabase(
   return url;
 }
 
-/** A coordinator may lose its first connection to a worker while other databases are created and removed. */
+/**
+ * Tries again, because a coordinator may lose its first connection to a worker while other databases are created and
+ * removed.
+ */
 async function tryAgain(work: () => Promise<unknown>, times = 3): Promise<void> {
   try {
     await work();
@@ -83,7 +86,7 @@ export async function dropCitusDatabase(urls: string[], name: string): Promise<v
   for (const url of urls) await query(url, `drop database ${name} with (force)`);
 }
 
-/** Runs statements in sequence on a separate connection. @returns the rows of the last */
+/** Runs statements in sequence on a separate connection. @returns the rows of the last statement */
 export const query = <Row extends pg.QueryResultRow>(url: string, ...statements: string[]): Promise<Row[]> =>
   withClient(url, async (client) => {
     let rows: Row[] = [];

@@ -1,16 +1,20 @@
 import { sql } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 
-/** A used passkey challenge is deleted before it is checked, and a refused sign-in is counted afterwards. */
+/**
+ * Tables that do not count: a challenge is deleted before it is checked, and a refused sign-in is recorded afterwards.
+ */
 const uncounted = new Set(['passkey_challenges', 'single_sign_ons', 'failed_sign_ins']);
-/** Columns that count. Excluded: times last seen, the selected Organization, and attempts counted before a check. */
+/**
+ * The one column that counts in these tables. Not counted: times last seen, the selected Organization, and attempts.
+ */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',
   sign_in_challenges: 'user_id',
 };
 
 /**
- * Counts each row that is inserted, changed or deleted, within the same transaction.
+ * Counts each inserted, changed or deleted row within the same transaction.
  * @returns a function that reads the count
  */
 export async function countChanges({ orm, run }: Database): Promise<() => Promise<string>> {

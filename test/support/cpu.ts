@@ -1,4 +1,6 @@
-/** CPU time in ms, the minimum of three runs: a busy machine or garbage collection does not interfere three times. */
+/**
+ * CPU time in ms, the minimum of three runs, because a busy machine or garbage collection rarely disturbs all three.
+ */
 export async function cpuMsOf(work: () => unknown): Promise<number> {
   let least = Infinity;
   for (let i = 0; i < 3; i++) {

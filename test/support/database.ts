@@ -14,7 +14,10 @@ export interface TestDatabase {
   db: Database;
   /** Undefined on the embedded database. */
   url: string | undefined;
-  /** Closes the database, so that it can be copied until it is removed. @returns its name, for `createTestDatabase` */
+  /**
+   * Closes the database, so that it can be copied until it is removed. @returns the database's name, for
+   * `createTestDatabase`
+   */
   becomeTemplate(): Promise<string>;
   remove(): Promise<void>;
 }
@@ -28,7 +31,10 @@ export const asMaintained = ({
     url === undefined ? work(orgIds, false) : freezeGroups(orm, url, orgIds, work),
 });
 
-/** A database for one test file: a copy of a template, created in milliseconds. The default template is migrated and empty. */
+/**
+ * Creates a database for one test file in milliseconds by copying a template. The default template is migrated and
+ * empty.
+ */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {
   if (isCitus) return createCitus(template);
   return isEmbedded ? createEmbedded(template) : createPostgres(template);
@@ -90,13 +96,16 @@ async function createPostgres(template = 'template_gauge'): Promise<TestDatabase
   };
 }
 
-/** Emptied sharded databases: creating one takes two seconds on three servers. They are removed with the servers. */
+/**
+ * Emptied sharded databases for reuse, because creating one takes two seconds on three servers. They are removed with
+ * the servers.
+ */
 const emptied: ShardedDatabase[] = [];
 
 interface ShardedDatabase {
   name: string;
   url: string;
-  /** Identifies the migrated schema and the placement of the shard groups. */
+  /** Identifies the migrated schema and the shard groups' placement. */
   signature: string;
 }
 
@@ -131,14 +140,14 @@ const signatureOf = async (url: string): Promise<string> =>
   ]);
 
 /**
- * @returns whether the database is back in its original state: a test that changes the schema or moves a group keeps
- * its database
+ * @returns true if the database is back in its original state. After a test that changes the schema or moves a group,
+ * it is not reused.
  */
 async function isEmptied({ url, signature }: ShardedDatabase): Promise<boolean> {
   if ((await signatureOf(url)) !== signature) return false;
   const [{ tables } = { tables: '' }] = await query<{ tables: string }>(
     url,
-    // A service that still runs would fill the database again.
+    // A service that is still running would fill the database again.
     `select pg_terminate_backend(pid, 1000) from pg_stat_activity
       where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
     `select string_agg(oid::regclass::text, ', ') as tables from pg_class

@@ -4,11 +4,11 @@ import { isCitus } from './database.js';
 
 export interface FaultyDatabase {
   db: Database;
-  /** Holds the statements whose names begin with this. */
+  /** Holds the statements whose names start with this prefix. */
   hold(prefix: string): void;
   release(): void;
   readonly held: number;
-  /** Runs before each hot statement; an error from it becomes the database's answer. */
+  /** Runs before each hot statement; if it throws, the database responds with that error. */
   before: (statement: Statement, values: unknown[]) => void;
   after: (statement: Statement, values: unknown[]) => void;
 }
@@ -51,7 +51,7 @@ export function makeFaulty(real: Database): FaultyDatabase {
 
 type Through = (run: Database['run']) => Database['run'];
 
-/** A statement's text differs by group, so statements are identified by name. */
+/** Identifies statements by name, because their text differs between groups. */
 function throughGroups(shards: Shards, through: Through): Shards {
   const known = new Map<ShardGroup, ShardGroup>();
   const wrapRun = (run: Run): Run => {

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * A port on which nothing listens, for a server that starts later or returns to it. It is below the ephemeral ports
- * (32768 and above), of which another process might soon get the same one.
+ * Finds a port on which nothing listens, for a server that starts later or returns to it. The port is below the
+ * ephemeral range (32768 and above), from which another process might get the same one.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {

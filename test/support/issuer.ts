@@ -9,16 +9,16 @@ const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('b
 
 export const oidcClient = { OIDC_CLIENT_ID: 'gauge', OIDC_CLIENT_SECRET: 'secret-of-the-client' };
 
-/** An issuer of OpenID Connect that signs everybody in, and whose answers a test can spoil. */
+/** An OpenID Connect issuer that signs everybody in; tests can spoil its responses. */
 export class TestIssuer {
-  /** Claims of the token, above the right ones. */
+  /** Claims that override the correct ones in the token. */
   claims: Record<string, unknown> = {};
-  /** Claims that only the userinfo endpoint has. */
+  /** Claims that only the userinfo endpoint returns. */
   userInfo: Record<string, unknown> = {};
-  /** Status with which the address ending in this answers. */
+  /** Addresses that end in `path` respond with `status`. */
   broken: { path: string; status: number } | undefined;
   signsWithAnotherKey = false;
-  /** Answers a wrong client with a challenge (RFC 6749, 5.2). */
+  /** True to respond to a wrong client with a challenge (RFC 6749, 5.2). */
   isChallenging = false;
   private readonly key = newKey();
   private readonly otherKey = newKey();
@@ -43,7 +43,7 @@ export class TestIssuer {
     return { OIDC_ISSUER: this.url, ...oidcClient, OIDC_NAME: 'Test Login', ...more };
   }
 
-  /** Begins at the service and signs in here. @returns the path at which the browser arrives back */
+  /** Starts at the service and signs in here. @returns the path to which the issuer redirects the browser */
   async visit(browser: Browser, next?: string, more = {}): Promise<string> {
     const query = String(new URLSearchParams({ ...(next !== undefined && { next }), ...more }));
     const begun = await browser.get(`/login/single-sign-on?${query}`);

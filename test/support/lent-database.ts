@@ -23,12 +23,12 @@ interface Opened {
 
 export const silent = pino({ level: 'silent' });
 
-/** Emptied databases: opening one takes longer than most files' tests. */
+/** Emptied databases for reuse, because opening one takes longer than most files' tests. */
 const empty: Opened[] = [];
-/** A file's services may still be working when it returns its database. */
+/** A file's services may still be working when the file returns its database. */
 const EMPTIED_WITHIN_MS = 3000;
 
-/** Lends a migrated, empty database. Users that still access it after its return get an error. */
+/** Lends a migrated, empty database. Anything that still uses it after its return gets an error. */
 export async function lendEmbedded(): Promise<Lent> {
   const opened = empty.pop() ?? (await open());
   const { proxy, revoke } = Proxy.revocable(opened.client, {});
@@ -55,7 +55,9 @@ async function discard({ pglite, folder }: Opened): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** @returns whether the database is back in its original state: a test that changes the schema keeps its database */
+/**
+ * @returns true if the database is back in its original state. After a test that changes the schema, it is not reused.
+ */
 async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
   const tooLong = new Promise<false>((resolve) => setTimeout(resolve, EMPTIED_WITHIN_MS, false).unref());
   const emptied = async () => {
@@ -101,7 +103,7 @@ const signatureOf = async (pglite: PGlite): Promise<string> =>
   JSON.stringify((await pglite.query(SIGNATURE, [], { rowMode: 'array' })).rows);
 
 export function copyEmbedded(template: string): string {
-  // Databases still lent when the last file ends are removed with the template.
+  // Databases that are still lent when the last file ends are removed with the template.
   const folder = mkdtempSync(join(inject('embeddedTemplate'), '../test-'));
   cpSync(template, folder, { recursive: true });
   return folder;

@@ -10,7 +10,7 @@ import { ownScript } from './own-build.js';
 import { createTestDatabase, isEmbedded, type TestDatabase } from './database.js';
 
 /**
- * A command as a separate process, on a database for the test file.
+ * A command that runs as a separate process on the test file's own database.
  * @param path such as `src/commands/reconcile`
  */
 export function maintenanceCommand(path: string) {
@@ -29,7 +29,7 @@ export function maintenanceCommand(path: string) {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  /** Opens the embedded database only while `work` runs, because it admits only one process. */
+  /** Opens the embedded database only while `work` runs, because only one process can open it. */
   async function withDatabase<T>(work: (db: Database) => Promise<T>): Promise<T> {
     if (postgres) return work(postgres.db);
     const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));

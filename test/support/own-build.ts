@@ -8,13 +8,13 @@ const VARIABLE = 'GAUGE_TEST_BUILD';
 const shared = globalThis as { [builds]?: { folder: Promise<string>; users: number } };
 const builds = Symbol.for('gauge test build');
 
-/** Packages that read files beside them: WebAssembly, native code and the threads of the log. */
+/** Packages that load their own files at run time: WebAssembly, native code and logging threads. */
 const unbundled = [/^@electric-sql\//, /^@node-rs\//, /^pino/];
 
 /**
- * Bundles the service, its commands and their packages for tests that start them as separate processes: a few files load in a
- * third of the time of hundreds, there are a hundred such processes, and a loader would cost each another second. Runs once for
- * all projects of a run.
+ * Bundles the service, its commands and their packages for tests that start them as processes. A few files load in a
+ * third of the time of hundreds; there are a hundred such processes, and a loader would add a second to each. Runs once
+ * for all projects of a run.
  * @returns a function that removes the bundle
  */
 export async function provideOwnBuild(): Promise<() => void> {
@@ -32,11 +32,11 @@ const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'tes
 const ofProducts = [...threads, 'test/metering/stripe/sender', 'test/metering/credit-grants/granter'];
 
 async function bundle(): Promise<string> {
-  // Inside the project, so that packages can be resolved.
+  // The folder is inside the project, so that packages can be resolved.
   const folder = mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
   for (const name of ['package.json', 'views', 'migrations'])
     symlinkSync(join(root, name), join(folder, name));
-  // The compiled service looks here for the empty database of the installation, so that a first start does not create one.
+  // The compiled service looks here for the installation's empty database, so that a first start need not create one.
   mkdirSync(join(folder, 'src'));
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
   const folders = ['src', ...readdirSync(join(root, 'src')).map((name) => `src/${name}`)]
@@ -47,7 +47,7 @@ async function bundle(): Promise<string> {
       name.endsWith('.ts') ? [`${folder}/${name.slice(0, -3)}`] : [],
     ),
   );
-  // Without a product there are no threads and scripts for it.
+  // A product that was removed has no threads or scripts.
   const names = [
     ...scripts,
     ...ofProducts.filter((name) => existsSync(join(root, `${name}.ts`))),
@@ -59,7 +59,7 @@ async function bundle(): Promise<string> {
     external: unbundled,
     plugins: [
       {
-        // A module looks for its neighbours at its own place in the bundle's folder.
+        // Each module looks for its neighbours beside its own place in the bundle's folder.
         name: 'places',
         transform: (code, id) =>
           id.includes('node_modules')
@@ -79,9 +79,9 @@ async function bundle(): Promise<string> {
 }
 
 /**
- * Arguments with which Node runs a script of the project, such as `src/commands/reconcile`: the bundle, if the tests'
- * setup made one. Such a process ends before optimizing the embedded database's code would pay off, which would take
- * half of its time.
+ * Returns the arguments for Node to run a script of the project, such as `src/commands/reconcile`, from the bundle if
+ * the tests' setup has created one. Code optimization of the embedded database is off: it would take half of such a
+ * process's time and never pay off.
  */
 export function ownScript(path: string): string[] {
   const folder = process.env[VARIABLE];

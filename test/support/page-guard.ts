@@ -4,7 +4,10 @@ export interface PageGuard {
   complaints(): Promise<string[]>;
 }
 
-/** Runs in every document before its own scripts. The console reports a violation too, but without its directive. */
+/**
+ * Runs in every document before the document's own scripts, because the console reports a violation without its
+ * directive.
+ */
 const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('CSP: ' + event.effectiveDirective + ' blocks ' + (event.blockedURI || event.sample)));`;
 
@@ -14,8 +17,8 @@ const measureOverflow = `(() => {
 })()`;
 
 /**
- * Watches all pages of a browser context for what no page may do: log an error or a warning, throw, violate the
- * content security policy, open a dialog, contact another host, get a status of 500 or more, or scroll sideways.
+ * Watches all pages of a browser context. A page must not log an error or a warning, throw, violate the content
+ * security policy, open a dialog, contact another host, get a status of 500 or more, or scroll sideways.
  */
 export async function guardPages(
   context: BrowserContext,
@@ -24,12 +27,14 @@ export async function guardPages(
 ): Promise<PageGuard> {
   const complaints: string[] = [];
   const logged: { message: ConsoleMessage; text: string }[] = [];
-  /** Documents with an answer. Chromium logs an error for a document with a status of 400 or more, which may be expected. */
+  /**
+   * URLs of documents that were answered. Chromium logs an error for a status of 400 or more, which may be expected.
+   */
   const documents = new Set<string>();
   const measured: Promise<void>[] = [];
 
   const measure = async (page: Page) => {
-    // There is nothing to measure if the page has already navigated away.
+    // If the page has already navigated away, there is nothing to measure.
     const overflow = await page.evaluate<string>(measureOverflow).catch(() => '');
     if (overflow) complaints.push(`${page.url()} scrolls sideways: ${overflow}`);
   };

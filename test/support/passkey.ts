@@ -2,7 +2,7 @@ import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto'
 import type { Database } from '../../src/core/db/client.js';
 import { passkeys } from '../../src/accounts/identity/table.js';
 
-/** The part of CBOR (RFC 8949) that authenticators use. */
+/** The subset of CBOR (RFC 8949) that authenticators use. */
 type Cbor = number | string | Uint8Array | Map<number | string, Cbor>;
 
 function head(major: number, n: number): Buffer {
@@ -51,7 +51,7 @@ export class SoftPasskey {
     this.userId = userId;
   }
 
-  /** COSE (RFC 9053, 7.1). */
+  /** The COSE encoding (RFC 9053, 7.1). */
   get publicKey(): Buffer {
     const { x, y } = this.keys.publicKey.export({ format: 'jwk' });
     const coordinate = (text: string | undefined) => Buffer.from(text!, 'base64url');
@@ -116,7 +116,7 @@ export class SoftPasskey {
     return base64url(Buffer.from(JSON.stringify({ ...data, crossOrigin: false })));
   }
 
-  /** WebAuthn Level 3, 6.1: present 1, verified 4, with a new credential 64. */
+  /** Flags of WebAuthn Level 3, 6.1: present 1, verified 4, new credential 64. */
   private authData(
     extra: number,
     { rpId, counter, isVerified = true, isPresent = true }: Deviations,

@@ -2,20 +2,22 @@ import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Step {
-  /** Counted over all connections since `arm`, from 1. */
+  /** Counted across all connections since `arm`, from 1. */
   number: number;
   pid: number;
   sql: string;
 }
 
-/** Fault for the connection that reaches the step. */
+/** A fault for the connection that reaches the step. */
 export type Fault =
-  /** The request never arrives: both ends are cut before it. */
+  /** The request never arrives: the proxy cuts both ends first. */
   | { when: 'before'; act: (step: Step) => Promise<void> | void }
-  /** The answer arrives with what `act` makes the server send (usually its end), between two statements. */
+  /**
+   * The response arrives together with what `act` makes the server send (usually its shutdown), between two statements.
+   */
   | { when: 'after'; act: (step: Step) => Promise<void> | void; isCut?: boolean };
 
-/** Answers matching statements with this error; the server never sees them. */
+/** Responds to matching statements with this error; the server never sees them. */
 interface Refusal {
   pattern: RegExp;
   code: string;
@@ -24,7 +26,7 @@ interface Refusal {
 
 export interface PostgresProxy {
   url: string;
-  /** Injects `fault` at this step, counted from now; 0 only counts. */
+  /** Injects `fault` at this step, counted from now; with step 0, only counts. */
   arm(step: number, fault?: Fault): void;
   refuse(refusal: Refusal | undefined): void;
   readonly steps: Step[];
@@ -80,7 +82,7 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
         }
         if (type === BIND) sql = textOf.get(readString(message, readString(message, 5).end).text) ?? sql;
         asked.push(message);
-        // A request is forwarded once it is complete.
+        // Forwards a request once it is complete.
         if (type !== SYNC && type !== QUERY && isExtended(type)) return;
         const question = Buffer.concat(asked);
         asked = [];
@@ -158,7 +160,7 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
   };
 }
 
-/** Calls `take` with each complete message; a client's first message has no type. */
+/** Calls `take` with each complete message. A client's first message has no type. */
 function splitMessages(hasType: () => boolean, take: (message: Buffer, type: number) => void) {
   let rest = Buffer.alloc(0);
   return (chunk: Buffer) => {
@@ -188,6 +190,6 @@ function errorAnswer(code: string, message: string): Buffer {
   const head = Buffer.alloc(5);
   head.write('E');
   head.writeInt32BE(fields.length + 4, 1);
-  // Tells the client that it is in no transaction; it rolls back its own.
+  // ReadyForQuery outside of a transaction; the client rolls back its own.
   return Buffer.concat([head, fields, Buffer.from([READY, 0, 0, 0, 5, 'I'.charCodeAt(0)])]);
 }

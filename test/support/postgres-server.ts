@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { findFreePort } from './free-port.js';
 
-/** The folder with `initdb` and `postgres`, newest version first; undefined if none is installed. */
+/** The folder with `initdb` and `postgres` of the newest version; undefined if none is installed. */
 export function findPostgresBinaries(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -19,14 +19,17 @@ export interface PostgresServer {
   url(database: string): string;
   dataDir: string;
   start(): Promise<void>;
-  /** `immediate` is a crash: no checkpoint, connections cut. `kill` kills only the postmaster. */
+  /** `immediate` simulates a crash: no checkpoint, connections cut. `kill` kills only the postmaster. */
   stop(mode: 'fast' | 'immediate' | 'kill'): Promise<void>;
   remove(): Promise<void>;
 }
 
 const signals = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as const;
 
-/** A private Postgres on a free port in a separate folder. Postgres refuses to run as root, so root runs it as `postgres`. */
+/**
+ * Starts a separate Postgres on a free port in its own folder. Postgres refuses to run as root, so root runs it as
+ * `postgres`.
+ */
 export async function createPostgresServer(settings: Record<string, string> = {}): Promise<PostgresServer> {
   const bin = findPostgresBinaries();
   if (!bin) throw new Error('No Postgres binaries were found; install Postgres or set TEST_POSTGRES_BIN.');
@@ -60,7 +63,7 @@ export async function createPostgresServer(settings: Record<string, string> = {}
         ...identity,
         stdio: 'ignore',
         cwd: folder,
-        // A server that connects to others looks for certificates there.
+        // A server that connects to other servers looks for certificates in HOME.
         env: { ...process.env, HOME: folder },
       },
     );
@@ -79,7 +82,7 @@ export async function createPostgresServer(settings: Record<string, string> = {}
     const ended = new Promise((resolve) => child.once('exit', resolve));
     child.kill(signals[mode]);
     await ended;
-    // The other processes notice by themselves, and a new postmaster does not start before they have ended.
+    // The other processes notice and exit; until then, a new postmaster cannot start.
     if (mode === 'kill') await setTimeout(200);
   }
 
@@ -96,11 +99,12 @@ export async function createPostgresServer(settings: Record<string, string> = {}
   };
 }
 
-/** Names the data that later servers begin with, because `initdb` and the migrations take seconds. */
+/** Names the data that later servers start with, because `initdb` and the migrations take seconds. */
 const DATA = 'GAUGE_TEST_POSTGRES_DATA';
 
 /**
- * Lets the servers that this process and its children create begin with a copy of this one's data. Stops it meanwhile.
+ * Copies this server's data as the starting point for servers that this process and its children create. Stops the
+ * server meanwhile.
  * @returns a function that removes the copy
  */
 export async function provideData(server: PostgresServer): Promise<() => void> {

@@ -4,7 +4,7 @@ import { connect } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 import { findFreePort } from './free-port.js';
 
-/** The command that starts Redis; undefined if it is not installed. TEST_REDIS_BIN overrides it. */
+/** The command that starts Redis; undefined if Redis is not installed. TEST_REDIS_BIN overrides it. */
 export function findRedisBinary(): string | undefined {
   const binary = process.env.TEST_REDIS_BIN ?? 'redis-server';
   try {
@@ -21,7 +21,7 @@ export interface RedisServer {
   stall(): void;
   resume(): void;
   kill(): Promise<void>;
-  /** Sends one command over a separate connection and returns the first line of the answer. */
+  /** Sends one command over a separate connection and returns the first line of the response. */
   command(line: string): Promise<string>;
 }
 

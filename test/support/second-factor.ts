@@ -9,9 +9,9 @@ import type { TestClock } from './service.js';
 
 export interface Authenticator {
   secret: string;
-  /** Another of the ten recovery codes on each call. It is hashed only when requested, because hashing is slow. */
+  /** Returns another of the ten recovery codes on each call. Each is hashed on request, because hashing is slow. */
   recoveryCode(): Promise<string>;
-  /** The app's code now, or `steps` of 30 s later. */
+  /** The app's code now, or that of `steps` × 30 s later. */
   code(steps?: number): string;
 }
 

@@ -6,9 +6,10 @@ import { startService } from '../../src/service.js';
 
 /**
  * The service as a separate process, for tests that kill it: `node --import tsx test/support/serve.ts` with the
- * service's environment. TEST_PAST_DAYS: days of the invented past to create; TEST_SIGN_IN_DELAY_MS: maximum delay of
- * failed sign-ins. TEST_CLOCK: a time in milliseconds from which the service's clock runs a number of times faster, as
- * `<time>,<factor>`. TEST_LIVE_TIMINGS: pauses of live trading, as JSON. Prints `{"port":…}` once it is ready; SIGTERM ends it gracefully.
+ * service's environment. TEST_PAST_DAYS: days of simulated past to create. TEST_SIGN_IN_DELAY_MS: maximum delay of
+ * failed sign-ins. TEST_CLOCK: `<time>,<factor>`, a time in milliseconds from which the service's clock runs faster by
+ * the factor. TEST_LIVE_TIMINGS: pauses of live trading, as JSON. Prints `{"port":…}` once it is ready; SIGTERM ends it
+ * gracefully.
  */
 const config = readConfig(process.env);
 const destination = pino.destination({ dest: 1, sync: true });
@@ -32,7 +33,7 @@ const service = await startService(config, {
   ...(maxDelayMs !== undefined && { signInLimits: { maxDelayMs: Number(maxDelayMs) } }),
 });
 const live = service.services as { trading?: { live?: { reconcile(): Promise<void> } | undefined } };
-// A minute of the faster clock passes between two reconciliations, too.
+// Reconciles every minute of the faster clock.
 if (clock !== undefined) setInterval(() => void live.trading?.live?.reconcile(), 60_000 / factor).unref();
 process.once('SIGTERM', () => {
   service.stop().then(

@@ -14,7 +14,7 @@ import { createApp } from '../../src/app.js';
 import { SESSION_KEY } from './accounts.js';
 import { withTestDefaults } from './products.js';
 
-/** A clock that stands still until a test moves it. It starts at the current time, to the millisecond. */
+/** A clock that stands still until a test moves it. Starts at the current time, to the millisecond. */
 export class TestClock implements Clock {
   private ms = Date.now();
   now = () => this.ms;
@@ -26,7 +26,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** Snapshots of markets are empty until a test calls `trading.refresher.refresh()`, because no job runs here. */
+/** Market snapshots are empty until a test calls `trading.refresher.refresh()`, because no jobs run here. */
 export interface TestService extends Services {
   context: Context;
   services: Services;

@@ -5,7 +5,10 @@ import { makeTemplate } from './setup-postgres.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** URLs of the maintenance databases, the coordinator's first. Its `template_gauge` is migrated, empty and not sharded. */
+    /**
+     * URLs of the maintenance databases, the coordinator's first. `template_gauge` on the coordinator is migrated,
+     * empty and not sharded.
+     */
     citusUrls: string[];
   }
 }

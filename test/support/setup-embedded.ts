@@ -30,8 +30,8 @@ const inFolder = (dataDir: string) =>
 const path = (of: string) => fileURLToPath(new URL(`../../${of}`, import.meta.url));
 
 /**
- * Copies the empty database of the installation, because creating one takes seconds.
- * @returns whether it exists and has exactly these migrations
+ * Copies the installation's empty database, because creating one takes seconds.
+ * @returns true if it exists and has exactly these migrations
  */
 async function copyInstalled(folder: string): Promise<boolean> {
   const installed = path('dist/database');

@@ -6,7 +6,7 @@ import { createPostgresServer, provideData, type PostgresServer } from './postgr
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** URL of the server's maintenance database; its `template` is migrated and empty. */
+    /** URL of the server's maintenance database. `template_gauge` on the server is migrated and empty. */
     postgresUrl: string;
     embeddedTemplate: string;
   }
@@ -14,10 +14,11 @@ declare module 'vitest' {
 
 export default async function setup(project: TestProject) {
   const build = provideOwnBuild();
-  // Tests that make no promise about crashes need no fsync.
+  // Tests on this server prove nothing about crashes, so they need no fsync.
   const server = await createPostgresServer({ fsync: 'off', max_connections: '200' });
   await makeTemplate(server);
-  // On servers of their own, tests use the database that every server has; on this one it stays empty.
+  // Servers started from the copied data have the migrated schema in the `postgres` database; on this server, that
+  // database stays empty.
   const admin = openDatabaseAdmin(server.url('template1'));
   await admin('drop database postgres with (force)');
   await admin('create database postgres template template_gauge');

@@ -1,4 +1,4 @@
-/** Waits for a condition. The limit ends a test that would never end, on a machine many times slower than ours. */
+/** Waits for a condition. The limit ends a test that would never end, even on a machine many times slower than ours. */
 export async function until(isSo: () => boolean | Promise<boolean>, forMs = 150_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;
   while (!(await isSo())) {

@@ -6,7 +6,7 @@ import { silent } from './lent-database.js';
 import { startTestService, type TestService, type TestServiceOptions } from './service.js';
 
 /**
- * Starts something before the tests of this file or `describe`, and stops it after them.
+ * Starts something before the tests of this file or `describe` and stops it after them.
  * @returns what `start` returned; only tests and hooks may read its fields
  */
 export function use<T extends object>(start: () => T | Promise<T>, stop: (started: T) => unknown): T {
@@ -33,14 +33,14 @@ const readLater = <T extends object>(read: () => T): T =>
 /** A migrated, empty database for the tests of this file or `describe`. */
 export const useDatabase = (): TestDatabase => use(createTestDatabase, (database) => database.remove());
 
-/** Further connections to a real Postgres, as another instance has them. */
+/** Further connections to a real Postgres, like another instance's. */
 export const useOtherConnections = (database: TestDatabase): Database =>
   use(
     () => openDatabase({ databaseUrl: database.url, dataDir: '' }, silent),
     (db) => db.close(),
   );
 
-/** A function, if the options depend on what an earlier hook starts. */
+/** Use a function if the options depend on what an earlier hook starts. */
 export type LateOptions<T> = T | (() => T);
 
 const readOptions = <T extends object>(options: LateOptions<T>): T =>
@@ -49,13 +49,13 @@ const readOptions = <T extends object>(options: LateOptions<T>): T =>
 export interface UsedService {
   database: TestDatabase;
   service: TestService;
-  /** Starts a further instance on the same database, which stops after the tests. */
+  /** Starts another instance on the same database, which stops after the tests. */
   startAnother: (options?: TestServiceOptions) => Promise<TestService>;
 }
 
 /**
- * The whole app on a database of its own. One shared by all files would save 50 ms of the second that a file takes,
- * and each file would meet the rows, the used-up limits and the clock of others.
+ * The whole app on its own database. Sharing one between files would save only 50 ms of a file's second, and files
+ * would see each other's rows, used-up limits and clock.
  */
 export function useService(options: LateOptions<TestServiceOptions> = {}): UsedService {
   const database = useDatabase();

@@ -9,7 +9,7 @@ import { createOrganization, uniqueSlug } from './fixtures.js';
 
 const allTypes = { ...webhookTypes, ...serviceTypes };
 
-/** An endpoint of an Organization that listens for the given types, or for all. */
+/** Creates an Organization's endpoint for the given types, or for all types. */
 export async function createListener(
   db: Database,
   orgId: string,
@@ -30,12 +30,12 @@ export async function createListener(
 export interface QueuedMessage {
   type: AnyType;
   livemode: boolean;
-  // oxlint-disable-next-line typescript/no-explicit-any -- each type has its own
+  // oxlint-disable-next-line typescript/no-explicit-any -- each type has its own data
   data: any;
   createdAt: Date;
 }
 
-/** Messages sent to an Organization, oldest first; each must match the schema of its type exactly. */
+/** Reads the messages sent to an Organization, oldest first. Each must match the schema of its type exactly. */
 export async function readWebhookMessages(
   db: Database,
   orgId: string,
@@ -50,11 +50,10 @@ export async function readWebhookMessages(
   return rows.filter((row) => type === undefined || row.type === type);
 }
 
-/** The data of these messages. */
 export const readWebhookData = async (db: Database, orgId: string, type: AnyType) =>
   (await readWebhookMessages(db, orgId, type)).map(({ data }) => data);
 
-/** An Organization with an endpoint for this type in each of the modes. */
+/** Creates an Organization with an endpoint for this type in each mode. */
 export async function createListeningOrganization(db: Database, type: AnyType, livemodes = [true]) {
   const organization = await createOrganization(db, { slug: uniqueSlug('org') });
   for (const livemode of livemodes) await createListener(db, organization.id, { types: [type], livemode });

@@ -16,7 +16,7 @@ export interface Received {
   atMs: number;
 }
 
-/** Receives and keeps webhooks. @param answer default: 204 */
+/** Starts a server that keeps the webhooks it receives. @param answer responds with 204 by default */
 export async function startReceiver(
   answer: (req: IncomingMessage, res: ServerResponse, received: Received) => void = (_req, res) =>
     void res.writeHead(204).end(),
@@ -45,8 +45,8 @@ export async function startReceiver(
 }
 
 /**
- * Verifies a message following the text of the Standard Webhooks specification, without its library.
- * @throws Error that says what is wrong
+ * Verifies a message as the text of the Standard Webhooks specification says, without its library.
+ * @throws Error that states what is wrong
  */
 export function verifyBySpecification(
   secret: string,
@@ -74,7 +74,7 @@ export const actorOf = (orgId: string): MemberActor => ({ orgId, userId: 'system
 
 export const chat = createChat(webhookTypes, 'https://gauge.example');
 
-/** @returns secret: empty for a chat */
+/** @returns the endpoint's secret; empty for a chat */
 export async function listen(
   deps: Pick<Context, 'db' | 'clock' | 'config'>,
   orgId: string,

@@ -32,7 +32,7 @@ class FakeService:
         self.requests: list[Request] = []
         self.recorded: dict[str, dict[str, Any]] = {}
         self.connections = 0
-        # Returns False to answer as the service does.
+        # Returning False gives the service's normal answer.
         self.fault: Callable[[Request, int], Union[Answer, bool]] = lambda _request, _count: False
         service = self
 

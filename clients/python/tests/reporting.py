@@ -1,4 +1,4 @@
-"""Reports usage until it is killed, and prints each key once its event is accepted. Without a prefix, it sends what is left."""
+"""Reports usage until it is killed and prints each accepted event's key. Without a prefix, sends the remaining events."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class ClientTest(WithService):
         self.gauge.send([EVENT])
         self.gauge.send([EVENT])
         self.assertEqual(self.service.connections, 1)
-        # The kept connection ends without an answer; the call goes through a new one without a pause.
+        # The kept-alive connection ends without an answer; the call continues on a new one without a pause.
         self.service.fault = lambda _request, count: None if count == 3 else False
         self.gauge.send([EVENT])
         self.assertEqual((self.service.connections, self.pauses()), (2, []))

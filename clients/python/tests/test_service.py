@@ -18,7 +18,7 @@ KEY = os.environ.get("GAUGE_API_KEY", "")
 # A product with a blocking limit of 10 `calls` per hour, and one without limits.
 LIMITED = os.environ.get("GAUGE_LIMITED_PRODUCT", "")
 PRODUCT = os.environ.get("GAUGE_PRODUCT", "")
-# A product that costs 1 credit per call and blocks, for the Organization of GAUGE_CREDITS_KEY with a grant of 10.
+# A product that costs 1 credit per call and blocks; the Organization of GAUGE_CREDITS_KEY has a grant of 10.
 PRICED = os.environ.get("GAUGE_PRICED_PRODUCT", "")
 
 
@@ -39,7 +39,7 @@ class ServiceTest(unittest.TestCase):
 
     def test_events_are_recorded_once_read_and_corrected(self) -> None:
         today = datetime.now(timezone.utc).date()
-        # Midnight may pass during the test.
+        # Sums two days, because midnight may pass during the test.
         start, end = str(today), str(today + timedelta(days=2))
         before = self.total(start, end)
         self.assertEqual(self.gauge.send([event(self.key, quantity=2.5)])["accepted"], 1)

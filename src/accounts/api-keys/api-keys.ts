@@ -20,7 +20,7 @@ export interface KeyActor {
   orgId: string;
   /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
-  /** Author for the audit log, if not a member. */
+  /** Audit log author if the actor is not a member. */
   actor?: string;
   by: Authority;
   ip?: string | undefined;
@@ -33,7 +33,7 @@ export interface NewKey {
   budget: ChangeBudget;
 }
 
-/** The same form was sent before. Nothing changes. */
+/** A key with this id exists because the same form was sent twice. Nothing changes. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -83,7 +83,7 @@ export async function createApiKey(
   });
 }
 
-/** Undefined if the scope is allowed. Existing keys keep their scopes, even when rotated. */
+/** Undefined if the scope may be granted. Existing keys keep their scopes, even when rotated. */
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
@@ -102,7 +102,7 @@ export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scop
 
 const MAX_SEEDED_KEYS = 10;
 
-/** For a service that declares its first keys itself; checks no permission. */
+/** For demo data. Checks no permission. */
 export function addMembersKey(
   tx: Tx,
   member: { orgId: string; userId: string },
@@ -152,7 +152,7 @@ export async function rotateApiKey(
   });
 }
 
-/** Revoking a revoked key changes nothing. @throws AppError not_found */
+/** Does nothing if the key is already revoked. @throws AppError not_found */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
@@ -169,7 +169,7 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
   });
 }
 
-/** An unchanged name writes nothing. @throws AppError not_found */
+/** Writes nothing if the name is unchanged. @throws AppError not_found */
 export async function renameApiKey(
   { db, clock }: KeyDeps,
   actor: KeyActor,
@@ -243,7 +243,6 @@ function audit(
 
 type KeyMessage = Extract<WebhookType, `api_key.${string}`>;
 
-/** Sent in the key's mode, live or test. */
 async function emitMessage<T extends KeyMessage>(
   tx: Tx,
   { orgId }: KeyActor,
@@ -302,7 +301,7 @@ export const WINDOW_SECONDS = 3600;
 export interface ChangeBudget {
   limit: number;
   remaining: number;
-  /** Seconds until the next change is freed; the whole window if none has been used. */
+  /** Seconds until the oldest change leaves the window; the whole window if there was none. */
   resetSeconds: number;
 }
 

@@ -13,7 +13,7 @@ const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
 
-/** In the path only a complete secret counts, because an idempotency key may stand there. */
+/** In the path, only a complete secret counts, because idempotency keys can appear there. */
 function hasSecret(url: string): boolean {
   const query = url.indexOf('?');
   return wholeSecret.test(url) || (query >= 0 && secretInQuery.test(url.slice(query)));
@@ -22,7 +22,7 @@ function hasSecret(url: string): boolean {
 const hashedSecret = Symbol('hashed secret');
 
 /**
- * Cached on the request, because the limits need it before the route does.
+ * Cached on the request, because rate limits read it before the route does.
  * @throws AppError session_cookie_not_allowed, key_in_query_string, missing_key, invalid_key
  */
 export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
@@ -89,8 +89,8 @@ export type KeyProblem =
   | 'no_market_access';
 
 /**
- * SQL: first branches of a `case` on `k`, a row of `api_keys` (all nulls if there is no such key).
- * @param now a timestamptz
+ * Returns the first branches of a SQL `case` over `k`, the row of `api_keys` (all nulls if the key is unknown).
+ * @param now SQL expression of type timestamptz
  */
 export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when k.id is null then 'invalid_key'
@@ -129,7 +129,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
   }
 }
 
-/** An error of the key takes precedence over bad input: a caller without a good key learns nothing else. */
+/** Reports a bad key before bad input, so a caller without a valid key learns nothing about the input. */
 export async function preferKeyError<T>(
   authenticate: () => Promise<unknown>,
   read: () => T | Promise<T>,
@@ -142,7 +142,7 @@ export async function preferKeyError<T>(
   }
 }
 
-/** A key is never a User. */
+/** The authenticated API key. A key never acts as a User. */
 export interface Principal {
   orgId: string;
   keyId: string;
@@ -181,7 +181,7 @@ from w
 left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
 
-/** All but the place are null for an unknown key, except the problem. */
+/** For an unknown key, every column except `place` and `problem` is null. */
 interface KeyRow {
   place: string;
   problem: KeyProblem | null;

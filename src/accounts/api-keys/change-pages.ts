@@ -83,7 +83,7 @@ function firstEvent(
   });
   return {
     purpose: `Send a first event. It adds 1 to ${usageMetric} of ${slug}, and counts only once however often you send it.`,
-    // Event keys are unique in the Organization, so each API key's example needs its own.
+    // Event keys are unique within the Organization, so each API key's example needs its own.
     curl: toCurl(request(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
 const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
@@ -133,7 +133,7 @@ const toTabs = ({ purpose, ...code }: ReturnType<typeof makeSnippets>) => ({
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
-  /** Names the product in the first call that the page of a new key shows. Missing if the service meters nothing. */
+  /** Finds the product for the first call shown on a new key's page. Absent if the service meters nothing. */
   findLiveProduct?(
     orm: Orm,
     orgId: string,
@@ -196,7 +196,6 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
     show: showForm,
   });
 
-  /** If the key cannot be rotated, the page says why and what to do instead. */
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
@@ -256,7 +255,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const id = readId(req);
     await revokeApiKey(deps, memberActor(req, res), id);
     const { successorId } = await requireKey(deps.db.orm, sessionOf(res).orgId, id);
-    // Revoking the old key completes its cut-over.
+    // Revoking the old key completes the cut-over.
     const next =
       successorId === null
         ? `${keyAddress(id)}?done=revoked`
@@ -265,7 +264,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/** Neither cached nor compressed: the length of a compressed page leaks its content. */
+/** Not cached, and not compressed because the compressed length would leak the secret. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,

@@ -5,7 +5,7 @@ import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';
 
-/** Part of the grace period for which the chart continues after the old key ends. */
+/** How long the chart continues after the old key ends, as a fraction of the grace period. */
 const AFTERWARDS = 0.25;
 
 export async function readCutOver(
@@ -16,9 +16,9 @@ export async function readCutOver(
 ) {
   const startedAt = successor.createdAt;
   const oldState = stateOf(old, nowMs);
-  // A rotated key always has an end. The earlier of its expiry and revocation counts.
+  // A rotated key always ends, at its expiry or its revocation, whichever is earlier.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
-  // Calls from that long ago may have been deleted.
+  // Calls this old may already have been deleted.
   const chart =
     nowMs - startedAt.getTime() > CALLS_KEPT_MS - MINUTE_MS
       ? undefined
@@ -54,15 +54,15 @@ async function readChart(
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
 }
 
-/** Calls over time. The keys have separate panels on one scale, so that they differ by more than colour. */
+/** Calls over time, with one panel per key on a common scale, so that colour is not the only difference. */
 interface CallChart {
   panels: {
     label: string;
     total: number;
-    /** In a picture 100 units high, y measured from the top. */
+    /** In a picture 100 units high; y is measured from the top. */
     bars: { x: number; y: number; width: number; height: number; title: string }[];
   }[];
-  /** Width of the picture, one unit per step. */
+  /** Width of the picture in units, one per step. */
   steps: number;
   stepMs: number;
   most: number;
@@ -75,7 +75,7 @@ const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minute
 
 const MAX_STEPS = 60;
 
-/** The database counts steps from this time. */
+/** Steps are aligned to this time, in the database too. */
 const ORIGIN_MS = Date.UTC(2000, 0, 1);
 
 const GAP = 0.15;
@@ -86,7 +86,7 @@ const chooseStep = (spanMs: number): number =>
 export const startOfStep = (ms: number, stepMs: number): number =>
   ORIGIN_MS + Math.floor((ms - ORIGIN_MS) / stepMs) * stepMs;
 
-/** @param found counts by key and start of a step; steps without calls are absent */
+/** @param found call counts by key and step start; steps without calls are absent */
 export function makeCallChart(
   keys: { id: string; label: string }[],
   found: { keyId: string; startMs: number; calls: number }[],

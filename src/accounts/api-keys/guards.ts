@@ -6,10 +6,12 @@ import { knownHashedSecret, readHashedSecret } from './bearer-key.js';
 import type { CallDeps } from './key-use.js';
 import type { CallRefusal } from './key-use-queries.js';
 
-/** @param name of the limit, as the answers state it */
+/** @param name limit name shown in responses */
 export type LimitCalls = (name: string, perMinute: number) => RequestHandler;
 
-/** Guards of routes for API keys: the look-up of keys not seen before, and with `limitTo` the calls per minute of each key. */
+/**
+ * Guards for API key routes. `guard` looks up keys not seen before; `limitTo` also limits each key's calls per minute.
+ */
 export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,
@@ -24,8 +26,8 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
 }
 
 /**
- * Counts a refused call for its key if the key is known to exist: nothing is stored for guesses. A previously valid
- * key that is now refused counts as unknown again, so it is limited as a guess and looked up first.
+ * Counts a refused call towards its key if the key is known to exist, so guesses store nothing. A revoked, expired or
+ * deleted key counts as unseen again: its next call is limited as a guess and looked up first.
  */
 export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandler {
   return (error, req, _res, next) => {

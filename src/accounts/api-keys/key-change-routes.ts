@@ -39,7 +39,7 @@ const mayChange = requireRole(...managingRoles);
 
 const { keys, now } = exampleWorld;
 
-/** Generated values in an example, which differ on every call. */
+/** Example values that differ on every call. */
 const made = {
   id: generated('019c13c7-9a00-7000-8000-4b1d0a6e2f90'),
   prefix: generated('org_live_q7W'),

@@ -13,7 +13,7 @@ interface Preset {
   label: string;
   note: string | undefined;
   scopes: readonly Scope[];
-  /** Its key would spend money as a live key. */
+  /** True if a live key with these scopes could spend money. */
   isTestOnly?: boolean;
 }
 
@@ -41,7 +41,7 @@ const presets: Preset[] = [
 
 const OWN_SCOPES = 'own';
 
-/** A preset without its writing scope would not be what its name says. */
+/** Omits a preset if one of its write scopes is not offered, because its name would be misleading. */
 export const presetChoices = (offered: readonly Scope[]): Preset[] => [
   ...presets
     .filter(({ scopes }) => scopes.every((scope) => offered.includes(scope) || scope.endsWith(':read')))
@@ -91,12 +91,12 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
   if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
-  // A missing id fails later as stale, like a made-up one.
+  // A missing id is later refused as stale, like a made-up one.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
 }
 
-/** Undefined for scopes chosen one by one. Scopes beside a preset would be ignored, so they are refused. */
+/** Undefined if scopes were chosen one by one. Refuses scopes beside a preset, because they would be ignored. */
 function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
   if (choice === OWN_SCOPES) return undefined;
@@ -138,7 +138,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   return at;
 }
 
-/** `2030-01-31T12:00`, as browsers send it and people type it. Undefined for a day that does not exist. */
+/** Parses `2030-01-31T12:00`, as browsers send it and people type it. Undefined if the day does not exist. */
 function toUtcTime(typed: string): Date | undefined {
   const [, day, time] = /^\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?\s*$/.exec(typed) ?? [];
   if (day === undefined || time === undefined) return undefined;

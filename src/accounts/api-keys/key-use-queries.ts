@@ -18,11 +18,12 @@ export interface GatheredUse {
 }
 
 /**
- * Adds calls to the last use, calls by minute and calls by scope, all or nothing and exactly once: the write leaves a
- * receipt, so a repeat after a lost answer does nothing. One lock order everywhere prevents deadlocks.
- * $1 id of the write · $2 now · $3 hashed secret, $4 last use, per key ·
- * $5 index of the key, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited, per minute ·
- * $8 index of the key, $9 scope, $10 calls, $11 last use, per scope
+ * Updates last use, calls by minute and calls by scope atomically and exactly once: the write leaves a receipt, so a
+ * retry after a lost answer does nothing. Rows are locked in the same order everywhere to prevent deadlocks.
+ * $1 write id · $2 now
+ * Per key: $3 hashed secret, $4 last use
+ * Per minute: $5 key index, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited
+ * Per scope: $8 key index, $9 scope, $10 calls, $11 last use
  */
 export const recordUse: Template = {
   name: 'api_keys_record_use',
@@ -93,7 +94,7 @@ const toTime = (ms: number): string => new Date(ms).toISOString();
 
 /** One day longer than the longest grace period, so that a cut-over can be shown until it ends. */
 export const CALLS_KEPT_MS = 8 * DAY_MS;
-/** Writes are repeated within minutes, so a day is ample. */
+/** Writes are retried within minutes, so a day is ample. */
 const RECEIPTS_KEPT_MS = DAY_MS;
 /** Rows per statement, so that no statement runs long. */
 const ROWS_AT_ONCE = 5_000;

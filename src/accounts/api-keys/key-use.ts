@@ -13,25 +13,25 @@ import {
 } from './key-use-queries.js';
 import type { Scope } from './scopes.js';
 
-/** Gathers calls of keys in memory and writes them at least once a minute, which avoids a write per request. */
+/** Collects API key calls in memory and writes them at least once a minute, to avoid a write per request. */
 export interface KeyUse {
-  /** Counts an accepted call. `scope` is null if any valid key would have done. */
+  /** Counts an accepted call. `scope` is null if the route accepts any valid key. */
   touch(hashedSecret: string, scope: Scope | null): void;
-  /** Counts a refused call. Counts of unknown keys are dropped when they are written. */
+  /** Counts a refused call. Counts for unknown keys are dropped on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** True if the key was valid when this instance last saw it. Only decides the order of work, never access. */
+  /** True if the key was valid when this instance last saw it. Affects the order of work only, never access. */
   hasSeen(hashedSecret: string): boolean;
   forget(hashedSecret: string): void;
-  /** Writes the gathered calls. After a failure they are kept for the next flush. */
+  /** Writes the collected calls. After a failure, keeps them for the next flush. */
   flush(): Promise<void>;
 }
 
 export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
-/** Cells of a key and a minute, about 20 MB. Only reached if the database refuses writes for long. */
+/** One cell per key and minute, about 20 MB in total. Reached only if the database refuses writes for a long time. */
 const MAX_CELLS = 100_000;
-/** Keys per statement. The embedded database does nothing else while one runs. */
+/** Keys per statement. The embedded database does nothing else while a statement runs. */
 const KEYS_PER_WRITE = 500;
 
 type Use = [hashedSecret: string, use: GatheredUse];
@@ -47,7 +47,7 @@ export function createKeyUse(
   { maxCells = MAX_CELLS } = {},
 ): KeyUse {
   const gathered = gatherUse(clock, maxCells);
-  /** Batches taken out of `pending`. Each is repeated unchanged until the database confirms it. */
+  /** Batches taken out of `pending`, each retried unchanged until the database confirms it. */
   let writes: Write[] = [];
   let work = Promise.resolve();
   const seen = new Set<string>();
@@ -69,7 +69,7 @@ export function createKeyUse(
     writes = left;
   }
 
-  /** Keys that cannot be located now are left out. */
+  /** Omits keys that cannot be located now. */
   async function locateAll(uses: Iterable<Use>): Promise<Map<ShardGroup, Use[]>> {
     const byGroup = new Map<ShardGroup, Use[]>();
     const add = (group: ShardGroup, use: Use) => {
@@ -140,7 +140,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return use;
   }
 
-  /** When memory is full, further calls of a key count towards its last minute, so the sum stays right. */
+  /** When memory is full, counts further calls of a key towards its last minute, so the total stays right. */
   function openMinute(use: GatheredUse, minuteMs: number): MinuteCalls {
     const last = use.minutes.at(-1)!;
     if (last.minuteMs === minuteMs || cells >= maxCells) return last;

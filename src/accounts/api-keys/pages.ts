@@ -76,7 +76,7 @@ function addListPage(router: Router, deps: KeyDeps): void {
 async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
   const { state, mode, q, cursor, before } = parseInput(querySchema, withoutEmpty(req.query));
   if (q !== undefined && isSecretShaped(q)) {
-    // A secret pasted into the search must not stay in the address.
+    // A secret pasted into the search must not stay in the URL.
     res.redirect(303, toAddress(PATH, { state, mode, q: q.slice(0, 12) }));
     return;
   }
@@ -124,7 +124,6 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
 
 const TREND_HOURS = 24;
 
-/** The accepted calls of each key by hour, for a page of keys. */
 async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: number) {
   const fromMs = startOfStep(nowMs, HOUR_MS) - (TREND_HOURS - 1) * HOUR_MS;
   const asked = { from: new Date(fromMs), stepMs: HOUR_MS };
@@ -139,7 +138,7 @@ async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: nu
   };
 }
 
-/** If fewer keys than a page come before, the full first page is returned. */
+/** Returns the full first page if less than a page precedes `before`. */
 async function readPage(
   orm: Orm,
   orgId: string,
@@ -158,7 +157,7 @@ async function readPage(
   return list(cursor === undefined ? {} : { afterId: decodeCursor(cursor) });
 }
 
-/** Forms also send their empty fields. */
+/** Forms send empty fields too. */
 const withoutEmpty = (query: object): object =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 

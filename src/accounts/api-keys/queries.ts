@@ -52,7 +52,7 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
-/** Newest first. `afterId` is the last key of the previous page. It always exists, because keys are never deleted. */
+/** Newest first. `afterId` is the previous page's last key; it always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
     .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
@@ -105,7 +105,7 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
 /** Longer than the polling interval of a watched page. */
 const WATCHED_MS = 30_000;
 
-/** Every create and rotation inserts exactly one row. Keys made by the system do not count. */
+/** Every create and rotation inserts exactly one row. System keys do not count. */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm
     .select({ createdAt: apiKeys.createdAt })
@@ -140,7 +140,7 @@ const selectDetails = (orm: Orm) =>
       successorPrefix: keySuccessor.prefix,
       successorCreatedAt: keySuccessor.createdAt,
       previousPrefix: previous.prefix,
-      /** Null if the creator is not a member, or no longer one. */
+      /** Null unless the creator is still a member. */
       creatorName: users.name,
     })
     .from(apiKeys)
@@ -165,7 +165,7 @@ export interface KeyFilter {
   search?: string | undefined;
 }
 
-/** Newest first. With a filter, reads on until the page is full, at worst through all keys of the Organization. */
+/** Newest first. With a filter, scans until the page is full, in the worst case all of the Organization's keys. */
 export async function listKeyDetails(
   orm: Orm,
   orgId: string,
@@ -240,7 +240,7 @@ export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
     .where(and(eq(apiKeyScopeUse.orgId, orgId), inArray(apiKeyScopeUse.apiKeyId, keyIds)));
 }
 
-/** `from` must be a whole minute; steps count from 2000. */
+/** `from` must be a whole minute. Steps are aligned to the start of 2000. */
 export async function sumCalls(
   orm: Orm,
   orgId: string,
@@ -289,7 +289,7 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .limit(limit);
 }
 
-/** Keys that expire soon, earliest first; a rotated key with its replacement. */
+/** Keys that expire soon, earliest first, each with its successor if it was rotated. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

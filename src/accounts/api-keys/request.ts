@@ -39,5 +39,5 @@ export async function readUsedScopes({ db }: KeyDeps, orgId: string, keys: KeyDe
   return used;
 }
 
-/** The routes check permissions themselves. */
+/** For display only: the routes check permissions themselves. */
 export const canManage = (res: Response): boolean => isManager(sessionOf(res).role);

@@ -25,14 +25,14 @@ export const apiKeys = pgTable(
     rotatedFromId: uuid('rotated_from_id'),
     /** Copied from the Organization. */
     archivedAt: time('archived_at'),
-    /** While somebody watches the key's calls, every instance writes them more often. */
+    /** Until this time, every instance writes the key's calls more often, because somebody is watching them. */
     watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The hash comes first because a call presents only its secret. org_id completes it, as in every unique constraint.
+    // The hash comes first because a call presents only its secret. Every unique constraint contains org_id.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
-    // A key is rotated only once: of two concurrent rotations, one fails to insert its successor.
+    // A key can be rotated only once: of two concurrent rotations, one fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
     index('api_keys_created').on(t.orgId, t.createdAt),
     index('api_keys_expiry')
@@ -48,7 +48,7 @@ export const apiKeys = pgTable(
   ],
 );
 
-/** Calls by key and minute, kept for a grace period. A crash loses half a minute of calls (not of events). */
+/** Calls by key and minute, kept for a grace period. A crash loses up to half a minute of calls, but no events. */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
   {
@@ -57,11 +57,11 @@ export const apiKeyCalls = pgTable(
     minute: time('minute').notNull(),
     /** Accepted calls. */
     calls: bigint({ mode: 'number' }).notNull(),
-    /** Refused because the key was revoked or had expired. */
+    /** Calls refused because the key was revoked or had expired. */
     ended: bigint({ mode: 'number' }).notNull().default(0),
-    /** Refused because the key lacked the scope. */
+    /** Calls refused because the key lacked the scope. */
     unscoped: bigint({ mode: 'number' }).notNull().default(0),
-    /** Refused above the limit of calls per minute. */
+    /** Calls refused because the key exceeded its calls per minute. */
     limited: bigint({ mode: 'number' }).notNull().default(0),
   },
   (t) => [
@@ -82,7 +82,7 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/** One row per write of the two tables above, to recognize a repeated write. Kept for a day. */
+/** One row per write to the two tables above, to recognize a retried write. Kept for a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
   {
@@ -93,7 +93,7 @@ export const apiKeyUseReceipts = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] })],
 );
 
-/** Routes a call to its Organization's shard. Has no foreign key, because this table is not distributed. */
+/** Maps a key to its Organization's shard. Has no foreign key, because this table is not distributed. */
 export const apiKeyDirectory = pgTable('api_key_directory', {
   hashedSecret: text('hashed_secret').primaryKey(),
   orgId: uuid('org_id').notNull(),

@@ -38,14 +38,13 @@ export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
 
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
-/** Deleting a person's account leaves their keys without a creator. */
 function toCreator({ createdBy, creatorName }: KeyDetails) {
   if (creatorName !== null) return { name: creatorName, isPerson: true };
   const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
   return { name, isPerson: false };
 }
 
-/** The list of keys shows the budget from here on. */
+/** At or below this many changes left, the list of keys shows the budget. */
 const FEW_CHANGES = 3;
 
 /** `moreAt` is null if no change has been used. */
@@ -76,7 +75,7 @@ function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: numb
   if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
-  // A key that is never called uses none of its scopes, so one hint is enough.
+  // A key that is never called uses none of its scopes, so the hint about the key is enough.
   const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
   return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
 }

@@ -10,7 +10,10 @@ export interface AuditEntry {
   at: Date;
   /** Noun first, such as `api_key.created`. */
   action: string;
-  /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `single_sign_on`, `system`, or `unknown`. */
+  /**
+   * A User's id, `operator` with its token's name if any, `api_key` with its id, `single_sign_on`, `system`, or
+   * `unknown`.
+   */
   actor: string;
   target: string;
   details?: Record<string, unknown>;
@@ -19,21 +22,23 @@ export interface AuditEntry {
 }
 
 /**
- * `tx` must be the change's own transaction. Locks the chain until it ends: to avoid deadlocks, call this after
- * taking every other lock, and in the order of ids for several Organizations.
+ * `tx` must be the transaction of the change itself. Locks the chain until the transaction ends, so to avoid deadlocks
+ * call this after taking all other locks, and in id order for several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
-  // The id orders rows of one millisecond by `seq`, whichever instance wrote them.
+  // The id orders rows of the same millisecond by `seq`, whichever instance wrote them.
   const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
   const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
   await tx.insert(auditLog).values({ ...row, at, hash });
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/** For changes outside any Organization. To avoid deadlocks, lock this chain after those of all Organizations. */
+/**
+ * For changes outside any Organization. To avoid deadlocks, call this after locking the chains of all Organizations.
+ */
 export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
   const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
   const seq = end.seq + 1;
@@ -48,9 +53,11 @@ function toRow({ details, ip, requestId, ...rest }: AuditEntry) {
   return { ...rest, details: asStored(details ?? {}), ip: ip ?? null, requestId: requestId ?? null };
 }
 
-/** Permission that a change relies on. The change's transaction reads it again under locks held until the commit. */
+/**
+ * The permission behind a change. The change's transaction reads it again under locks that it holds until the commit.
+ */
 export interface Authority {
-  /** Locks first of all, if changes under this authority must wait for each other. */
+  /** Taken before all other locks, to serialize changes under this authority. */
   lock?(tx: Orm): Promise<unknown>;
   /** @throws AppError not_signed_in, forbidden_role, invalid_key, key_revoked, key_expired, insufficient_scope */
   confirm(tx: Orm, now: Date): Promise<void>;
@@ -69,9 +76,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Runs every change in one transaction that reads the author's authority again and locks it: an author removed,
- * demoted, signed out or revoked meanwhile changes nothing. Retries on conflicts; inside `work`, use only the given
- * `tx`.
+ * Runs a change in a transaction that first reads and locks the author's authority again, so an author who was removed,
+ * demoted, signed out or revoked in the meantime changes nothing. Retries on conflicts. Inside `work`, use only the
+ * given `tx`.
  * Lock order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
@@ -86,15 +93,15 @@ export function change<T>(
         await by.lock?.(tx);
         return work(await confirmAuthority(tx, by, new Date(clock.now())));
       },
-      // Each statement must see rows committed while it waited for locks.
+      // Each statement must see rows committed while it waited for a lock.
       { isolationLevel: 'read committed' },
     ),
   );
 }
 
 /**
- * For hot transactions that take other locks first; use `change` for everything else. @throws AppError as
- * `Authority.confirm`
+ * For hot transactions that take other locks first; use `change` for everything else.
+ * @throws AppError as `Authority.confirm`
  */
 export async function confirmAuthority(tx: Orm, by: Authority, now: Date): Promise<Tx> {
   await by.confirm(tx, now);

@@ -13,12 +13,12 @@ import {
 /** A row whose hash does not match its content and the previous hash. */
 interface Suspect {
   row: StoredRow;
-  /** Preceding rows, nearest first, and the hashes before them in the same order. */
+  /** Preceding rows and hashes, nearest first. */
   behind: RowName[];
   hashesBehind: string[];
 }
 
-/** Rows that match each other but not their numbers: all were moved by `shift` places. */
+/** Consecutive rows with correct hashes but wrong numbers: all were moved by `shift` places. */
 interface Run {
   row: StoredRow;
   last: number;
@@ -27,7 +27,7 @@ interface Run {
 
 const nearby = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5];
 
-/** A moved row was once correct at another number after another hash, both found among its neighbours and suspects. */
+/** A moved row's hash matches an earlier number and previous hash, both found among its neighbours and the suspects. */
 function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
   const origins = new Map(suspects.map((suspect) => [suspect.row.seq, findOrigin(suspect, suspects)]));
   const isMoved = (seq: number) => {
@@ -76,7 +76,10 @@ function explainRun({ row, last, shift }: Run): ChainProblem {
   return problemOf('moved', row, `${rows(row.seq, last)}: originally ${from}.`);
 }
 
-/** Number at which the row was correct: its own if only its predecessor differs, undefined if the row was changed. */
+/**
+ * Number at which the row's hash was correct: its own if only its predecessor changed, undefined if the row itself
+ * changed.
+ */
 function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
   const seqs = new Set([row.seq, ...suspects.map(({ row }) => row.seq), ...nearby.map((by) => row.seq + by)]);
   const hashes = new Set(
@@ -94,15 +97,14 @@ interface Head {
   hash: string;
 }
 
-/** Limits on stored rows and suspects, which bound the walk's memory however broken the chain is. */
+/** These limits bound the walk's memory, however broken the chain is. */
 const MAX_PROBLEMS = 100;
 const MAX_SUSPECTS = 20;
 const WINDOW = 5;
 
-/** A row is correct if its hash matches its content and the previous row's hash. */
 export class ChainWalk {
   head: Head;
-  /** Total number found. `finish` returns only the first of them. */
+  /** All problems found. `finish` returns at most MAX_PROBLEMS of them. */
   problemCount = 0;
   private readonly problems: ChainProblem[] = [];
   private readonly suspects: Suspect[] = [];
@@ -114,7 +116,7 @@ export class ChainWalk {
   private readonly end: Head | undefined;
   private readonly expected: Head | undefined;
 
-  /** @param end what `audit_chains` records @param expected an earlier head, kept elsewhere */
+  /** @param end the head recorded in `audit_chains` @param expected an earlier head, recorded elsewhere */
   constructor(orgId: string, end: Head | undefined, expected: Head | undefined) {
     this.head = { seq: 0, hash: genesisHash(orgId) };
     this.recentHashes = [this.head.hash];
@@ -145,14 +147,13 @@ export class ChainWalk {
     this.recentHashes = [row.hash, ...this.recentHashes].slice(0, WINDOW + 1);
   }
 
-  /** Reports a row without a number that was written after the chain began. */
   addUnchained(row: RowName): void {
     this.report(
       problemOf('inserted', row, 'It has no number although the chain had begun, so it was inserted.'),
     );
   }
 
-  /** The number is all that is known of rows from before the chain. */
+  /** Rows from before the chain have no hashes, so only their count can be compared. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
     const detail = `${noted} rows from before the chain were recorded, but ${count} exist.`;
@@ -171,7 +172,10 @@ export class ChainWalk {
     return this.problems.sort((a, b) => (a.seq ?? Infinity) - (b.seq ?? Infinity));
   }
 
-  /** Accepts a row after a gap. Without the previous hash the row proves nothing, but its successor confirms it. */
+  /**
+   * Reports the gap and accepts the row after it: the row cannot be checked without its predecessor's hash, but the
+   * next row's hash confirms it.
+   */
   private addAfterGap({ seq }: StoredRow): void {
     const first = this.head.seq + 1;
     const what = rows(first, seq - 1);

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { auditLog } from './table.js';
 
-/** `end`: the recorded end of the chain is wrong. `rewritten`: the chain differs from the noted one. */
+/** `end`: the recorded end of the chain is wrong. `rewritten`: the chain differs from an earlier record of it. */
 type ProblemKind = 'changed' | 'removed' | 'inserted' | 'moved' | 'end' | 'rewritten';
 
-/** A row that is gone has only a number. */
+/** For a missing row, only `seq` is known. */
 export interface ChainProblem {
   kind: ProblemKind;
   seq: number | null;
@@ -35,7 +35,6 @@ export const problemAt = (kind: ProblemKind, seq: number | null, detail: string)
   detail,
 });
 
-/** `row 4` or `rows 4 to 6`. */
 export const rows = (first: number, last: number): string =>
   first === last ? `row ${first}` : `rows ${first} to ${last}`;
 
@@ -47,10 +46,10 @@ export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at
   at: string;
 };
 
-/** Replaces the Organization's id in the hashes of the operator's log. */
+/** Stands in for the Organization's id in hashes of the operator log. */
 export const OPERATOR_CHAIN = 'operator';
 
-/** The hash that the first row follows, unique to each Organization and to this kind of chain. */
+/** The hash before the first row, unique to each Organization and to this kind of chain. */
 export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
 
 export function hashRow(previousHash: string, row: ChainedRow): string {
@@ -70,7 +69,7 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** The value as a JSON column returns it: dates become strings, undefined fields disappear. */
+/** Converts a value to what a JSON column returns: dates become strings and undefined fields disappear. */
 export const asStored = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

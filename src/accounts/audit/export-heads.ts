@@ -5,7 +5,6 @@ import type { Context } from '../../core/http/context.js';
 import { jsonWriter, readNotedHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 
-/** Failures are logged and counted. */
 export function auditExportJobs({
   config,
   db,
@@ -31,14 +30,14 @@ export function auditExportJobs({
 const TIMEOUT_MS = 30_000;
 
 interface ExportOutcome {
-  /** False if a chain is broken. Then nothing was written. */
+  /** False if a chain is broken, in which case nothing was written. */
   isIntact: boolean;
   chains: number;
 }
 
 /**
- * Writes the heads to a file, or with PUT to a URL. First compares the chains with the file's old heads, so a
- * rewritten history never replaces the proof of it.
+ * Writes the heads to a file, or PUTs them to a URL. Before overwriting a file, compares the chains with its heads, so
+ * a rewritten history never replaces the evidence against it.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {

@@ -14,7 +14,7 @@ const day = z.iso.date('must be a day, like 2026-01-31');
 const filterSchema = z.object({
   action: optional(text(100)),
   actor: optional(text(100)),
-  /** Text anywhere in the target or in a value of the details. */
+  /** Text to find anywhere in the target or in a value of the details. */
   object: optional(text(100)),
   /** Days in UTC, both inclusive, such as `2026-01-31`. */
   from: optional(day),

@@ -9,7 +9,7 @@ import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
-/** Creates a missing end in the same statement, so two transactions cannot both begin the chain. */
+/** Creates a missing chain end in the same statement, so two transactions cannot both begin the chain. */
 export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
   const [end] = await tx
     .insert(auditChains)
@@ -34,7 +34,7 @@ export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<C
 
 export type AuditRow = typeof auditLog.$inferSelect;
 
-/** Newest first, older than the id `before`. Ids contain the time and sort by it. */
+/** Newest first, starting before the id `before`. Ids begin with the time, so they sort by it. */
 export function listAuditRows(
   orm: Orm,
   orgId: string,
@@ -65,13 +65,13 @@ const isListed = (
 interface SearchRange {
   before: string | undefined;
   limit: number;
-  /** Entries to examine, so that a search without a match ends. */
+  /** Maximum entries to examine, so that a search without matches ends. */
   scan: number;
 }
 
 /**
- * Like `listAuditRows`, with `object` anywhere in the target or in a value of the details. `searchedTo` is the oldest
- * entry examined, and undefined if no older one is left.
+ * Like `listAuditRows`, but `object` must also occur in the target or in a value of the details. `searchedTo` is the
+ * oldest entry examined; undefined if no older entries are left.
  */
 export async function searchAuditRows(
   orm: Orm,
@@ -124,14 +124,13 @@ export function listOperatorRows(
     .limit(limit);
 }
 
-/** Days in UTC, both inclusive. */
 const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined) =>
   and(
     from === undefined ? undefined : gte(id, firstIdOf(Date.parse(from))),
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
   );
 
-/** The smallest UUIDv7 of that millisecond. */
+/** Lower bound of the UUIDv7s of a millisecond. */
 export const firstIdOf = (ms: number): string =>
   Math.max(ms, 0)
     .toString(16)
@@ -139,7 +138,7 @@ export const firstIdOf = (ms: number): string =>
     .padEnd(32, '0')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** Skips along the index once per value, so the cost does not grow with the log. */
+/** Jumps along the index once per distinct value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
   walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
 

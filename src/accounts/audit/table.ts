@@ -17,9 +17,11 @@ import { organizations } from '../organizations/table.js';
 const columns = {
   id: uuid().notNull(),
   at: time('at').notNull(),
-  /** Noun first, such as `api_key.created`. */
   action: text().notNull(),
-  /** A User's id, `operator` with the name of its token if any, `api_key` with its id, `system`, or `unknown`. */
+  /**
+   * A User's id, `operator` with its token's name if any, `api_key` with its id, `single_sign_on`, `system`, or
+   * `unknown`.
+   */
   actor: text().notNull(),
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),
@@ -28,15 +30,15 @@ const columns = {
 };
 
 const place = {
-  /** 1, 2, 3 … within the chain. */
+  /** Counts up from 1 within the chain. */
   seq: bigint({ mode: 'number' }),
-  /** SHA-256 of the row and the previous row's hash, hex. */
+  /** SHA-256 of the previous row's hash and this row, hex. */
   hash: text(),
 };
 
 /**
- * Ids are UUIDv7 made from `at` and `seq`, so the primary key also gives the order in time. Rows from before the
- * chain have neither number nor hash.
+ * Ids are UUIDv7 made from `at` and `seq`, so the primary key sorts by time. Rows from before the chain have neither
+ * `seq` nor `hash`.
  */
 export const auditLog = pgTable(
   'audit_log',
@@ -65,7 +67,7 @@ export const auditChains = pgTable('audit_chains', {
   hash: text().notNull(),
 });
 
-/** Changes outside any Organization: products, users, and people's own accounts. Chained in the same way. */
+/** Changes outside any Organization: products, users and people's own accounts. Chained like `audit_log`. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
   unique('operator_log_seq').on(t.seq),
   index('operator_log_action').on(t.action, t.id),

@@ -12,7 +12,7 @@ export interface ReportWriter {
 
 type Write = (line: string) => void;
 
-/** For people: one line per chain, with its problems below. */
+/** Human-readable: one line per chain, followed by its problems. */
 export function textWriter(write: Write): ReportWriter {
   let chains = 0;
   let entries = 0;
@@ -41,10 +41,10 @@ export function textWriter(write: Write): ReportWriter {
   };
 }
 
-/** For programs and for `--expect`: one Organization per line. */
+/** Machine-readable, and the input of `--expect`: one Organization per line. */
 export function jsonWriter(write: Write): ReportWriter {
   let isIntact = true;
-  // A line is held back until it is known whether a comma follows.
+  // Holds back each line until it is known whether a comma follows.
   let line = '{"organizations":[';
   let comma = '';
   return {

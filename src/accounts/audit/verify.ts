@@ -9,10 +9,10 @@ export interface ChainReport {
   /** Slug, or `(operator)` for the operator's log. */
   organization: string;
   orgId: string;
-  /** The last row, for later verifications to compare with. `seq` is 0 for an empty chain. */
+  /** The chain's last row, for comparison in later verifications. `seq` is 0 for an empty chain. */
   seq: number;
   hash: string;
-  /** Rows from before the chain, which no hash protects. */
+  /** Number of rows from before the chain, which no hash protects. */
   unchained: number;
   problemCount: number;
   problems: ChainProblem[];
@@ -30,7 +30,7 @@ export interface VerifyOptions {
 const BATCH = 1_000;
 
 /**
- * Reports each chain as it finishes, in slug order. Reads one snapshot in batches: changes may continue, and memory
+ * Reports each chain as it finishes, in slug order. Reads one snapshot in batches, so writes can continue and memory
  * does not grow with the log.
  */
 export async function verifyChains(
@@ -66,13 +66,13 @@ export interface RangeCheck {
   last: number;
   /** Number of the chain's last row. */
   end: number;
-  /** The first row that does not follow the one before it. */
+  /** First row whose hash does not follow from the row before it. */
   brokenAt: number | undefined;
 }
 
 /**
- * Checks the hashes of at most `limit` rows that end at `upTo`, or at the chain's end. The end is read first: rows up to
- * it never change, so the reads need no common snapshot. Undefined for an empty chain.
+ * Checks the hashes of at most `limit` rows that end at `upTo`, or at the end of the chain. Undefined for an empty
+ * chain. Reads the end first: rows up to it never change, so no common snapshot is needed.
  */
 export async function verifyRange(
   orm: Orm,
@@ -83,7 +83,7 @@ export async function verifyRange(
   if (!end || end.seq === 0) return undefined;
   const last = Math.max(1, Math.min(upTo ?? end.seq, end.seq));
   const first = Math.max(1, last - limit + 1);
-  // The row before the first one gives the hash to begin with.
+  // Reads the preceding row too, for its hash.
   const rows = await readRows(orm, orgId, first - 2, last - Math.max(0, first - 2));
   const bySeq = new Map(rows.map((row) => [row.seq, row]));
   const range = { first, last, end: end.seq };
@@ -127,13 +127,13 @@ function missingOrganization({ organization, orgId, seq, hash, unchained }: Note
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }
 
-/** The operator's log in the shape of an Organization. No slug can begin with a parenthesis. */
+/** Presents the operator log as an Organization. Slugs contain no parentheses, so its name is unique. */
 async function readOperator(tx: Orm): Promise<Organization> {
   const [end] = await tx.select({ seq: operatorChain.seq, hash: operatorChain.hash }).from(operatorChain);
   return { id: OPERATOR_CHAIN, slug: '(operator)', end: end ?? null };
 }
 
-/** Both tables have the same columns except the Organization. */
+/** Both tables have the same columns, except that the operator log has no `org_id`. */
 const logOf = (orgId: string) =>
   orgId === OPERATOR_CHAIN
     ? { log: operatorLog as unknown as typeof auditLog, isOwn: undefined }
@@ -167,7 +167,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
     .limit(limit);
 }
 
-/** Rows by number. Times are read as text, because the driver would cut off digits added after the milliseconds. */
+/** In `seq` order. Times are read as text, because the driver would drop digits below the millisecond. */
 async function readRows(
   tx: Orm,
   orgId: string,

@@ -1,4 +1,4 @@
-/** Part of a sentence. A `name` was typed by a person, in any script; it may link to a page. */
+/** Part of a sentence. A `name` is user input in any script and may link to a page. */
 export type Part = { text: string } | { name: string; href: string | undefined };
 
 export interface LoggedAction {
@@ -8,13 +8,13 @@ export interface LoggedAction {
   email: string | null;
 }
 
-/** How the audit log speaks of some actions; each product has its own. */
+/** How the audit log words its actions. Each product adds its own. */
 export interface Wording {
-  /** By action. A sentence has no subject. */
+  /** By action. Sentences omit their subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;
-  /** By action: the titles of actions whose names would not convert well. */
+  /** Titles by action, for names that do not convert well to a title. */
   titles: Record<string, string>;
-  /** By the noun of an action: the page about its target. */
+  /** Address of the target's page, by the action's noun. */
   pages: Record<string, (target: string) => string>;
 }
 
@@ -25,7 +25,7 @@ export const joinWordings = (wordings: readonly Wording[]): Wording =>
     pages: { ...all.pages, ...pages },
   }));
 
-/** Describes an entry in a sentence without a subject; an unknown action is described by its name. */
+/** Describes an entry in a sentence without a subject. Falls back to the action's name. */
 export function toSentence({ sentences }: Wording, entry: LoggedAction): Part[] {
   const sentence = own(sentences, entry.action);
   return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
@@ -42,7 +42,7 @@ export const linkTo = (
   { action, target }: Pick<LoggedAction, 'action' | 'target'>,
 ): string | undefined => own(pages, action.split('.', 1)[0]!)?.(target);
 
-/** Own properties only: an action may be any text, including `constructor`. */
+/** Reads own properties only, because an action may be any text, including `constructor`. */
 const own = <T>(record: Record<string, T>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined;
 
@@ -63,7 +63,7 @@ export function say(
 export const mode = ({ details: { livemode } }: LoggedAction): string =>
   typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';
 
-/** Reads a field of any value: rows may come from any version. */
+/** Reads a field of an untyped value, because rows may come from any version. */
 export function fieldOf(value: unknown, name: string): unknown {
   const isObject = typeof value === 'object' && value !== null;
   return isObject && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;

@@ -6,7 +6,10 @@ import { AppError } from '../../core/errors.js';
 /** OWASP's argon2id parameters: 19 MiB, 2 passes, 1 lane. */
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-/** Concurrent hashes. Each takes 19 MiB and a thread, so a flood of sign-ins must queue instead of using up memory. */
+/**
+ * Maximum concurrent hashes. Each takes 19 MiB and a thread, so a flood of sign-ins must queue instead of using up
+ * memory.
+ */
 const MAX_PARALLEL = 2;
 
 /** A few seconds of hashing. Further callers get 503 with Retry-After, so the queue stays bounded. */
@@ -23,7 +26,11 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
   return queue.add(work, signal ? { signal } : {});
 }
 
-/** PHC format, including the salt. @param signal aborts the wait in the queue @throws AppError unavailable */
+/**
+ * PHC format, including the salt. Slow, so call this before taking any lock.
+ * @param signal aborts the wait in the queue
+ * @throws AppError unavailable
+ */
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
   inTurn(() => hash(password, parameters), signal);
 
@@ -31,10 +38,10 @@ export const hashPassword = (password: string, signal?: AbortSignal): Promise<st
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
-/** Matches no password. Makes an unknown address take as long as a wrong password. */
+/** Matches no password, so that an unknown address takes as long as a wrong password. */
 let unusedHash: Promise<string> | undefined;
 
-/** Takes equally long if there is no hash to compare with. @throws AppError unavailable */
+/** @throws AppError unavailable */
 export async function verifyPassword(
   passwordHash: string | undefined,
   password: string,
@@ -49,13 +56,13 @@ export const MIN_PASSWORD = 12;
 
 export const MAX_PASSWORD = 1024;
 
-/** Passwords that can be found within this many guesses are refused; zxcvbn scores 3 and 4 pass (Wheeler 2016). */
+/** Passwords that take fewer guesses are refused; zxcvbn scores 3 and 4 pass (Wheeler 2016). */
 const MIN_GUESSES = 1e8;
 
-/** Estimation takes time quadratic in the length. Further characters only make a password stronger. */
+/** Estimation time is quadratic in the length, and further characters only make a password stronger. */
 const MAX_JUDGED = 32;
 
-/** Well-known example passwords missing from the library's 49,000 common passwords and 7,800 words. */
+/** Well-known example passwords missing from the library's 49,000 passwords and 7,800 words. */
 const wellKnown = [
   'correcthorsebatterystaple',
   'thisismypassword',
@@ -83,8 +90,8 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * Continues a sentence that begins with the field's name; undefined if acceptable. Also refuses passwords that the sign-in form
- * would refuse: control characters and unpaired surrogates.
+ * Returns text that follows the field's name in a sentence; undefined if the password is acceptable. Also refuses what
+ * the sign-in form would refuse: control characters and unpaired surrogates.
  */
 export async function passwordProblem(password: string, email: string): Promise<string | undefined> {
   const { length } = Array.from(password);

@@ -26,7 +26,7 @@ export function findDifference(current: Fields, wanted: Fields): Difference | un
   return { before: pick(current), after: pick(wanted) };
 }
 
-/** The new archive time; an undefined `archived` leaves the current one. */
+/** Returns the new archive time. An undefined `archived` keeps the current one. */
 export function toArchivedAt(current: Date | null, archived: boolean | undefined, at: Date): Date | null {
   if (archived === undefined) return current;
   return archived ? (current ?? at) : null;
@@ -45,7 +45,7 @@ export function describeArchiving(
   return after.archivedAt === null ? 'restored' : 'archived';
 }
 
-/** People belong to no Organization, so their sign-ins and account changes go to the operator's log. */
+/** People belong to no single Organization, so their sign-ins and account changes go to the operator log. */
 export function auditPerson(
   tx: Tx,
   { userId, email }: { userId: string; email: string },
@@ -56,10 +56,10 @@ export function auditPerson(
   return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
 }
 
-/** Strips the IPv6 wrapping that sockets put around IPv4 addresses. */
+/** Strips the IPv6 prefix that sockets put before IPv4 addresses. */
 export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
-/** The hour from which usage is sent to Stripe: that of `at`, unless it is being sent already. */
+/** Usage is sent to Stripe from this hour on: the hour of `at`, unless sending began earlier. */
 export const toStripeSince = (
   value: string | null,
   current: Date | null | undefined,

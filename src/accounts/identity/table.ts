@@ -22,12 +22,12 @@ const ofUser = () =>
     .notNull()
     .references(() => users.id, { onDelete: 'cascade' });
 
-/** The cookie holds only an opaque token. Deleting the row ends the session on its next request. */
+/** The cookie holds only an opaque token. Deleting the row ends the session at the next request. */
 export const sessions = pgTable(
   'sessions',
   {
     hashedToken: text('hashed_token').primaryKey(),
-    /** Names the session when its person ends it. Grants no access. */
+    /** Identifies the session when its person ends it. Grants no access. */
     id: uuid()
       .notNull()
       .default(sql`gen_random_uuid()`),
@@ -37,11 +37,10 @@ export const sessions = pgTable(
     createdAt: time('created_at').notNull(),
     lastSeenAt: time('last_seen_at').notNull(),
     expiresAt: time('expires_at').notNull(),
-    /** Last confirmation of identity in this session; null in sessions of earlier versions. */
+    /** Last confirmation of identity in this session; null for sessions from earlier versions. */
     confirmedAt: time('confirmed_at'),
-    /** Latest single sign-on in this session; null if there was none. */
     singleSignOnAt: time('single_sign_on_at'),
-    /** Until then an owner needs no single sign-on, because the issuer was down. */
+    /** Until then, an owner needs no single sign-on, because the issuer was down. */
     singleSignOnWaivedUntil: time('single_sign_on_waived_until'),
     ip: text().notNull(),
     userAgent: text('user_agent').notNull(),
@@ -49,7 +48,7 @@ export const sessions = pgTable(
   (t) => [index('sessions_user').on(t.userId), index('sessions_expiry').on(t.expiresAt)],
 );
 
-/** Separate from sessions, so that no session query can return a half-open one. */
+/** Separate from sessions, so that no session query can return a half-finished sign-in. */
 export const signInChallenges = pgTable(
   'sign_in_challenges',
   {
@@ -58,18 +57,18 @@ export const signInChallenges = pgTable(
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     attempts: integer().notNull(),
-    /** True if the issuer, instead of a password, was the first factor. */
+    /** True if the first factor was the issuer instead of a password. */
     singleSignOn: boolean('single_sign_on').notNull().default(false),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
 
-/** A form typed into after its person's session had ended; see core/pages/form.ts. One per person. */
+/** A form sent after the person's session had ended; see core/pages/form.ts. One per person. */
 export const keptForms = pgTable(
   'kept_forms',
   {
     userId: ofUser().primaryKey(),
-    /** Token of the browser in which it was typed. */
+    /** Hash of the token that the sending browser received. */
     hashedToken: text('hashed_token').notNull(),
     page: text().notNull(),
     values: json().$type<FormFields>().notNull(),
@@ -85,7 +84,7 @@ export const failedSignIns = pgTable(
     userId: ofUser(),
     hour: time('hour').notNull(),
     passwords: integer().notNull().default(0),
-    /** Includes passkeys. */
+    /** Failed passkeys count here too. */
     codes: integer().notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
@@ -94,13 +93,15 @@ export const failedSignIns = pgTable(
 /** A person's authenticator app (TOTP, RFC 6238). */
 export const secondFactors = pgTable('second_factors', {
   userId: ofUser().primaryKey(),
-  /** Encrypted; see second-factor/secret-box.ts. Plain base32 in rows of earlier versions. */
+  /** Encrypted; see second-factor/secret-box.ts. Unencrypted base32 in rows of earlier versions. */
   secret: text().notNull(),
-  /** Time of the first right code. Until then the secret has no effect. */
+  /** Time of the first correct code. Until then, the secret has no effect. */
   confirmedAt: time('confirmed_at'),
   /** Time step of the newest accepted code. Codes of this step and earlier ones are refused. */
   lastStep: bigint('last_step', { mode: 'number' }),
-  /** Hashed token of the session that started the set-up. Only it may see the secret before the confirmation. */
+  /**
+   * Hashed token of the session that started the set-up. Only this session may see the secret before it is confirmed.
+   */
   setupSession: text('setup_session').notNull(),
   createdAt: time('created_at').notNull(),
 });
@@ -114,21 +115,21 @@ export const passkeys = pgTable(
     /** The authenticator's credential id, base64url. */
     credentialId: text('credential_id').primaryKey(),
     userId: ofUser(),
-    /** COSE. */
+    /** COSE format. */
     publicKey: bytes('public_key').notNull(),
-    /** Counter of the latest signature; 0 if the authenticator does not count. */
+    /** Counter of the latest signature; 0 if the authenticator has no counter. */
     counter: bigint({ mode: 'number' }).notNull(),
     transports: text().array().notNull(),
     name: text().notNull(),
     createdAt: time('created_at').notNull(),
     lastUsedAt: time('last_used_at'),
-    /** True if the passkey is synchronized to other devices. */
+    /** True if the passkey is synced to other devices. */
     backedUp: boolean('backed_up').notNull(),
   },
   (t) => [index('passkeys_user').on(t.userId)],
 );
 
-/** Challenges for passkeys to sign. Each works once. */
+/** Challenges for passkeys to sign. Each can be used once. */
 export const passkeyChallenges = pgTable(
   'passkey_challenges',
   {
@@ -144,7 +145,7 @@ export const passkeyChallenges = pgTable(
   ],
 );
 
-/** A person's account at an issuer of OpenID Connect. */
+/** A person's account at an OpenID Connect issuer. */
 export const identities = pgTable(
   'identities',
   {
@@ -161,7 +162,7 @@ export const identities = pgTable(
   ],
 );
 
-/** Sign-ins that wait for the issuer's answer. Each works once, in the browser in which it began. */
+/** Sign-ins that wait for the issuer. Each works once, in the browser in which it began. */
 export const singleSignOns = pgTable(
   'single_sign_ons',
   {
@@ -170,9 +171,9 @@ export const singleSignOns = pgTable(
     /** SHA-256 of the browser's cookie, hex. */
     hashedBrowser: text('hashed_browser').notNull(),
     nonce: text().notNull(),
-    /** PKCE (RFC 7636). */
+    /** PKCE code verifier (RFC 7636). */
     codeVerifier: text('code_verifier').notNull(),
-    /** Local path to continue at. */
+    /** Local path to continue to. */
     next: text().notNull(),
     expiresAt: time('expires_at').notNull(),
   },
@@ -196,7 +197,7 @@ export const operators = pgTable(
   {
     userId: ofUser().primaryKey(),
     createdAt: time('created_at').notNull(),
-    /** Null if a set-up link was used. */
+    /** Null if the operator used a set-up link. */
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
   },
   (t) => [index('operators_created_by').on(t.createdBy)],
@@ -216,15 +217,15 @@ export const oneTimeLinks = pgTable(
     /** The invited address, trimmed and lower-cased. */
     email: text(),
     createdAt: time('created_at').notNull(),
-    /** Null for the service itself. A link is deleted with its creator. */
+    /** Null if the service created the link. Deleting the creator deletes the link. */
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
-    /** True if the service mailed the link because somebody requested it for this address. */
+    /** True if the service mailed the link because somebody requested one for this address. */
     mailed: boolean().notNull().default(false),
     expiresAt: time('expires_at').notNull(),
     usedAt: time('used_at'),
   },
   (t) => [
-    // Per person and kind, one open link that was mailed and one that an operator passes on.
+    // Per person and kind, at most one open link that was mailed and one that an operator passes on.
     uniqueIndex('one_time_links_unused')
       .on(t.kind, t.mailed, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
       .where(sql`${t.usedAt} is null`),
@@ -238,7 +239,7 @@ export const oneTimeLinks = pgTable(
   ],
 );
 
-/** Requests for a password link. Written for every address alike and deleted when processed. */
+/** Requests for a password link. Stored for every address alike and deleted when processed. */
 export const passwordRequests = pgTable('password_requests', {
   /** UUIDv7, so requests sort by arrival. */
   id: uuid().primaryKey(),

@@ -16,14 +16,17 @@ export interface NewMail {
   /** Lines of the mail; an empty line separates paragraphs. */
   text: (origin: string) => string[];
   at: Date;
-  /** When the mail becomes useless; defaults to a day from now. */
+  /** After this time the mail is useless. Sending stops after a day in any case. */
   uselessAt?: Date;
 }
 
 /** Maximum mails per hour to one address, for kinds that other people can trigger. Further mails are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
-/** `tx` must be the reported change's own transaction. @returns false if mail is off or the address had too many */
+/**
+ * `tx` must be the transaction of the reported change.
+ * @returns false if mail is off or too many mails went to the address
+ */
 export async function queueMail(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -55,7 +58,7 @@ async function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promis
   return row!.lately;
 }
 
-/** A name chosen by somebody, on one short line, safe from mail clients that turn text into links. */
+/** A name chosen by a user, on one short line, which mail clients cannot turn into a link. */
 export const plainName = (name: string): string => plainText(name.replaceAll('://', ' '), 80);
 
 /** Strips line breaks and characters that change the writing direction. */

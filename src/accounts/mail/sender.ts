@@ -8,7 +8,7 @@ import { mails } from './table.js';
 
 const IN_FLIGHT = 8;
 const BATCHES_PER_RUN = 20;
-/** An instance that has not reported a result by then counts as dead. Must exceed the sum of the timeouts below. */
+/** An instance that has not reported a result by then is considered dead. Must exceed the sum of the timeouts below. */
 const LEASE_MS = 2 * MINUTE_MS;
 const CONNECT_MS = 10 * SECOND_MS;
 const ANSWER_MS = 20 * SECOND_MS;
@@ -22,7 +22,7 @@ type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
 
-/** Instances share the work; if one dies while sending, the mail is sent again with the same Message-ID. */
+/** Instances share the work. If one dies while sending, the mail is sent again with the same Message-ID. */
 export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
   if (!mail) return () => Promise.resolve();
   const { db, clock, metrics } = deps;
@@ -32,7 +32,7 @@ export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () 
       const due = await claimDue(db.orm, new Date(clock.now()));
       if (due.length > 0) transport ??= await connect(mail);
       const outcomes = await Promise.all(due.map((row) => deliver(deps, transport!, mail, row)));
-      // A server that is down is left alone until the next run.
+      // If the mail server is down, leaves it alone until the next run.
       if (due.length < IN_FLIGHT || outcomes.includes('deferred')) break;
     }
     metrics.mailsWaiting.set(await countWaiting(db.orm));
@@ -61,7 +61,7 @@ function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
         attempts: sql`${mails.attempts} + 1`,
         nextAttemptAt: new Date(now.getTime() + LEASE_MS),
       })
-      // An array is evaluated once. A plain subquery may run again for each row and lock others.
+      // An array is evaluated once, but a plain subquery may run again for each row and lock other rows.
       .where(sql`${mails.id} = any(array(${due}))`)
       .returning()
   );
@@ -112,7 +112,7 @@ async function deliver(
       : outcome.outcome === 'failed'
         ? { failedAt: at, text: '', lastError: describe(error) }
         : { sentAt: at, text: '', lastError: null };
-  // After its lease has passed, an instance may still report success, but not failure.
+  // Once its lease has expired, an instance may still report success, but not failure.
   const isOurs = outcome.outcome === 'sent' ? undefined : eq(mails.attempts, attempts);
   await orm
     .update(mails)
@@ -129,7 +129,7 @@ async function deliver(
 
 const toMessage = ({ id, toAddress, subject, text, createdAt }: Mail, from: MailConfig['from']) => ({
   from,
-  // Passed as objects, so that nothing in an address or name is parsed as a list.
+  // Passed as objects, so that no address or name is parsed as a list.
   to: { name: '', address: toAddress },
   envelope: { from: from.address, to: [toAddress] },
   messageId: `<${id}@${from.address.split('@')[1]!}>`,
@@ -146,7 +146,10 @@ interface SmtpError extends Error {
   responseCode?: number;
 }
 
-/** Permanent errors about the recipient or the mail are final. Others are retried, because somebody may fix them. */
+/**
+ * Permanent errors about the recipient or the mail are final. Other errors are retried, because somebody may fix the
+ * cause.
+ */
 function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
   const isFinal = responseCode >= 500 && /^(?:RCPT TO|DATA)$/.test(command ?? '');
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);

@@ -20,10 +20,10 @@ export const mails = pgTable(
     kind: text({ enum: mailKinds }).notNull(),
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
-    /** Blanked after the mail was sent or given up, because it may contain a secret link. */
+    /** Blanked once the mail has been sent or given up, because it may contain a secret link. */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),
-    /** While an instance is sending: end of its lease. */
+    /** While an instance is sending, the end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
     giveUpAt: time('give_up_at').notNull(),
     attempts: integer().notNull().default(0),

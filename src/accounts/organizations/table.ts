@@ -33,18 +33,20 @@ export const organizations = pgTable(
     /** Sessions that began without single sign-on can neither see nor change the Organization. */
     requireSingleSignOn: boolean('require_single_sign_on').notNull().default(false),
     createdAt: time('created_at').notNull(),
-    /** Since then its keys and pages are closed. Copied to its API keys to save a call another read. */
+    /**
+     * Since then, the Organization's keys and pages are blocked. Copied to its API keys, which saves a read per call.
+     */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
-    /** Stripe's id of the customer that pays for its usage; null: no usage is sent to Stripe. */
+    /** Id of the Stripe customer that pays for the usage; null if no usage is sent to Stripe. */
     stripeCustomerId: text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
-    /** Webhook thresholds in percent of the granted amounts of open credit grants; null for the default. */
+    /** Webhook thresholds, in percent of the amounts granted by open credit grants; null for the default. */
     creditThresholds: integer('credit_thresholds').array(),
   },
   (t) => [
-    // For the job that compares usage with what was sent.
+    // For the job that compares usage with what was sent to Stripe.
     index('organizations_stripe')
       .on(t.id)
       .where(sql`${t.stripeCustomerId} is not null`),
@@ -89,7 +91,7 @@ export const memberships = pgTable(
       .references(() => users.id),
     role: text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
-    /** Mail about caps and expiring keys. Without a managing role this has no effect. */
+    /** Whether to mail notices about caps and expiring keys. Has no effect without a managing role. */
     mailNotices: boolean('mail_notices').notNull().default(true),
   },
   (t) => [
@@ -108,7 +110,7 @@ export const invitations = pgTable(
     id: uuid().notNull(),
     /** SHA-256 of the link's secret, hex. */
     hashedToken: text('hashed_token').notNull(),
-    /** The invited address, which a new account gets. Trimmed and lower-cased. */
+    /** The invited address, trimmed and lower-cased. A new account gets this address. */
     email: text().notNull(),
     role: text({ enum: roles }).notNull(),
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
@@ -121,7 +123,7 @@ export const invitations = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('invitations_hashed_token').on(t.orgId, t.hashedToken),
-    // At most one open link per address; a new one closes the old. Also serves the list of open ones.
+    // Allows one open invitation per address; a new one closes the old. Also serves the list of open invitations.
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
@@ -132,6 +134,6 @@ export const invitations = pgTable(
   ],
 );
 
-/** An advisory lock, because the Organization's row is on every server of a sharded database. */
+/** An advisory lock, because a sharded database keeps the Organization's row on every server. */
 export const lockOrganizationId = (tx: Orm, orgId: string): Promise<unknown> =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${orgId}, 0))`);

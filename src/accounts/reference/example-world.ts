@@ -2,7 +2,7 @@ import { exampleSecret, exampleWorld as common } from '../../core/reference/exam
 
 export const lasting = { expiresAt: null, revokedAt: null } as const;
 
-/** The Organization of the examples, its people, keys and endpoints. */
+/** The Organization, people, keys and endpoints that appear in examples. */
 export const exampleWorld = {
   ...common,
   organization: { id: '019b8d9a-6400-7000-8000-000000000001', slug: 'acme', name: 'Acme' },
@@ -73,7 +73,6 @@ export const exampleWorld = {
       revokedAt: '2026-01-21T08:30:00.000Z',
     },
   },
-  /** Acme's endpoint for live events, a disabled one, and a failed message to the first. */
   webhooks: {
     live: { id: '019c0a00-0000-7000-8000-000000000081', url: 'https://hooks.acme.example/gauge' },
     disabled: { id: '019c0a00-0000-7000-8000-000000000082', url: 'https://old.acme.example/gauge' },

@@ -12,7 +12,7 @@ import { pausePosts } from './queries.js';
 import { bodyOf, createSender, signatureOf, type Answer } from './send.js';
 import { record } from './statements.js';
 
-/** Delays after the first and each further attempt. */
+/** Delays after the first and each later attempt. */
 const retriesMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -39,7 +39,7 @@ export interface Delivery {
   url: string;
   secrets: string[];
   type: string;
-  /** JSON. */
+  /** JSON text. */
   data: string;
   createdAtMs: number;
 }
@@ -70,7 +70,7 @@ export function createAttempts(deps: DispatcherDeps, chat: Chat) {
   const recordOutcome = createRecorder(deps);
   let isClosed = false;
 
-  /** @param deliveries one, or several to one chat */
+  /** @param deliveries one delivery, or several to the same chat */
   function send(deliveries: readonly Delivery[], at: Date): Promise<Answer> | Answer {
     const { endpointId, messageId, format, url, type, data, createdAtMs } = deliveries[0]!;
     try {
@@ -95,7 +95,7 @@ export function createAttempts(deps: DispatcherDeps, chat: Chat) {
 
   return {
     /**
-     * @param deliveries one, or several to one chat
+     * @param deliveries one delivery, or several to the same chat
      * @param onAnswer called before the outcome is recorded
      */
     async make(
@@ -149,7 +149,7 @@ function nextStep(
   return { status, nextAttemptAt: new Date(nowMs + Math.max(waitMs ?? 0, retryAfterMs)) } as const;
 }
 
-/** Batches outcomes per shard group. An outcome that cannot be recorded is sent again after its lease. */
+/** Batches outcomes per shard group. If an outcome cannot be recorded, the message is sent again after its lease. */
 function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
   const { db, clock } = deps;
   const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();

@@ -1,7 +1,7 @@
 import { parseNumbersAsText } from '../../core/http/json.js';
 import { serviceTypes, type TypeDescription, type WebhookTypes } from './types.js';
 
-/** Formats of messages. Chats get sentences, without a signature. */
+/** Message formats. Chats get sentences without a signature. */
 export const formats = ['standard', 'slack', 'discord', 'teams'] as const;
 export type Format = (typeof formats)[number];
 export type ChatFormat = Exclude<Format, 'standard'>;
@@ -13,7 +13,7 @@ export const CHAT_GROUP = 10;
 /** Minimum time between posts to one endpoint. */
 export const CHAT_PAUSE_MS = 500;
 const MAX_SENTENCE = 300;
-/** Below the 2,000 characters of Discord, the shortest limit. */
+/** Below Discord's limit of 2,000 characters, the lowest of any chat. */
 const MAX_POST = 1_900;
 
 interface Line {
@@ -23,13 +23,13 @@ interface Line {
 
 interface ChatMessage {
   type: string;
-  /** JSON. */
+  /** JSON text. */
   data: string;
 }
 
 export type Chat = ReturnType<typeof createChat>;
 
-/** @param origin of the links to the dashboard */
+/** @param origin the service's origin, for links to the dashboard */
 export function createChat(types: WebhookTypes, origin: string) {
   const described = new Map<string, TypeDescription>(Object.entries({ ...types, ...serviceTypes }));
 
@@ -42,7 +42,7 @@ export function createChat(types: WebhookTypes, origin: string) {
   }
 
   return {
-    /** The body of one post about all messages. Those that do not fit are counted. */
+    /** Returns the body of one post about all messages. Messages that do not fit are only counted. */
     toBody(format: ChatFormat, messages: readonly ChatMessage[]): string {
       const lines = messages.map(toLine);
       const { toText, toPost } = writers[format];
@@ -56,7 +56,7 @@ export function createChat(types: WebhookTypes, origin: string) {
 }
 
 interface Writer {
-  /** Escapes whatever the chat would read as a mention, a link or a style. */
+  /** Escapes everything that the chat would read as a mention, a link or formatting. */
   toText: (line: Line) => string;
   toPost: (lines: Line[]) => unknown;
 }
@@ -65,7 +65,7 @@ const slackEntities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': 
 const slackText = ({ text, href }: Line): string =>
   `${text.replace(/[&<>]/g, (character) => slackEntities[character]!)} <${href}|Open>`;
 
-/** `allowed_mentions` and the flag against previews also hold for what escapes miss. */
+/** `allowed_mentions` and the flag that suppresses previews also cover anything that the escapes miss. */
 const discordText = ({ text, href }: Line): string =>
   `${text.replace(/[\\*_~`|<>@#[\]():-]/g, '\\$&')} [Open](<${href}>)`;
 
@@ -84,7 +84,7 @@ const writers: Record<ChatFormat, Writer> = {
   },
   teams: {
     toText: ({ text, href }) => text + href,
-    // Text runs have no Markdown, and a mention needs an entity beside the card.
+    // Text runs do not parse Markdown, and a mention would need an entity beside the card.
     toPost: (lines) => ({
       type: 'message',
       attachments: [
@@ -107,7 +107,7 @@ const writers: Record<ChatFormat, Writer> = {
   },
 };
 
-/** Shows a chat's URL without the credential in its path. */
+/** Hides the credential in the path of a chat's URL. */
 export function maskUrl(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}/…${(pathname + search).slice(-4)}`;

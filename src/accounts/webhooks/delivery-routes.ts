@@ -31,7 +31,6 @@ import {
 
 const { webhooks, now } = exampleWorld;
 
-/** The example world's delivery, whose only attempt was refused. */
 const delivery = {
   messageId: webhooks.message.id,
   type: 'api_key.created',

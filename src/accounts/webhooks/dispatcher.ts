@@ -10,20 +10,23 @@ import { CHAT_PAUSE_MS, isChat, type Chat, type Format } from './chat.js';
 import { createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
-/** An instance that has not reported a result by then counts as dead. Must exceed an attempt and its recording. */
+/**
+ * An instance that has not reported a result by then is considered dead. Must exceed the time for an attempt and its
+ * recording.
+ */
 const LEASE_MS = MINUTE_MS;
 const POLL_MS = 500;
 /** Pause after a sweep that found deliveries. */
 const GAP_MS = 20;
 const MAX_CLAIMED = 200;
-/** Time for running attempts to finish at shutdown. The rest are given back. */
+/** Time for running attempts to finish at shutdown. Remaining deliveries are given back. */
 const FINISH_MS = 5 * SECOND_MS;
 
-/** Instances share the work; if one dies while sending, the message is sent again with the same `webhook-id`. */
+/** Instances share the work. If one dies while sending, the message is sent again with the same `webhook-id`. */
 export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
   const { db, log } = deps;
   const stopping = new AbortController();
-  // Every group of a sharded database listens on this signal.
+  // Each shard group adds a listener to this signal.
   setMaxListeners(0, stopping.signal);
   const sweeper = createSweeper(deps, chat, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
@@ -97,7 +100,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   };
   stopping.addEventListener('abort', notifyFinished);
 
-  /** @param deliveries one, or several to one chat */
+  /** @param deliveries one delivery, or several to the same chat */
   function begin(group: ShardGroup, deliveries: Delivery[]): void {
     const { endpointId } = deliveries[0]!;
     receivers.begin(endpointId);
@@ -129,7 +132,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   return {
     underWay,
     nextFinished,
-    /** @returns the number of deliveries begun */
+    /** @returns the number of deliveries started */
     async sweep(group: ShardGroup): Promise<number> {
       let begun = 0;
       let cursor: string | null | undefined = START;
@@ -146,7 +149,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
         const claimed = rows.map(toDelivery);
         for (const deliveries of toPosts(claimed)) begin(group, deliveries);
         begun += claimed.length;
-        // A statement cut short by the limit continues after the last endpoint that it reached.
+        // If the limit cut the statement short, the next one continues after the last endpoint that it reached.
         cursor = claimed.length === free ? lastEndpoint(claimed) : head?.cursor;
       }
       return begun;
@@ -159,7 +162,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   };
 }
 
-/** What one request sends: one message, or all that were claimed for a chat. */
+/** Groups deliveries by request: one message each, or all messages claimed for a chat. */
 function toPosts(claimed: Delivery[]): Delivery[][] {
   return [
     ...groupBy(claimed, (one) =>
@@ -168,14 +171,14 @@ function toPosts(claimed: Delivery[]): Delivery[][] {
   ];
 }
 
-/** Now, the end of a lease, and the end of a chat's pause. */
+/** The current time, the end of a lease, and the end of a chat's pause. */
 const timesOf = (nowMs: number): string[] =>
   [nowMs, nowMs + LEASE_MS, nowMs + CHAT_PAUSE_MS].map((ms) => new Date(ms).toISOString());
 
 const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 
-/** The first row has only the cursor, the others have all columns but the cursor. */
+/** The first row contains only the cursor; the other rows contain everything but the cursor. */
 interface ClaimRow {
   cursor: string | null;
   orgId: string;
@@ -185,7 +188,7 @@ interface ClaimRow {
   failures: string;
   type: string;
   data: string;
-  /** In seconds. */
+  /** Unix time in seconds. */
   createdAt: string;
   format: Format;
   url: string;

@@ -37,10 +37,10 @@ export type EndpointInput = z.output<WebhookSchemas['webhookInputSchema']>;
 const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
   createSecretBox(config.secretKeys, 'webhook secret');
 
-/** 24 to 64 random bytes, as Standard Webhooks requires. */
+/** Standard Webhooks requires 24 to 64 random bytes. */
 export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** The same form was sent before. Nothing changes. */
+/** An endpoint with this id exists because the same form was sent twice. Nothing changes. */
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
@@ -51,7 +51,7 @@ export class EndpointExists extends AppError {
 
 /**
  * Repeating a call with the same id creates no second endpoint.
- * @returns secret: null for a chat, which cannot verify messages
+ * @returns `secret` is null for a chat, which cannot verify messages
  * @throws AppError invalid_request, EndpointExists
  */
 export async function createEndpoint(
@@ -111,7 +111,7 @@ export async function updateEndpoint(
 
 type Declared = Pick<EndpointRow, keyof EndpointInput>;
 
-/** The URL of a chat contains its credential, so the page, the answers and the audit log mask it. */
+/** A chat's URL contains its credential, so pages, responses and the audit log mask it. */
 const withShownUrl = (input: EndpointInput): EndpointInput =>
   isChat(input.format) ? { ...input, url: maskUrl(input.url) } : input;
 
@@ -130,7 +130,10 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
     return endpoint;
   });
 
-/** The previous secret also signs until its grace ends; an even older one stops now. @throws AppError not_found */
+/**
+ * The previous secret keeps signing until its grace period ends; an even older one stops now. @throws AppError
+ * not_found
+ */
 export function rotateSecret(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -166,7 +169,10 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
   });
 }
 
-/** Keeps the `webhook-id`. @throws AppError not_found, invalid_request if the endpoint is disabled */
+/**
+ * Sends the message again with the same `webhook-id`. @throws AppError not_found, invalid_request if the endpoint is
+ * disabled
+ */
 export async function resendDelivery(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -197,13 +203,13 @@ export async function resendFailed(
   });
 }
 
-/** The smallest UUIDv7 of a time. */
+/** Lower bound of the UUIDv7s of a time. */
 export function firstIdOf(time: Date): string {
   const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
   return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Notifies the Organization's other endpoints. A disabled endpoint stays unchanged. */
+/** Notifies the Organization's other endpoints. Does nothing if the endpoint is already disabled. */
 export async function disableEndpoint(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
   { orgId, id, reason }: { orgId: string; id: string; reason: 'gone' | 'failing' },
@@ -265,7 +271,7 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
-/** Holds the Organization's lock. @throws AppError not_found */
+/** Runs `work` under the Organization's lock. @throws AppError not_found */
 const changeEndpoint = <T>(
   deps: EndpointDeps,
   { orgId, by }: MemberActor,

@@ -9,7 +9,7 @@ import { formatChoices } from './view.js';
 
 export type EndpointForms = ReturnType<typeof createEndpointForms>;
 
-/** The forms for an endpoint, on the dashboard and in the console. Empty forms get the current values. */
+/** Endpoint forms for the dashboard and the console. Empty forms are filled with the current values. */
 export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: WebhookSchemas) {
   const typeNames = Object.keys(all);
   const types = Object.entries(all).map(([value, { summary }]) => ({ value, label: value, note: summary }));

@@ -4,9 +4,9 @@ import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
 export interface ReceiverRules {
-  /** Refuses this machine and plain http. */
+  /** True if receivers on the local machine and over plain HTTP are refused. */
   production: boolean;
-  /** Allows receivers in private networks. */
+  /** True if receivers in private networks are allowed. */
   allowsPrivate: boolean;
 }
 
@@ -15,8 +15,8 @@ export class ForbiddenAddressError extends Error {
 }
 
 /**
- * Metadata services of clouds, which hand out credentials, in ranges that are public or may be allowed. Others are
- * link-local or in reserved ranges, like Oracle's 192.0.0.192.
+ * Cloud metadata services, which hand out credentials. These addresses are in ranges that are public or may be allowed;
+ * others are link-local or reserved, like Oracle's 192.0.0.192.
  */
 const metadata = new Set([
   // Azure
@@ -37,12 +37,12 @@ const metadata = new Set([
   'fd00:a9fe:a9fe::1',
 ]);
 
-/** The only IPv6 range that is assigned to networks. Everything else is special, even if it has no name yet. */
+/** The only IPv6 range assigned to networks. All other addresses are special, even in ranges without a name. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function rangeOf(address: string): string {
   if (!ipaddr.isValid(address)) return 'reserved';
-  // Judges an IPv4 address embedded in IPv6 by its target.
+  // Converts an IPv4 address embedded in IPv6, so that it is judged as IPv4.
   const parsed = ipaddr.process(address);
   if (metadata.has(parsed.toString())) return 'reserved';
   const range = parsed.range();
@@ -50,7 +50,7 @@ function rangeOf(address: string): string {
   return isOdd ? 'reserved' : range;
 }
 
-/** @param isPlain http, which may only reach this machine */
+/** @param isPlain true for http, which may reach only the local machine */
 function mayReach(address: string, isPlain: boolean, { production, allowsPrivate }: ReceiverRules): boolean {
   const range = rangeOf(address);
   if (range === 'loopback') return !production;
@@ -60,7 +60,7 @@ function mayReach(address: string, isPlain: boolean, { production, allowsPrivate
   );
 }
 
-/** Undefined if the URL may be tried. */
+/** Undefined if the URL is acceptable. */
 export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);
@@ -75,12 +75,12 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
   return undefined;
 }
 
-/** Removes the brackets of IPv6. The URL parser has already normalized numbers in other bases to dotted decimals. */
+/** Removes the brackets of IPv6 addresses. The URL parser has already normalized IPv4 addresses to dotted decimals. */
 const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
  * Resolves the name while connecting, so the checked address is the one connected to. If one of several addresses is
- * refused, all are, because the connection may pick any of them.
+ * refused, all are refused, because the connection may pick any of them.
  */
 export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {
   const resolver = new promises.Resolver({ timeout: LOOKUP_MS, tries: 2 });
@@ -97,7 +97,7 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
 
 const LOOKUP_MS = 2_000;
 
-/** The system resolver would occupy one of few threads until the name server answers, which may be never. */
+/** The system resolver would block one of few threads until the name server answers, if it ever does. */
 async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
   if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

@@ -7,7 +7,7 @@ import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
-/** Exceeds any window that is reported once, plus the time in which an API key may correct its events. */
+/** Longer than any period that is reported once, plus the time in which an API key may correct its events. */
 export const ONCE_KEPT_DAYS = 100;
 
 export interface NewMessage<T extends AnyType> {
@@ -16,11 +16,11 @@ export interface NewMessage<T extends AnyType> {
   type: T;
   data: DataOf<T>;
   at: Date;
-  /** The Organization gets only one message with this key while such messages are kept (ONCE_KEPT_DAYS). */
+  /** The Organization gets only one message with this key within ONCE_KEPT_DAYS. */
   onceKey?: string | undefined;
 }
 
-/** `tx` must be the reported change's own transaction. Writes nothing if no endpoint listens. */
+/** `tx` must be the transaction of the reported change. Writes nothing if no endpoint listens. */
 export const queueWebhook = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,
@@ -37,7 +37,9 @@ export interface Listener {
   livemode: boolean;
 }
 
-/** SQL subquery: listening endpoints of both modes as JSON. Saves a query when the Organization is read anyway. */
+/**
+ * SQL subquery for the listening endpoints of both modes, as JSON. Saves a query where the Organization is read anyway.
+ */
 export const listenersOf = (orgId: string, type: WebhookType): SQL => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('id', id, 'livemode', livemode)), '[]') from webhook_endpoints
   where org_id = ${orgId} and is_enabled and ${type} = any (types))`;
@@ -60,7 +62,7 @@ async function findListeners(
     );
 }
 
-/** @param listeners endpoints of both modes; looked up if left out */
+/** @param listeners endpoints of both modes; looked up if omitted */
 export async function queueForModes<T extends WebhookType>(
   tx: Tx,
   { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
@@ -121,7 +123,7 @@ export async function queueForTraders<T extends WebhookType>(
   );
 }
 
-/** @returns its id; undefined if it was sent before or no endpoint listens */
+/** @returns the message's id; undefined if it was sent before or no endpoint listens */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
   { data, at, ...message }: NewMessage<T>,
@@ -148,7 +150,7 @@ export async function writeMessage<T extends AnyType>(
 /**
  * CTEs that queue messages within a hot statement.
  * @param source name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
- * @param now time of the statement, a timestamptz
+ * @param now SQL expression for the statement's time, a timestamptz
  */
 export const queueInStatement = (t: Names, source: string, now: string): string => `webhook_message as (
   insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
@@ -169,11 +171,11 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
   `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
     and ${type} = any (${endpoint}.types)`;
 
-/** SQL condition on a row with org_id and livemode: one of its endpoints listens for a type. */
+/** SQL condition on a row with org_id and livemode: true if one of its endpoints listens for the type. */
 export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 
-/** SQL that builds a UUIDv7 from a random UUID: the time in front, and the version bits. */
+/** SQL that makes a UUIDv7 from a random UUID by setting the time and the version bits. */
 const newIdAt = (now: string): string =>
   `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     placing substring(int8send((extract(epoch from ${now}) * 1000)::bigint) from 3) from 1 for 6), 52, 1), 53, 1), 'hex')::uuid`;

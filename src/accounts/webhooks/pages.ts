@@ -147,7 +147,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/** Neither cached nor compressed: the length of a compressed page leaks its content. */
+/** Not cached, and not compressed because the compressed length would leak the secret. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,
@@ -245,7 +245,7 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
 const TRIES = 12;
 const TRY_MS = 250;
 
-/** Most receivers answer within a moment, so that the page after the form already shows the result. */
+/** Most receivers answer at once, so the page after the form can usually show the result. */
 async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   for (let i = 0; i < TRIES; i++) {
     const delivery = await findDelivery(orm, key);
@@ -254,7 +254,7 @@ async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   }
 }
 
-/** The result of a test message; undefined if it is gone or is another message. */
+/** Undefined if the message is gone or is not a test. */
 async function readTest(orm: Orm, key: DeliveryKey) {
   const delivery = await findDelivery(orm, key);
   if (delivery?.type !== 'webhook.test') return undefined;

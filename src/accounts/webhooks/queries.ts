@@ -18,7 +18,7 @@ const {
   ...shownOfAttempt
 } = getTableColumns(webhookAttempts);
 
-/** Without secrets. */
+/** An endpoint without its secrets. */
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
 type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 
@@ -51,12 +51,11 @@ export async function updateEndpoint(
   await tx.update(webhookEndpoints).set(values).where(isEndpoint(orgId, id));
 }
 
-/** No post to the chat before this time. */
 export async function pausePosts(orm: Orm, orgId: string, id: string, until: Date): Promise<void> {
   await orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
 }
 
-/** The stored, encrypted secret. */
+/** Returns the secret as stored, encrypted. */
 export async function findSecret(tx: Tx, orgId: string, id: string): Promise<string> {
   const [row] = await tx
     .select({ secret: webhookEndpoints.secret })
@@ -65,7 +64,7 @@ export async function findSecret(tx: Tx, orgId: string, id: string): Promise<str
   return row!.secret;
 }
 
-/** The next clean-up removes its remaining deliveries. */
+/** The next clean-up deletes the endpoint's remaining deliveries. */
 export async function deleteEndpoint(tx: Tx, orgId: string, id: string): Promise<void> {
   await tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
 }
@@ -149,7 +148,7 @@ export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: D
   return row;
 }
 
-/** A message's data as the database's own text, which is sent unchanged. */
+/** Returns a message's data as the database's own text, which is sent unchanged. */
 export async function readData(
   orm: Orm,
   { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,
@@ -195,7 +194,7 @@ async function resend(
 export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey, now: Date) =>
   resend(tx, orgId, endpointId, eq(webhookDeliveries.messageId, messageId), now);
 
-/** @param fromId the smallest id of a message of that time */
+/** @param fromId lower bound of the message ids */
 export function resendAllFailed(
   tx: Tx,
   { orgId, endpointId }: { orgId: string; endpointId: string },
@@ -230,7 +229,7 @@ interface SealedRow {
   previous: string | null;
 }
 
-/** Endpoints with a secret that the newest key did not encrypt. */
+/** Endpoints with a secret that was not sealed with the newest key. */
 export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>
   selectRows<SealedRow>(
     orm,
@@ -238,7 +237,7 @@ export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number)
     where not starts_with(secret, ${currentPrefix}) or not starts_with(previous_secret, ${currentPrefix}) limit ${limit}`,
   );
 
-/** Does nothing if the secret was replaced meanwhile. */
+/** Does nothing if the secret was replaced in the meantime. */
 export async function replaceSecrets(orm: Orm, from: SealedRow, to: Pick<SealedRow, 'secret' | 'previous'>) {
   await orm
     .update(webhookEndpoints)

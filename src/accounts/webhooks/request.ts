@@ -21,11 +21,11 @@ import {
 import type { WebhookSchemas } from './schema.js';
 import { bodyOf } from './send.js';
 
-/** Owners and admins only, because a URL may contain a credential of its receiver. */
+/** Owners and admins only, because a URL may contain the receiver's credential. */
 export const mayManage = requireRole(...managingRoles);
 
 interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
-  /** Request for the examples of refusals; defaults to the first example's. */
+  /** Request for the examples of refusals; defaults to the request of the first example. */
   refused?: ExampleRequest;
   handler: (deps: EndpointDeps) => RequestHandler;
 }
@@ -110,7 +110,7 @@ const toDeliveryJson = ({ status, nextAttemptAt, createdAt, ...row }: DeliveryRo
 
 const PAGE_SIZE = 50;
 
-/** Deliveries to an endpoint, newest first. */
+/** Newest first. */
 export async function readDeliveries(
   orm: Orm,
   where: Omit<DeliveryKey, 'messageId'>,

@@ -11,13 +11,13 @@ import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
 /** Maximum concurrent deliveries of one instance. */
 const IN_FLIGHT = 1024;
-/** How many of these may go to endpoints that have not yet proved fast. */
+/** How many of these may go to endpoints not yet known to be fast. */
 const IN_FLIGHT_UNPROVEN = 768;
 /** Initial concurrency of an unknown endpoint. */
 const FIRST_ROOM = 4;
 const MOST_ROOM = 64;
 const FAST_MS = 1_000;
-/** Maximum number of remembered endpoints. Every claim statement receives their concurrency. */
+/** Maximum number of remembered endpoints. Every claim statement is passed their concurrency. */
 const MAX_KNOWN = 1_000;
 
 interface Receiver {
@@ -26,8 +26,8 @@ interface Receiver {
 }
 
 /**
- * A fast answer raises an endpoint's concurrency, a slow or failed one halves it, so endpoints that hang hold few
- * places.
+ * A fast response raises an endpoint's concurrency; a slow or failed one halves it, so endpoints that hang occupy few
+ * slots.
  */
 export function createReceivers() {
   const known = new Map<string, Receiver>();
@@ -42,7 +42,7 @@ export function createReceivers() {
     apply(receiver);
     if (isUnproven(receiver)) unproven += receiver.inFlight;
     inFlight += receiver.inFlight;
-    // Reinserts the endpoint last, so that the one idle for longest is forgotten first.
+    // Reinserts the endpoint at the end, so that the one idle for longest is forgotten first.
     known.delete(id);
     known.set(id, receiver);
     if (known.size > MAX_KNOWN)
@@ -64,7 +64,7 @@ export function createReceivers() {
             ? Math.min(MOST_ROOM, receiver.room + 1)
             : Math.max(1, Math.floor(receiver.room / 2));
       }),
-    /** Current room of each known endpoint; `others` is the room of each unknown one. */
+    /** Current room of each known endpoint; `others` is the room of every unknown one. */
     rooms() {
       const left = Math.max(0, IN_FLIGHT_UNPROVEN - unproven);
       const ids = [...known.keys()];
@@ -79,10 +79,10 @@ export function createReceivers() {
 
 /** Covers the DNS lookup, the connection and the whole response. */
 const DEADLINE_MS = 15 * SECOND_MS;
-/** A longer response is cut off. Its status still counts. */
+/** Longer responses are cut off. Their status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** Longest pause that a receiver can request. */
+/** Longest pause that a receiver can ask for. */
 const MAX_PAUSE_MS = HOUR_MS;
 /** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;
@@ -93,7 +93,11 @@ interface Post {
   headers: Record<string, string | number>;
 }
 
-/** Headers of Standard Webhooks. @param id the `webhook-id` @param secrets each adds a signature */
+/**
+ * Standard Webhooks headers.
+ * @param id the `webhook-id`
+ * @param secrets each adds a signature
+ */
 export const signatureOf = (id: string, secrets: readonly string[], body: string, at: Date) => ({
   'webhook-id': id,
   'webhook-timestamp': Math.floor(at.getTime() / 1000),
@@ -102,15 +106,15 @@ export const signatureOf = (id: string, secrets: readonly string[], body: string
 
 export interface Answer {
   statusCode: number | null;
-  /** Reason for a missing or incomplete response. */
+  /** Why there is no response, or only part of one. */
   error: string | null;
-  /** Beginning of the body. */
+  /** Beginning of the response body. */
   text: string | null;
-  /** The receiver asks for this pause. */
+  /** Pause that the receiver asked for. */
   retryAfterMs?: number | undefined;
 }
 
-/** @param data the database's own text, which keeps every digit of its numbers */
+/** @param data the database's own text, which keeps all digits of its numbers */
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
@@ -128,7 +132,7 @@ export function createSender(rules: ReceiverRules) {
       'user-agent': 'Gauge-Webhooks',
       ...own,
     };
-    // Uses the parsed URL that was checked, since `HTTP://` is http too. Node does not follow redirects.
+    // Uses the parsed URL that was checked, because `HTTP://` is http too. Node does not follow redirects.
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
@@ -136,7 +140,8 @@ export function createSender(rules: ReceiverRules) {
   }
 
   function send({ url, body, headers }: Post): Promise<Answer> {
-    // IP addresses are not looked up. A URL accepted under earlier rules must satisfy the current ones.
+    // Checked here too, because IP addresses are not looked up and a URL accepted under earlier rules must satisfy the
+    // current ones.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
@@ -158,7 +163,8 @@ export function createSender(rules: ReceiverRules) {
         const own = open({ url, body, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
-          // The receiver closed a kept-alive connection before reading the request. An aborted request fails alike.
+          // The receiver closed a kept-alive connection before reading the request. An aborted request fails in the
+          // same way.
           const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
           if (isUnread && !isClosed && !isOver) start();
           else end(describe(error));
@@ -203,7 +209,7 @@ const toPauseMs = (retryAfter = ''): number | undefined =>
     ? Math.min(Math.ceil(Number(retryAfter) * SECOND_MS), MAX_PAUSE_MS)
     : undefined;
 
-/** Drops characters that cannot be stored or that affect the display. */
+/** Replaces characters that cannot be stored or that affect the display. */
 const toText = (bytes: Buffer): string =>
   bytes
     .subarray(0, KEPT_ANSWER_BYTES)

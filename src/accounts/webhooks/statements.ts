@@ -8,7 +8,7 @@ export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-00
 const ENDPOINTS = 100;
 
 /**
- * CTE `endpoint`: endpoints with rows in a table, found with one index lookup each, however many rows they have.
+ * CTE `endpoint`: endpoints with rows in a table, each found with one index lookup, however many rows it has.
  * @param after two SQL parameters: the endpoint after which to begin
  */
 const endpointsOf = (table: string, condition: string, after: string): string => {
@@ -29,8 +29,8 @@ const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
   (select org_id || ' ' || endpoint_id from endpoint order by place desc limit 1) end`;
 
 /**
- * Leases due deliveries to an instance, for each endpoint no more than its room, so that one endpoint's backlog never
- * delays another's deliveries. A chat gets its next post only after a pause, whichever instance sends it.
+ * Leases due deliveries to an instance, for each endpoint no more than it has room for, so that one endpoint's backlog
+ * never delays another's deliveries. A chat gets its next post only after a pause, whichever instance sends it.
  * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6 default room of
  * an endpoint · $7 endpoints with a different room, $8 their room · $9 limit
  */
@@ -82,11 +82,11 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
 };
 
 /**
- * Records outcomes of attempts and since when an endpoint has been failing. Returns endpoints that have failed for
- * too long. If the lease has passed or the delivery was resent meanwhile, only a success still counts. Idempotent.
- * $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error or null, $9
- * answer or null, $10 new status, $11 next attempt at, $12 failures before it, per attempt · $13 an endpoint that has
- * been failing since before this time has failed for too long
+ * Records the outcomes of attempts, and since when an endpoint has been failing. Returns endpoints that have failed for
+ * too long. If the lease has expired or the delivery was resent in the meantime, only a success counts. Idempotent.
+ * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error
+ * or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before it
+ * $13 an endpoint that has been failing since before this time has failed for too long
  */
 export const record: Template = {
   name: 'webhooks_record',
@@ -127,7 +127,7 @@ where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::times
 };
 
 /**
- * Gives up waiting deliveries of disabled or deleted endpoints and counts the others.
+ * Gives up waiting deliveries to disabled or deleted endpoints and counts the others.
  * $1 org, $2 endpoint to continue after · $3 now · $4 limit per endpoint
  */
 export const tend: Template = {
@@ -159,7 +159,10 @@ from heard e cross join lateral (
 ) w where e.is_heard`,
 };
 
-/** Gives leases back. $1 org, $2 endpoint, $3 message, $4 attempt, per delivery · $5 now */
+/**
+ * Gives leases back.
+ * Per delivery: $1 org, $2 endpoint, $3 message, $4 attempt · $5 now
+ */
 export const giveBack: Template = {
   name: 'webhooks_give_back',
   text: (t) => `
@@ -172,8 +175,8 @@ from o where d.org_id = o.org_id and d.endpoint_id = o.endpoint_id and d.message
 };
 
 /**
- * Deletes old rows of deliveries or attempts. $1 org, $2 endpoint to continue after · $3 smallest id of a message to
- * keep · $4 limit per endpoint
+ * Deletes old rows of deliveries or attempts.
+ * $1 org, $2 endpoint to continue after · $3 smallest message id to keep · $4 limit per endpoint
  */
 const deleteOf = (table: 'webhook_deliveries' | 'webhook_attempts'): Template => ({
   name: `${table}_delete`,
@@ -193,7 +196,7 @@ select ${cursor} as cursor, count(*)::text as changed from gone`,
 export const deleteDeliveries = deleteOf('webhook_deliveries');
 export const deleteAttempts = deleteOf('webhook_attempts');
 
-/** $1 deletes messages created until then, $2 the same for messages with a once key, $3 limit */
+/** Deletes at most $3 messages: those created up to $1, or up to $2 if they have a once key. */
 export const deleteMessages: Template = {
   name: 'webhooks_delete_messages',
   text: (t) => `

@@ -23,7 +23,7 @@ export const webhookEndpoints = pgTable(
       .references(() => organizations.id),
     id: uuid().notNull(),
     format: text({ enum: formats }).notNull().default('standard'),
-    /** A chat's is masked. */
+    /** Masked for a chat. */
     url: text().notNull(),
     types: text().array().notNull(),
     livemode: boolean().notNull(),
@@ -32,12 +32,12 @@ export const webhookEndpoints = pgTable(
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
     /** Time of the first failure since the last success. */
     failingSince: time('failing_since'),
-    /** Signs deliveries; for a chat, its URL. Encrypted with SECRET_KEYS. */
+    /** Signs deliveries; for a chat, holds its URL. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
-    /** Also signs, until `previousSecretEndsAt`. */
+    /** Signs deliveries too, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
-    /** A chat gets no post before it. */
+    /** No post goes to the chat before this time. */
     nextPostAt: time('next_post_at'),
     createdAt: time('created_at').notNull(),
   },
@@ -59,7 +59,7 @@ export const webhookMessages = pgTable(
     livemode: boolean().notNull(),
     data: jsonb().notNull(),
     createdAt: time('created_at').notNull(),
-    /** Identifies messages that an Organization gets only once. */
+    /** Key of a message that an Organization gets only once. */
     onceKey: text('once_key'),
   },
   (t) => [
@@ -78,11 +78,11 @@ export const webhookDeliveries = pgTable(
     endpointId: uuid('endpoint_id').notNull(),
     messageId: uuid('message_id').notNull(),
     status: text({ enum: deliveryStatuses }).notNull().default('waiting'),
-    /** While an instance is sending: end of its lease. */
+    /** While an instance is sending, the end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** Counts every attempt that was begun. */
+    /** Counts every attempt begun. */
     attempts: integer().notNull().default(0),
-    /** Failures since the delivery was written or resent; the index into the retry schedule. */
+    /** Failures since the delivery was created or resent; the index into the retry schedule. */
     failures: integer().notNull().default(0),
   },
   (t) => [
@@ -92,7 +92,6 @@ export const webhookDeliveries = pgTable(
     index('webhook_deliveries_waiting')
       .on(t.orgId, t.endpointId, t.nextAttemptAt)
       .where(sql`${t.status} = 'waiting'`),
-    // Lists failed deliveries and finds them for resending.
     index('webhook_deliveries_failed')
       .on(t.orgId, t.endpointId, t.messageId)
       .where(sql`${t.status} = 'failed'`),
@@ -110,7 +109,7 @@ export const webhookAttempts = pgTable(
     durationMs: integer('duration_ms').notNull(),
     /** Null if there was no response. */
     statusCode: integer('status_code'),
-    /** Reason for a missing response. */
+    /** Why there was no response. */
     error: text(),
     /** First 1 KB of the response body. */
     answer: text(),

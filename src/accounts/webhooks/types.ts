@@ -8,15 +8,14 @@ export interface TypeDescription {
   description?: string;
   /** Schema of `data`. */
   schema: z.ZodObject;
-  /** A sample of `data`. */
   example: Record<string, unknown>;
-  /** Reports a message in a chat. */
+  /** Describes a message in a chat. */
   sentence: (data: never) => string;
-  /** The page about it. */
+  /** Path of the page that a chat message links to. */
   page: string;
 }
 
-/** Numbers as text with all their digits. */
+/** Numbers become text with all their digits. */
 export type AsText<T> = T extends number
   ? string
   : T extends readonly (infer Item)[]
@@ -25,7 +24,7 @@ export type AsText<T> = T extends number
       ? { [Key in keyof T]: AsText<T[Key]> }
       : T;
 
-/** Infers the data of `sentence` from the schema. */
+/** Infers the argument type of `sentence` from the schema. */
 export const describeType = <Schema extends z.ZodObject, const Sample extends Record<string, unknown>>(
   description: Omit<TypeDescription, 'schema' | 'example' | 'sentence'> & {
     schema: Schema;
@@ -61,7 +60,6 @@ const webhooksPage = '/dashboard/webhooks';
 
 const nameKey = ({ name, prefix }: { name: string; prefix: string }) => `The API key “${name}” (${prefix}…)`;
 
-/** `1 day`, `7 days` */
 export const inDays = (days: string): string => `${days} ${days === '1' ? 'day' : 'days'}`;
 
 /** Message types about API keys. Each product adds its own. */
@@ -102,7 +100,7 @@ export const keyTypes = {
   }),
 } as const satisfies Record<string, TypeDescription>;
 
-/** Message types that every endpoint gets without choosing them. */
+/** Message types that every endpoint receives without choosing them. */
 export const serviceTypes = {
   'webhook.disabled': describeType({
     summary: 'Another endpoint of the Organization was disabled because its deliveries failed.',
@@ -138,13 +136,12 @@ type KeyTypes = typeof keyTypes;
 /** Descriptions of the message types that an endpoint can choose. Each product adds its own with `declare module`. */
 export interface ChosenTypes extends KeyTypes {}
 
-/** The types that an endpoint of this service can choose, in reading order. */
+/** The types that an endpoint of this service can choose, in display order. */
 export type WebhookTypes = Readonly<Record<WebhookType, TypeDescription>>;
 
 export const joinTypes = (parts: readonly Partial<WebhookTypes>[]): WebhookTypes =>
   Object.assign({}, keyTypes, ...parts) as WebhookTypes;
 
-/** Types in reading order. */
 export const describeWebhooks = (types: WebhookTypes): DescribedWebhook[] =>
   Object.entries<TypeDescription>({ ...types, ...serviceTypes }).map(
     ([type, { summary, description = '', schema, example }]) => ({
@@ -160,7 +157,7 @@ export type WebhookType = keyof ChosenTypes;
 export type AnyType = WebhookType | keyof typeof serviceTypes;
 export type DataOf<T extends AnyType> = Exactly<z.input<(ChosenTypes & typeof serviceTypes)[T]['schema']>>;
 
-/** Also accepts numbers with all their digits. */
+/** Also accepts numbers that keep all their digits. */
 type Exactly<T> = T extends number
   ? T | ExactNumber
   : T extends readonly (infer Item)[]

@@ -7,9 +7,9 @@ import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
 
 const KEPT_MS = 30 * DAY_MS;
-/** Rows of one endpoint per statement. */
+/** Rows per endpoint and statement. */
 const BATCH = 1_000;
-/** Limit per run. The rest waits for the next one. */
+/** Limit per run. The next run continues. */
 const MAX_STATEMENTS = 500;
 
 type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
@@ -19,7 +19,7 @@ export const webhookJobs = (deps: UpkeepDeps): Job[] => [
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 
-/** Gives up deliveries of disabled or deleted endpoints and measures the backlog of the others. */
+/** Gives up deliveries to disabled or deleted endpoints and measures the backlog of the others. */
 export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
   const now = new Date(clock.now()).toISOString();
   let waiting = 0;
@@ -54,7 +54,7 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
 
 const isFull = ({ changed }: TextRow): boolean => Number(changed) >= BATCH;
 
-/** @param hasMore true to run the statement again for the same endpoints */
+/** @param hasMore true if the statement must run again for the same endpoints */
 async function runForEndpoints(
   group: ShardGroup,
   template: Template,

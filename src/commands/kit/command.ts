@@ -5,26 +5,32 @@ import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
 
 export interface Terminal {
-  /** Flags and files, without the program's name. */
+  /** Flags and files, without the program name. */
   args: string[];
   stdin: Readable;
   stdout: { write(text: string): unknown };
   stderr: Screen;
 }
 
-/** An error that a person can correct: a wrong flag or setting, an unreadable file. */
+/** An error that the user can correct, such as a wrong flag or an unreadable file. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
 
-/** The terminal of this process. A closed reader, as with `| head`, does not stop a command: its exit status still counts. */
+/**
+ * The terminal of this process. Write errors are ignored: with `| head`, the reader closes early but the exit status
+ * still matters.
+ */
 export function openTerminal(): Terminal {
   const { argv, stdin, stdout, stderr } = process;
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
   return { args: argv.slice(2), stdin, stdout, stderr };
 }
 
-/** Aborts on the first SIGINT or SIGTERM, so that the work in progress can finish; the second ends the process at once. */
+/**
+ * Aborts on the first SIGINT or SIGTERM, so that the work in progress can finish. The second signal ends the process at
+ * once.
+ */
 export function listenForInterrupt(reason?: Error): AbortSignal {
   const interrupt = new AbortController();
   onStopSignal(
@@ -38,8 +44,8 @@ export function listenForInterrupt(reason?: Error): AbortSignal {
 type Work<Flags> = (flags: Flags, files: string[]) => Promise<number>;
 
 /**
- * Parses the flags and does the work. Resolves to the exit status of the work, or 2 if it could not be done.
- * @param explain describes in a sentence those errors of this command that are not bugs
+ * Parses the flags and runs `work`. Resolves to its exit status, or to 2 if it failed.
+ * @param explain returns a sentence for errors that are not bugs
  */
 export async function runCommand<Flags extends object>(
   command: Command,
@@ -55,7 +61,7 @@ export async function runCommand<Flags extends object>(
     command.parse(args, { from: 'user' });
     return await work(command.opts<Flags>(), command.args);
   } catch (error) {
-    // Commander has already reported wrong flags or printed the help.
+    // Commander has already printed the error or the help.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const sentence = error instanceof CommandError ? error.message : explain(error);
     const bug = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -66,7 +72,7 @@ export async function runCommand<Flags extends object>(
 
 const fileErrors = new Set(['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR']);
 
-/** The message of an error of one of these classes, or of an unreadable file. */
+/** Returns the message of an error of these classes or of a file error; undefined for other errors. */
 export const messageOf =
   (...kinds: (abstract new (...args: never[]) => Error)[]) =>
   (error: unknown): string | undefined =>
@@ -77,8 +83,8 @@ export const messageOf =
       : undefined;
 
 /**
- * The address of a running service, without a slash at its end.
- * @param source the flag or variable of the value
+ * Returns the URL of a running service without a trailing slash.
+ * @param source name of the flag or variable, for the error
  * @throws CommandError
  */
 export function readServiceUrl(value: string | undefined, source: string): string {
@@ -98,7 +104,7 @@ export const wholeFrom =
     return number;
   };
 
-/** True for a calendar date, YYYY-MM-DD: Date.parse would take the 31st of a 30-day month for the next day. */
+/** True for an existing calendar date, YYYY-MM-DD. Date.parse alone would read April 31 as May 1. */
 export function isDate(text: string): boolean {
   const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);

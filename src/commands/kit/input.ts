@@ -6,7 +6,7 @@ import { CommandError } from './command.js';
 export type Input = ReturnType<typeof openInput>;
 
 /**
- * Opens a file, or standard input for `-`. Recognizes gzip by its first two bytes, whatever the name.
+ * Opens a file, or standard input for `-`. Recognizes gzip by its first two bytes, not by the file name.
  * @throws CommandError if the file does not exist
  */
 export function openInput(file: string, stdin: Readable) {
@@ -46,12 +46,12 @@ export function openInput(file: string, stdin: Readable) {
     /** File size in bytes; undefined for standard input. */
     size: stats?.size,
     modifiedAt: stats?.mtime.toISOString(),
-    /** Bytes of the file read so far; of a gzip file, those that were inflated. */
+    /** Bytes of the file read so far; for gzip, compressed bytes already inflated. */
     get position() {
       return inflated?.bytesWritten ?? position;
     },
     chunks,
-    /** Stops reading; a pending read of a chunk fails. */
+    /** Stops reading. A pending read fails. */
     close: () => void source.destroy(),
   };
 }
@@ -68,7 +68,7 @@ function statFile(file: string) {
   }
 }
 
-/** The first chunk of standard input may be a single byte. */
+/** Reads at least two bytes, because the first chunk of standard input may have only one. */
 async function readStart(raw: AsyncGenerator<Buffer>): Promise<Buffer> {
   let start: Buffer = Buffer.alloc(0);
   while (start.length < 2) {

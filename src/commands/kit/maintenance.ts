@@ -11,17 +11,16 @@ import { findOrganization } from '../../accounts/identity/organizations/queries.
 
 interface MaintenanceOptions<Flags> {
   command: Command;
-  /** Refuses invalid requests before the database is opened. @throws CommandError */
+  /** Rejects invalid flags before the database is opened. @throws CommandError */
   examine?: (flags: Flags, config: Config) => void;
-  /** See `openForMaintenance`. */
   throughService?: boolean;
   /** Resolves to the exit status. */
   work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
-  /** Describes this command's expected errors in a sentence. */
+  /** Returns a sentence for this command's expected errors. */
   explain?: (error: unknown) => string | undefined;
 }
 
-/** Runs a command on the service's database. Sets the exit status: 2 if the work could not be done. */
+/** Runs a command on the service's database. Sets the exit status, which is 2 if the command failed. */
 export async function runMaintenance<Flags extends object>({
   command,
   examine,
@@ -48,14 +47,14 @@ export async function runMaintenance<Flags extends object>({
 
 const expected = [ConfigError, NotMigratedError, ServiceEndedError, UnsuitableDatabaseError];
 
-/** The embedded database admits one process, and a start's advice to use another database does not help here. */
+/** The general message suggests another database, which does not help a maintenance command. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
     ? `process ${error.pid} has the embedded database in ${error.directory} open. Stop Gauge, then run this command again.`
     : undefined;
 
 function explainCommon(error: unknown): string | undefined {
-  // The ORM wraps an error of the connection.
+  // The ORM wraps connection errors.
   const known = [error, (error as Error).cause].find((one) => expected.some((kind) => one instanceof kind));
   if (known) return (known as Error).message;
   if (sqlState(error) === '42501')
@@ -65,7 +64,7 @@ function explainCommon(error: unknown): string | undefined {
 }
 
 /**
- * The id of the Organization in --org; undefined without the flag.
+ * Returns the id of the Organization given by --org, or undefined without the flag.
  * @throws CommandError
  */
 export async function organizationFlag(

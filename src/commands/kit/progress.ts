@@ -6,10 +6,10 @@ export interface Screen {
 }
 
 export interface Progress {
-  /** @param share completed part of the work, 0 to 1; undefined if the total is unknown */
+  /** @param share completed fraction of the work, 0 to 1; undefined if the total is unknown */
   show(share: number | undefined, text: string): void;
   note(text: string): void;
-  /** Makes room for other output on the same terminal; the next change draws the bar again. */
+  /** Clears the bar so that other output can be written. The next `show` draws it again. */
   clear(): void;
   stop(): void;
 }
@@ -22,7 +22,7 @@ export const noProgress: Progress = {
 };
 
 /**
- * Progress of a command: a bar on a terminal, lines where the output is kept.
+ * Shows a bar on a terminal, and lines if the output goes to a file or pipe.
  * @param linesEveryMs minimum time between two lines; default: no lines
  */
 export function createProgress(screen: Screen, linesEveryMs = Infinity): Progress {
@@ -35,7 +35,7 @@ export function createProgress(screen: Screen, linesEveryMs = Infinity): Progres
     if (isShown) screen.write('\r\u001B[K');
     isCleared = isShown;
   }
-  /** The bar finally clears the line at the saved cursor, which lines in between have moved. */
+  /** When the bar stops, it clears the line at the saved cursor, so save the cursor again after other output. */
   function saveCursor(): void {
     if (isCleared) screen.write('\u001B7');
     isCleared = false;
@@ -73,7 +73,7 @@ const createBar = (screen: Screen): SingleBar =>
     barsize: 24,
     barCompleteChar: '█',
     barIncompleteChar: '░',
-    // Ctrl-C may end a command in the middle of its work, and must leave the terminal unchanged.
+    // Ctrl-C can end the command at any time and must leave the terminal usable.
     hideCursor: false,
     linewrap: true,
     clearOnComplete: true,
@@ -81,7 +81,10 @@ const createBar = (screen: Screen): SingleBar =>
     fps: 8,
   });
 
-/** Estimates the remaining time from the progress since the first call: an earlier run may have done the rest. */
+/**
+ * Estimates the remaining time from the progress since the first call, because an earlier run may have done part of the
+ * work.
+ */
 function createDescription() {
   let first: { share: number; at: number } | undefined;
   return (share: number | undefined, text: string): string => {
@@ -94,7 +97,7 @@ function createDescription() {
   };
 }
 
-/** `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
+/** Formats a duration: `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
 export function duration(seconds: number): string {
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const s = Math.round(seconds);

@@ -1,4 +1,4 @@
-/** Input of a bar chart. Doubles are precise enough for pixel positions; the table holds the exact numbers. */
+/** One bar of a chart. Doubles are precise enough for pixel positions; the table shows the exact numbers. */
 
 export interface Bar {
   axis: string;
@@ -16,10 +16,10 @@ export interface Bar {
 export type Chart = ReturnType<typeof toChart>;
 
 export const CHART_HEIGHT = 200;
-/** Keeps the smallest nonzero bar visible. */
+/** Keeps the smallest nonzero bar visible. In pixels. */
 const MIN_HEIGHT = 2;
 
-/** X positions are percentages, so the drawing fits any width while its text keeps its size. */
+/** X positions are percentages, so the chart fits any width without scaling its text. */
 export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
   const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
@@ -51,13 +51,13 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
     line: line && {
       y: toY(line.value).toFixed(1),
       label: line.label,
-      /** The line is too low for a label below it. */
+      /** True if there is no room for the label below the line. */
       isLow: toY(line.value) > CHART_HEIGHT - 20,
     },
   };
 }
 
-/** Stacks the nonzero parts, `scale` pixels per unit, and keeps each part's index in the list. */
+/** Stacks the nonzero parts and keeps each part's index. `scale` is in pixels per unit. */
 function stack(parts: number[], scale: number): { place: number; y: string; height: string }[] {
   let below = 0;
   return parts.flatMap((part, place) => {
@@ -71,12 +71,12 @@ function stack(parts: number[], scale: number): { place: number; y: string; heig
 
 const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
 
-/** The sum of a very long decimal may overflow a double. */
+/** The sum of very long decimals may overflow a double. */
 const finite = (value: number): number => Math.min(value, 1e300);
 
 const almost = 1 - 1e-9;
 
-/** Evenly spaced round ticks from 0 to at least `max`, six at most. Whole numbers get whole steps. */
+/** Returns at most six evenly spaced round ticks from 0 to at least `max`. Steps are whole if `isWhole`. */
 export function niceTicks(max: number, isWhole = false): number[] {
   if (!(max > 0)) return [0, 1];
   const rough = max / 4;
@@ -84,13 +84,13 @@ export function niceTicks(max: number, isWhole = false): number[] {
   const steps = [1, 2, 2.5, 5, 10].map((factor) => Number((factor * power).toPrecision(12)));
   const step = steps.find((step) => step >= rough * almost && (!isWhole || Number.isInteger(step)))!;
   const count = Math.ceil((max / step) * almost);
-  // Multiplies rather than adds: adding 0.1 and 0.2 would not give 0.3.
+  // Multiplies instead of adding, because repeated addition accumulates rounding errors.
   return Array.from({ length: count + 1 }, (_, i) => Number((i * step).toPrecision(12)));
 }
 
 const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumSignificantDigits: 4 });
 
-/** Formats a tick in a few characters, from `0.000005` to `1e+42`. */
+/** Formats a tick compactly, from `0.000005` to `1e+42`. */
 export function formatTick(value: number): string {
   if (value !== 0 && (value >= 1e15 || value < 1e-4)) return value.toExponential().replace('e+', 'e');
   return compact.format(value);
@@ -98,7 +98,7 @@ export function formatTick(value: number): string {
 
 const MAX_LABELS = 8;
 
-/** Picks at most eight labels; every second one is for wide screens only. */
+/** Picks at most eight labels. Every second one is shown only on wide screens. */
 function pickLabels(labels: string[]): { index: number; label: string; isMinor: boolean }[] {
   const every = Math.ceil(labels.length / MAX_LABELS);
   return labels.flatMap((label, index) =>

@@ -1,17 +1,17 @@
 import { toPercent, type Anchor } from './text.js';
 
-/** Input of a line chart. Doubles are precise enough for pixel positions; the table holds the exact numbers. */
+/** Input of a line chart. Doubles are precise enough for pixel positions; the table shows the exact numbers. */
 
 export interface LineChartInput {
   summary: string;
   /** Full text of each point, such as `21 Nov 2026, 12:00 UTC: …`. */
   labels: string[];
-  /** Hour or day of each point, shown below the drawing where a new one begins. */
+  /** Hour or day of each point. It is printed below the chart where it changes. */
   axis: string[];
-  /** From back to front. A null value leaves a gap in the line. */
+  /** Lines from back to front. A null value leaves a gap. */
   lines: { name: string; values: (number | null)[] }[];
   formatTick: (value: number) => string;
-  /** Without zero, the drawing shows the range of the values. */
+  /** If false, the y axis covers only the range of the values. Default: it includes zero. */
   hasZero?: boolean;
 }
 
@@ -19,7 +19,7 @@ const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
-/** Only the lines stretch with the drawing; text size and line width stay the same. */
+/** Only the lines stretch with the chart's width; text size and stroke width do not. */
 export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero = true }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const isFlat = new Set(values).size < 2;
@@ -35,7 +35,7 @@ export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero 
     width: WIDTH,
     lines: lines.map(({ name, values: lineValues }) => {
       const last = lineValues.findLast((value) => value !== null);
-      /** `end`: height of the last value; null for a line without values. */
+      /** `end` is the y position of the last value; null for a line without values. */
       return {
         name,
         paths: toPaths(lineValues, toX, toY),
@@ -62,7 +62,9 @@ export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero 
   };
 }
 
-/** One path per stretch without a gap. An isolated point becomes a stroke so short that only its round caps show. */
+/**
+ * Returns one path per gapless stretch. An isolated point becomes a zero-length stroke, visible through its round caps.
+ */
 export function toPaths(
   values: (number | null)[],
   toX: (index: number) => number,
@@ -82,7 +84,7 @@ export function toPaths(
   return paths.map((points) => `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`);
 }
 
-/** One path across each gap, from the last value before it to the first one after it. */
+/** Returns one path across each gap, from the last value before it to the first value after it. */
 function toBridges(
   values: (number | null)[],
   toX: (index: number) => number,
@@ -97,7 +99,7 @@ function toBridges(
   });
 }
 
-/** Evenly spaced round ticks that include zero and cover `min` to `max`, seven at most. */
+/** Returns at most seven evenly spaced round ticks that include zero and cover `min` to `max`. */
 export function ticksAround(min: number, max: number): number[] {
   const span = max - min;
   if (!(span > 0)) return [-1, 0, 1];
@@ -105,24 +107,24 @@ export function ticksAround(min: number, max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9))!;
   const [first, last] = [Math.floor(min / step + 1e-9), Math.ceil(max / step - 1e-9)];
-  // Multiplies rather than adds: adding 0.1 and 0.2 would not give 0.3.
+  // Multiplies instead of adding, because repeated addition accumulates rounding errors.
   return Array.from({ length: last - first + 1 }, (_, i) => {
     const tick = Number(((first + i) * step).toPrecision(12));
     return tick === 0 ? 0 : tick;
   });
 }
 
-/** Picks a few evenly spaced points where an hour or day begins, or if hardly any begins, both end points. */
+/** Picks a few evenly spaced points where an hour or day begins, or both end points if there are fewer than two. */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
-  // The first point counts as a beginning only where each point is one.
+  // The first point may lie in the middle of its hour or day, so it counts only if the next two points begin new ones.
   const begins = axis.flatMap((_, i) => ((i > 0 ? isOther(i) : isOther(1) && isOther(2)) ? [i] : []));
   if (begins.length < 2) return axis.length > 1 ? [0, axis.length - 1] : axis.map((_, i) => i);
   const stride = Math.ceil(begins.length / AXIS_LABELS);
   return begins.filter((_, i) => i % stride === 0);
 }
 
-/** Share of the axis: about half the width of a label in a narrow drawing. */
+/** Fraction of the axis that is about half a label wide in a narrow chart. */
 const EDGE = 0.06;
 
 const anchorAt = (share: number): Anchor => (share < EDGE ? 'start' : share > 1 - EDGE ? 'end' : 'middle');

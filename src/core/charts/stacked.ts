@@ -3,28 +3,27 @@ import { formatDecimal } from '../pages/format.js';
 import { toChart } from './bars.js';
 import type { ChartTable } from './text.js';
 
-/** Input of a stacked bar chart. Values are exact decimals, one for each step. */
+/** Input of a stacked bar chart. Values are exact decimals, one per step. */
 export interface StackedInput {
-  /** Such as `Requests by day and API key, November 2026`. */
+  /** For example `Requests by day and API key, November 2026`. */
   title: string;
-  /** What the steps are called in the table, such as `Day (UTC)`. */
+  /** Header of the table's first column, for example `Day (UTC)`. */
   stepName: string;
   steps: { axis: string; name: string; href?: string | undefined; before?: string | undefined }[];
   series: { name: string; values: readonly string[] }[];
-  /** The sum of series that the caller has not read one by one. */
+  /** Sum of further series that the caller did not read individually. */
   others?: { count: number; values: readonly string[] } | undefined;
-  /** Names the sum of the series beyond the largest five, such as `3 other keys`. */
+  /** Names the sum of the series after the largest five, for example `3 other keys`. */
   nameOthers: (count: number) => string;
-  /** Formats a value with its unit. */
   format?: (decimal: string) => string;
 }
 
 export type StackedChart = ReturnType<typeof toStackedChart>;
 
-/** The style sheet and the template define this many marks, and one for the other series. */
+/** The style sheet and the template define this many fills, and one more for the other series. */
 export const MAX_SERIES = 5;
 
-/** The largest series is at the bottom. The order and the marks follow the totals, so they may differ between periods. */
+/** The largest series is at the bottom. Order and fills follow the totals, so they can change between periods. */
 export function toStackedChart(input: StackedInput) {
   const { title, stepName, steps, format = formatDecimal } = input;
   const series = joinOthers(
@@ -80,7 +79,7 @@ interface Series {
 function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
   const rest = sorted.slice(MAX_SERIES);
   const count = rest.length + (others?.count ?? 0);
-  // One series needs no sum: it takes the place of the others under its own name.
+  // A single further series is shown under its own name instead.
   if (count === 0 || (count === 1 && !others)) return sorted;
   const parts = [...rest.map((one) => one.values), ...(others ? [others.values] : [])];
   const values = steps.map((_, i) => sumDecimals(parts.map((part) => part[i] ?? '0')));

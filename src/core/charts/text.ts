@@ -1,27 +1,27 @@
-/** The numbers behind a chart, as text. The first column holds the row headers. */
+/** A chart's values as a table of text. The first column holds the row headers. */
 export interface ChartTable {
   caption: string;
   columns: readonly string[];
   rows: readonly (readonly string[])[];
 }
 
-/** `−0.042`: a fixed number of decimals, with a minus sign and never `−0`. */
+/** Formats with a fixed number of decimals and a true minus sign, like `−0.042`. Never returns `−0`. */
 export function formatFixed(value: number, decimals: number): string {
   const text = Math.abs(value).toFixed(decimals);
   return value < 0 && Number(text) !== 0 ? `−${text}` : text;
 }
 
-/** `+0.042`, `−0.042`, `0.000`: a difference. */
+/** Formats a difference: `+0.042`, `−0.042`, `0.000`. */
 export const formatSigned = (value: number, decimals: number): string =>
   `${value > 0 && Number(value.toFixed(decimals)) !== 0 ? '+' : ''}${formatFixed(value, decimals)}`;
 
 export const formatPercent = (share: number, decimals = 1): string =>
   `${formatFixed(share * 100, decimals)}%`;
 
-/** A round number without trailing zeros: `0.25`, `2`. */
+/** Formats a round number without trailing zeros: `0.25`, `2`. */
 export const formatTick = (value: number): string => String(Number(value.toPrecision(6))).replace('-', '−');
 
-/** A p-value: `p = 0.03`, `p < 0.001`. */
+/** Formats a p-value: `p = 0.03`, `p < 0.001`. */
 export const formatChance = (p: number): string =>
   p < 0.001 ? 'p\u00a0<\u00a00.001' : `p\u00a0=\u00a0${p.toFixed(p < 0.01 ? 3 : 2)}`;
 
@@ -29,7 +29,7 @@ export const toPercent = (share: number): string => `${Number((share * 100).toFi
 
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));
 
-/** Alignment of a tick's label: the first and last labels stay within the drawing. */
+/** Text anchor of a tick label. The first and last labels stay within the chart. */
 export type Anchor = 'start' | 'middle' | 'end';
 
 export const anchorOf = (index: number, count: number): Anchor =>

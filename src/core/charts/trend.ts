@@ -1,8 +1,8 @@
 const HEIGHT = 24;
 
 /**
- * A few bars beside a number, to show how it developed. The drawing is one unit wide per bar and 24 high. The scale
- * runs from 0 to the largest value, and every nonzero value stays visible.
+ * A sparkline of bars, one unit wide per bar and 24 high. Its scale runs from 0 to the largest value, and every nonzero
+ * value stays visible.
  */
 export function toTrend(summary: string, values: readonly number[]) {
   const most = Math.max(...values, 0);

@@ -7,13 +7,13 @@ import { placeOf } from './outage.js';
 
 const ANSWER_MS = 1_000;
 
-/** The database answers, but Gauge cannot use it as configured; the message says what to change. */
+/** The database responds, but Gauge cannot use it as configured. The message says what to change. */
 export class UnsuitableDatabaseError extends Error {}
 
 /**
- * Detects a pooler that gives the connection to other clients between transactions. Prepared statements and settings
- * would then land on other clients' connections. The check sets a mark on one connection, looks for it from a second
- * one that is in a transaction, and then again from the first.
+ * Detects a pooler that shares connections between clients, transaction by transaction, so that prepared statements and
+ * settings would leak to other clients. Sets a mark on one connection, then checks that a second connection in a
+ * transaction does not see the mark and that the first still does.
  * @throws UnsuitableDatabaseError
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
@@ -36,17 +36,17 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
         'DATABASE_URL connects through a pooler in transaction mode. Gauge prepares statements on each connection. Connect directly, or set the pooler to session mode (pool_mode = session).',
       );
   } finally {
-    // Both connections are closed: one has the mark, the other is in a transaction.
+    // Neither connection can be reused: one has the mark, the other is in a transaction.
     other?.release(true);
     mine.release(true);
   }
 }
 
 /**
- * Explains why Postgres refuses the password, the database's name or the connection settings, since waiting does not
- * resolve that. A database that is only away is not a refusal.
+ * Explains errors that waiting will not fix: a wrong password, database name or connection setting. Rethrows the
+ * original error if the database is only unavailable.
  * @param variable the environment variable that holds the URL
- * @throws UnsuitableDatabaseError, or the original error if the database is away
+ * @throws UnsuitableDatabaseError, or the original error
  */
 export async function explainRefusal(error: unknown, url: string, variable: string): Promise<never> {
   const state = sqlState(error) ?? '';
@@ -67,10 +67,10 @@ export async function explainRefusal(error: unknown, url: string, variable: stri
   throw error;
 }
 
-/** Postgres answers this request with one byte, S or N; a server without free connections answers with an error, E. */
+/** Postgres answers this request with a single byte, S or N, or with an error (E) if it has no free connections. */
 const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 
-/** True if the server answers unlike Postgres. A server that sends nothing may still be starting. */
+/** True if the response is not from Postgres. A server that sends nothing may still be starting. */
 async function isForeign(url: string): Promise<boolean> {
   const { hostname, port, searchParams } = new URL(url);
   if (hostname === '' || searchParams.has('host')) return false;

@@ -21,15 +21,19 @@ import {
 } from './client.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
-/** The table whose shards name the groups; all other tables of a group are colocated with its shard. */
+/**
+ * The ids of this table's shards are the ids of the groups. All other tables of a group are colocated with its shard.
+ */
 export const ANCHOR = 'usage_events';
 
-/** Per group: two statements that record events, two that settle, one that reserves, one of each kind of read. */
+/**
+ * Connections per group: two for recording events, two for settling, one for reserving, and one for each kind of read.
+ */
 const GROUP_CONNECTIONS = 9;
-/** Time for which a statement retries after it first finds its group moved. A cut-over takes about a second. */
+/** How long a statement retries after its group has moved. A cut-over takes about a second. */
 const FOLLOW_FOR_MS = 3_000;
 const FIRST_PAUSE_MS = 10;
-/** Minimum interval between reloads of the map after a worker became unreachable: another worker may have replaced it. */
+/** Minimum interval between reloads of the map while a worker is unreachable. Another worker may have replaced it. */
 const RELOAD_EVERY_MS = 1_000;
 const MAX_LOCATED = 200_000;
 
@@ -38,7 +42,9 @@ const findCatalogue: Statement = {
   text: `select to_regclass('pg_catalog.pg_dist_partition')::text as catalogue`,
 };
 
-/** Tables by group: distributed ones colocated with the anchor, and reference tables, complete on every node. */
+/**
+ * Tables by group: distributed tables colocated with the anchor, and reference tables, which every node holds in full.
+ */
 const readMap: Statement = {
   name: 'shards_read_map',
   text: `
@@ -53,7 +59,7 @@ left join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 where anchor.logicalrelid = to_regclass('public.${ANCHOR}')`,
 };
 
-/** Maps each key to its Organization's position in the hash range that the groups divide. Neither ever changes. */
+/** Maps each key to the hash of its Organization, which determines the shard group. This mapping never changes. */
 const readDirectory: Statement = {
   name: 'shards_read_directory',
   text: `
@@ -80,7 +86,7 @@ interface CitusDeps {
 
 export type CitusShards = Shards & { close(): Promise<void> };
 
-/** The shard groups of a database. Until it is found to be sharded, it counts as one group. */
+/** Shard groups of the database. It counts as one group until it is found to be sharded. */
 export function createShards(deps: CitusDeps): CitusShards {
   const { whole } = oneShardGroup(deps.db);
   let groups: CitusGroup[] = [];
@@ -92,7 +98,8 @@ export function createShards(deps: CitusDeps): CitusShards {
 
   async function look(hashedSecret: string): Promise<ShardGroup> {
     const hash = await hashes.lookUpKey(hashedSecret);
-    // An unknown key may be created at any moment, so any reachable group may answer.
+    // The key is unknown, so any reachable group can answer. Unknown keys are not cached, because they may be created
+    // at any moment.
     if (hash === null) return groups.find(({ isReached }) => isReached) ?? groups[0]!;
     return groupOf(hash);
   }
@@ -139,7 +146,7 @@ export function createShards(deps: CitusDeps): CitusShards {
   };
 }
 
-/** Caches the hashes of Organizations, by id and by the secrets of their keys. */
+/** Caches each Organization's hash by Organization id and by hashed secret of its keys. */
 function createHashes(db: CitusDeps['db']) {
   const located = createRecentMap<string, number>(MAX_LOCATED);
 
@@ -164,7 +171,7 @@ function createHashes(db: CitusDeps['db']) {
 
   return {
     get: (name: string): number | undefined => located.get(name),
-    /** Null for an unknown key. */
+    /** Resolves to null for an unknown key. */
     async lookUpKey(hashedSecret: string): Promise<number | null> {
       const hash = await directory.submit(hashedSecret);
       return hash === null ? null : keep(hashedSecret, hash);
@@ -176,7 +183,7 @@ function createHashes(db: CitusDeps['db']) {
   };
 }
 
-/** A shard of a table; of a reference table, only its name and its shard. */
+/** A shard of a distributed table. Reference tables have only `table` and `shard`. */
 interface ShardRow {
   table: string;
   shard: string;
@@ -250,7 +257,7 @@ class CitusGroup implements ShardGroup {
     this.worker = worker;
     const left = this.pool;
     this.pool = this.deps.openWorker({ host, port }, GROUP_CONNECTIONS);
-    // Statements in flight on the old pool finish first.
+    // `end` waits for statements in flight on the old pool.
     void left?.end();
   }
 
@@ -289,7 +296,7 @@ class CitusGroup implements ShardGroup {
     );
   }
 
-  /** Runs in a transaction, so that the hold ends with it. */
+  /** Runs in a transaction, so that the lock on the group is released at the end. */
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]> {
     const tables: GroupTables = Object.assign(
       (table: string) => sql`${sql.identifier(`${table}_${this.tables.get(table)}`)}`,
@@ -303,9 +310,13 @@ class CitusGroup implements ShardGroup {
     );
   }
 
-  /** Retries if the group has moved. A refused statement changed nothing; a lost connection leaves that unknown. */
+  /**
+   * Retries a statement that Postgres refused because its group has moved; such a statement changed nothing. Does not
+   * retry after a lost connection, because the statement may have been committed.
+   */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
-    // A statement may have waited long for the cut-over before it finds its group moved, so that wait does not count.
+    // The deadline starts when the move is first noticed, because the statement may already have waited long for the
+    // cut-over.
     let giveUpAt: number | undefined;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
       if (this.isGone) throw new ShardGroupGoneError(`shard group ${this.id} no longer exists`);
@@ -315,7 +326,7 @@ class CitusGroup implements ShardGroup {
         this.isReached = true;
         return result;
       } catch (error) {
-        // The pool was replaced while this statement waited for a connection.
+        // The pool may have been replaced while the statement waited for a connection.
         const isMoved = isMovedAway(error) || this.pool !== pool || this.isGone;
         if (!isMoved) {
           this.isReached = !isDatabaseUnavailable(error);
@@ -332,5 +343,8 @@ class CitusGroup implements ShardGroup {
   }
 }
 
-/** The hold finds the group elsewhere, or the group's tables have already been removed here. */
+/**
+ * 40001: `gauge_hold` found that the group has moved. 42P01: the group's tables have already been removed from this
+ * server.
+ */
 const isMovedAway = (error: unknown): boolean => /^(40001|42P01)$/.test(sqlState(error) ?? '');

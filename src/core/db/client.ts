@@ -2,87 +2,95 @@ import type { MessagePort } from 'node:worker_threads';
 import type { SQL } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 
-/** Drizzle over either driver. Inside `transaction` use only its `tx`: the embedded database has one connection. */
+/**
+ * Drizzle over either driver. Inside `transaction`, use only its `tx`, because the embedded database has one
+ * connection.
+ */
 export type Orm = PgDatabase<PgQueryResultHKT>;
 
 declare const isDecided: unique symbol;
 
-/** Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so every write is checked. */
+/** Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so no write skips the checks. */
 export type Tx = Orm & { readonly [isDecided]: true };
 
-/** A hot statement: prepared once per connection under `name`; every output column has a name and is cast to text. */
+/** A hot statement, prepared once per connection under `name`. Each output column has a name and is cast to text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
   readonly readRow?: ReadRow | undefined;
 }
 
-/** A row of a hot statement by column name, in Postgres's text format. */
+/** A row of a hot statement: values in Postgres's text format, by column name. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
-/** Table names and clauses for building a hot statement for one shard group. */
+/** Table names and clauses for writing a hot statement for one shard group. */
 export interface Names {
   (table: string): string;
-  /** `with` and a first expression that holds the shard group; another expression must follow. */
+  /** `with` and a first CTE that locks the shard group. Another CTE must follow. */
   readonly with: string;
   readonly withRecursive: string;
-  /** Joined into the first expression, so that the statement holds the shard group before it writes. */
+  /** Joined into the statement's own first CTE, so that the group is locked before anything is written. */
   readonly held: string;
 }
 
 export type ReadRow = (columns: readonly (string | null)[]) => object;
 
-/** A hot statement before it has table names. All its rows belong to Organizations of one shard group. */
+/** A hot statement whose table names depend on the shard group. It touches Organizations of one group only. */
 export interface Template {
   readonly name: string;
-  /** Reads a row by position, for statements with many rows (`bench/README.md`, JSON and HTTP by hand). Default: rows are objects. */
+  /**
+   * Reads a row by position, for statements with many rows (see `bench/README.md`, JSON and HTTP by hand). Default:
+   * rows are objects.
+   */
   readonly readRow?: ReadRow;
   text(names: Names): string;
 }
 
-/** Table names for building a report over all Organizations for one shard group. */
+/** Table names of one shard group, for a report over all Organizations. */
 export interface GroupTables {
   (table: string): SQL;
-  /** SQL condition that is true for Organizations of this group. Reference tables also hold the rows of others. */
+  /** SQL condition that is true for Organizations of this group. Reference tables also hold other groups' rows. */
   owns(orgId: SQL): SQL;
 }
 
 export type Run = <Row = TextRow>(template: Template, values: unknown[]) => Promise<Row[]>;
 
-/** Organizations with colocated rows: their table names and connections. An unsharded database is one group. */
+/**
+ * Organizations whose rows are colocated, with their table names and connections. An unsharded database is one group.
+ */
 export interface ShardGroup {
-  /** Does not change when the group moves; empty if there is only one group. */
+  /** Stays the same when the group moves. Empty if there is only one group. */
   readonly id: string;
-  /** Current server of the group, as host:port; empty if there is only one group. */
+  /** Server that currently holds the group, as host:port. Empty if there is only one group. */
   readonly worker: string;
-  /** Useful concurrency of writing statements, and of each kind of reading statement. */
+  /** Useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
   readonly parallel: number;
   readonly parallelReads: number;
-  /** Runs one hot statement, which is committed before this resolves. @throws ShardGroupGoneError */
+  /** Runs one hot statement and resolves after the commit. @throws ShardGroupGoneError */
   run: Run;
-  /** Runs hot statements in a transaction that is rolled back, and returns their answers without recording anything. */
+  /** Runs hot statements in a transaction that is rolled back, and returns their results. */
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
   readonly load: GroupLoad;
-  /** @throws while the group's server is unreachable */
+  /** @throws if the group's server is unreachable */
   ping: () => Promise<void>;
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]>;
 }
 
 export interface GroupLoad {
   inFlight: number;
-  /** Age of the oldest statement in flight; 0 if there are none. */
+  /** Age of the oldest statement in flight, in ms; 0 if there are none. */
   oldestMs: number;
 }
 
 export interface ShardWatcher {
   onStatement: (group: string, seconds: number) => void;
-  /** Called when a statement is repeated because its group had moved. */
+  /** Called when a statement is repeated because its group has moved. */
   onRepeat: (group: string) => void;
 }
 
 export interface Shards {
   readonly groups: readonly ShardGroup[];
-  /** The group of the API key with this secret. Any group can report that a key does not exist. */
+  /** Returns the shard group of the API key with this hashed secret, or any group if the key does not exist. */
   locate(hashedSecret: string): ShardGroup | Promise<ShardGroup>;
   locateOrganization(orgId: string): ShardGroup | Promise<ShardGroup>;
   load(): Promise<void>;
@@ -94,27 +102,29 @@ export interface Database {
   readonly orm: Orm;
   readonly shards: Shards;
   readonly parallel: number;
-  /** Concurrent runs of `transaction`; further ones wait for a connection. */
+  /** Maximum concurrent runs of `transaction`. Further runs wait for a connection. */
   readonly parallelTransactions: number;
-  /** Runs one hot statement on whole tables, which is committed before this resolves. */
+  /** Runs one hot statement on whole tables and resolves after the commit. */
   run: <Row = TextRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
-  /** Runs a few prepared hot statements. An error from `work` rolls them back. `tx` does not nest transactions. */
+  /**
+   * Runs a few hot statements in a transaction. An error from `work` rolls it back. `tx` does not support nested
+   * transactions.
+   */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
-  /** Runs hot statements in a transaction that is rolled back, and returns their answers without recording anything. */
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   ping(): Promise<void>;
   close(): Promise<void>;
-  /** Opens a port through which another thread uses this database. Undefined if a thread opens connections itself. */
+  /** Opens a port through which another thread uses this database. Undefined if threads open their own connections. */
   readonly openPort?: (() => MessagePort) | undefined;
 }
 
 /**
- * Makes Citus write to shards one after the other. After a parallel write, Citus refuses to touch a reference table
- * or change a schema in the same transaction. Postgres without Citus accepts the setting and ignores it.
+ * Makes Citus write to shards sequentially. After a parallel write, Citus refuses to touch a reference table or change
+ * the schema in the same transaction. Plain Postgres accepts the setting and ignores it.
  */
 export const SEQUENTIAL = `set citus.multi_shard_modify_mode = 'sequential'`;
 
-/** SQLSTATE of a database error, wherever the driver or the ORM put it; undefined for other errors. */
+/** Returns the SQLSTATE of a database error, wherever the driver or the ORM put it; undefined for other errors. */
 export function sqlState(error: unknown): string | undefined {
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
@@ -137,21 +147,20 @@ const connectionCodes = new Set([
 ]);
 
 /**
- * True if the database was unreachable, went away, is restarting, or did not get to the request (a time-out, a
- * deadlock): the request itself is fine, and a retry may succeed. Whether the statement was committed is unknown.
+ * True if the database is unreachable or restarting, or gave up on the statement because of a time-out or deadlock. The
+ * statement itself is valid, so a retry may succeed; whether it was committed is unknown.
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
-  // 08 connection; 53 resources; 57P0x shutdown and start-up; 57014 and 55P03 waited too long, for example for a
-  // repair or migration that holds a lock; 40001 and 40P01 conflict with another transaction; 25006 read-only standby
-  // after a fail-over.
+  // 08 connection; 53 resources; 57P0x shutdown and startup; 57014 and 55P03 waited too long, for example for a
+  // migration's lock; 40001 and 40P01 conflict with another transaction; 25006 read-only standby after a failover.
   if (state && state !== 'XX000') return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const { code, severity } = e as { code?: unknown; severity?: unknown };
     if (typeof code === 'string' && connectionCodes.has(code)) return true;
-    // A server with a full disk may fail at the first step of a connection, without a specific state (XX000).
+    // A server with a full disk may fail while connecting, with only the generic state XX000.
     if (severity === 'FATAL') return true;
-    // The last pattern is the XX000 of a coordinator's connection to a worker that has been restarted.
+    // The last pattern matches the XX000 error of a coordinator whose worker has restarted.
     if (
       /connection terminated|timeout exceeded when trying to connect|query read timeout|connection ended|not queryable|failure on connection marked as essential/i.test(
         e.message,

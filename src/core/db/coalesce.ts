@@ -3,30 +3,33 @@ import type { ShardGroup, Shards } from './client.js';
 import { ShardGroupGoneError } from './shards.js';
 
 export interface CoalesceOptions<Request, Answer> {
-  /** Answers the requests of one flush, in order: a value, or an error for that request alone. A rejection fails them all. */
+  /**
+   * Returns one result per request, in order: a value, or an error for that request alone. A rejection fails all of
+   * them.
+   */
   flush(requests: Request[]): Promise<(Answer | Error)[]>;
   parallel: number;
-  /** Another flush starts beside a running one only once this much weight waits: small flushes cost more than they gain. */
+  /** Weight that must be waiting before a second flush starts in parallel. Smaller flushes cost more than they gain. */
   fullWeight: number;
-  /** Maximum weight of a flush, except for a single request that is larger. */
+  /** Maximum weight of a flush. A single larger request is still sent. */
   maxWeight: number;
   /**
-   * For flushes with a high fixed cost: keeps gathering while each turn of the event loop brings a request, until
-   * `weight` waits or `ms` have passed. A lone request loses one turn, not `ms`.
+   * For flushes with a high fixed cost. Waits while each turn of the event loop brings a request, until `weight` is
+   * reached or `ms` have passed. A lone request waits one turn, not `ms`.
    */
   gather?: { weight: number; ms: number };
-  /** Weight of a request; default 1. */
+  /** Default: every request weighs 1. */
   weigh?(request: Request): number;
-  /** Bytes of memory that a waiting request occupies; default 0. */
+  /** Memory that a waiting request occupies, in bytes; default 0. */
   measure?(request: Request): number;
-  /** Beyond either limit a request is refused at once. */
+  /** Requests beyond either limit are rejected at once. */
   queueLimit: { weight: number; bytes: number };
 }
 
 export interface Coalescer<Request, Answer> {
   submit(request: Request): Promise<Answer>;
   readonly waiting: number;
-  /** Resolves when nothing waits and nothing is in flight. */
+  /** Resolves when nothing is waiting or in flight. */
   drain(): Promise<void>;
 }
 
@@ -72,8 +75,8 @@ function settle<Request, Answer>(waiters: Waiter<Request, Answer>[], answers: (A
 }
 
 /**
- * Group commit: requests that arrive during a flush leave together in the next one. If nothing is in flight, a
- * request leaves at the end of the current turn of the event loop, so a lone request never waits.
+ * Group commit: requests that arrive during a flush are sent together in the next one. If nothing is in flight, a
+ * request is sent at the end of the current turn of the event loop, so a lone request hardly waits.
  */
 export function createCoalescer<Request, Answer>(
   options: CoalesceOptions<Request, Answer>,
@@ -82,7 +85,6 @@ export function createCoalescer<Request, Answer>(
   const queue = new Queue<Request, Answer>();
   let inFlight = 0;
   let isScheduled = false;
-  /** Start of the current gathering, and the weight at the last turn. */
   let gatheringSince = 0;
   let seenWeight = 0;
   let idle: (() => void)[] = [];
@@ -156,7 +158,7 @@ export function createCoalescer<Request, Answer>(
 const overloaded = () =>
   new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });
 
-/** One coalescer per shard group, so that a group that is away or blocked delays only its own requests. */
+/** Each shard group has its own coalescer, so that a blocked or unreachable group delays only its own requests. */
 export function createGroupCoalescer<Request extends { hashedSecret: string }, Answer>(
   shards: Shards,
   optionsOf: (group: ShardGroup) => CoalesceOptions<Request, Answer>,

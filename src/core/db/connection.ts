@@ -10,13 +10,10 @@ export interface ConnectionWatch {
 type Callback = (error: unknown, ...rest: unknown[]) => void;
 
 /**
- * A connection whose failures reach only its own statements:
- *
- * - It has its own error listener from start to end. The pool listens only while a connection is idle; if a
- *   checked-out connection ended between two statements or during set-up, the `error` event would have no listener and
- *   end the process.
- * - An unanswered statement ends the connection. The driver would leave the statement on the wire, and all that
- *   follow (a rollback, the next user of the pool) would wait behind it as long again.
+ * A connection whose failures affect only its own statements. It always has an error listener, while the pool listens
+ * only to idle connections; without a listener, a connection that ended between two statements or during setup would
+ * end the process. A statement that times out closes the connection, because the driver would keep the statement on the
+ * wire and later statements, such as a rollback, would wait behind it.
  */
 export class Connection extends pg.Client {
   private isGivenUp = false;
@@ -48,7 +45,7 @@ export class Connection extends pg.Client {
     });
   }
 
-  /** The driver's overloads reduce to two: a callback as the last argument, or a promise. */
+  /** The driver's overloads reduce to two forms: a callback as the last argument, or a promise. */
   private observe(method: 'connect' | 'query', args: unknown[], observer: (error: unknown) => void): never {
     const call = super[method].bind(this) as (...args: unknown[]) => unknown;
     const callback = args.at(-1);

@@ -5,15 +5,15 @@ import { deserialize, serialize } from 'node:v8';
 import type { MessagePort } from 'node:worker_threads';
 import { connectPglite, type PgliteClient } from './pglite-port.js';
 
-/** The service ended while a command was using its database. */
+/** The service stopped while a command was using its database. */
 export class ServiceEndedError extends Error {}
 
 const socketIn = (dataDir: string): string => join(dataDir, 'gauge.sock');
 
 /**
- * Lets commands of the same user work on the embedded database while this process has it open. A client may send any
- * statement, as with the database's own files; the socket has the same owner, and nobody else may connect. A file
- * system without sockets, or a long path, only means that commands are refused.
+ * Lets commands run by the same user work on the embedded database while this process has it open. A client can run any
+ * statement; only the owner of the database files can connect. If the file system has no sockets or the path is too
+ * long, commands are refused.
  */
 export async function openDatabaseSocket(
   dataDir: string,
@@ -32,7 +32,7 @@ export async function openDatabaseSocket(
       port.close();
     });
   });
-  // A killed process leaves its socket behind. The lock of the directory is this process's.
+  // A killed process leaves its socket behind. It is safe to remove, because this process holds the directory's lock.
   rmSync(path, { force: true });
   await new Promise<void>((resolve) => {
     server.on('error', () => resolve());
@@ -49,7 +49,7 @@ export async function openDatabaseSocket(
   };
 }
 
-/** Resolves to undefined if no process offers its database there. */
+/** Resolves to undefined if no process is listening there. */
 export async function connectDatabaseSocket(dataDir: string): Promise<PgliteClient | undefined> {
   const socket = createConnection(socketIn(dataDir));
   const isOpen = await new Promise<boolean>((resolve) => {

@@ -13,16 +13,15 @@ export class DirectoryInUseError extends Error {
   }
 }
 
-/** How long the first of several simultaneous starters waits for the others to step back. */
+/** If several processes start at once, how long the first waits for the others to withdraw, in ms. */
 const STEP_BACK_MS = 2_000;
 
 /**
  * Claims a directory for this process and returns the function that releases it. A second process would silently
- * corrupt the embedded database, so it is refused. The claim of a killed process does not count.
- * Each process first writes a claim file under its own name and only then looks for others. If two start together,
- * the later one sees the earlier one's claim, so both never proceed, however they are interleaved. No process removes
- * the file of a running process, so replacing a stale claim cannot hit a fresh one. If both see each other, an order
- * that all agree on decides who steps back.
+ * corrupt the embedded database, so it is refused. A killed process's claim does not count. Each process writes a claim
+ * file under its own name before it looks for others, so two processes can never both miss each other. A running
+ * process's file is never removed by another, so cleaning up a stale claim cannot hit a fresh one. If two processes see
+ * each other, an order computed the same way by both decides which one withdraws.
  */
 export async function lockDirectory(
   directory: string,
@@ -50,14 +49,14 @@ export async function lockDirectory(
 
 interface Claim {
   pid: number;
-  /** `<clock ticks since boot>-<boot>`; empty if the system does not provide it. */
+  /** `<clock ticks since boot>-<boot id>`; empty if the system does not provide it. */
   startedAt: string;
 }
 
 const claimName = /^gauge-(\d+)-(.*)\.lock$/;
 const fileName = ({ pid, startedAt }: Claim) => `gauge-${pid}-${startedAt}.lock`;
 
-/** Lists the claims of running processes and removes all others. */
+/** Lists the claims of running processes and deletes stale ones. */
 function readClaims(directory: string): Claim[] {
   return readdirSync(directory).flatMap((name) => {
     const [, pid, startedAt] = claimName.exec(name) ?? [];
@@ -74,7 +73,7 @@ function isBefore(a: Claim, b: Claim): boolean {
   return aTicks === bTicks || Number.isNaN(aTicks + bTicks) ? a.pid < b.pid : aTicks < bTicks;
 }
 
-/** Names the directory's content, and what to do if another process holds it. */
+/** Wording for the error if another process holds the directory. */
 interface LockedContent {
   name: string;
   remedy: string;
@@ -98,12 +97,12 @@ function isRunning({ pid, startedAt }: Claim): boolean {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false;
   }
-  // Process ids are reused, above all in containers, where a killed server and its successor are both pid 1.
+  // Process ids are reused, especially in containers, where a killed server and its successor both have pid 1.
   const current = startTime(pid);
   return current === undefined || startedAt === '' || current === startedAt;
 }
 
-/** Start time of a process where the system provides it (Linux); `ended` for a zombie. */
+/** Start time of a process, `ended` for a zombie; undefined if the system does not provide it (only Linux does). */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

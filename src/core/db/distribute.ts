@@ -3,18 +3,21 @@ import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
 import { selectRows } from './sql.js';
 
-/** Reference tables, complete on every node: rarely written, and read together with rows of any Organization. */
+/**
+ * Reference tables, which every node holds in full. They are rarely written, and read together with any Organization's
+ * rows.
+ */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
-/** Stays on one node, although its rows name an Organization: it leads to the Organization's group. */
+/** Stays on one node although its rows have an Organization, because it is used to find the Organization's group. */
 const directory = sql.raw('api_key_directory');
 
 /**
- * Holds shard groups in place until the statement commits, or raises an error if they have moved. A move takes the
- * same lock in the other mode on every node before its cut-over. The function checks once before the lock, because
- * Citus cannot lock a shard that is gone, and is volatile so that its second check sees what was committed while it
- * waited for the lock. It runs with the rights of the tables' owner, because Citus lets only the owner lock them; the
- * serving role owns nothing.
+ * Locks shard groups in place until the statement commits, or raises 40001 if they have moved. A move takes the same
+ * lock in the conflicting mode on every node before its cut-over. The function checks once before the lock, because
+ * Citus cannot lock a shard that is gone. It is volatile so that the second check sees what was committed while it
+ * waited for the lock. It runs as the tables' owner, because Citus lets only the owner lock them and the serving role
+ * owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int
@@ -29,7 +32,9 @@ begin
   return 1;
 end $$`;
 
-/** Creates the functions of the migrations once more, because Citus copies a function to every server only when it is created. */
+/**
+ * Recreates the migrations' functions, because Citus copies a function to the other servers only when it is created.
+ */
 async function copyFunctions(orm: Orm): Promise<void> {
   const functions = await selectRows<{ definition: string }>(
     orm,
@@ -44,7 +49,10 @@ export interface Step {
   placement: 'every node' | 'spread';
 }
 
-/** Tables not yet distributed, in a feasible order: referenced tables first; the first one creates the groups. */
+/**
+ * Lists the tables not yet distributed, in the required order: referenced tables first, then the anchor, which creates
+ * the groups.
+ */
 export const findMisplaced = (orm: Orm): Promise<Step[]> =>
   selectRows<Step>(
     orm,
@@ -75,9 +83,9 @@ export async function isDistributed(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Moves every table with its rows to its place and skips those already there. Each table is one transaction, so an
+ * Distributes every table with its rows, and skips those already in place. Each table is one transaction, so an
  * interrupted run can be resumed.
- * @param shards number of groups for the Organizations, if they are not divided yet
+ * @param shards number of groups to divide the Organizations into, if they are not divided yet
  */
 export async function distributeTables(
   orm: Orm,

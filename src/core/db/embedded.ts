@@ -16,10 +16,10 @@ import { oneShardGroup } from './shards.js';
 export type EmbeddedDatabase = ReturnType<typeof embeddedDatabase>;
 
 /**
- * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trying Gauge and for one
- * process. It does not fsync: committed rows survive a killed process, but not a power cut. It has one connection.
- * @param inThread whether it runs in a thread. Otherwise a statement blocks the event loop while it runs, and yielding
- * a turn after each lets other requests through.
+ * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trials and single-process
+ * use. It has one connection and does not fsync: committed rows survive a killed process, but not a power failure.
+ * @param inThread whether the database runs in a thread. Otherwise each statement blocks the event loop, and the loop
+ * gets one turn between statements for other requests.
  */
 export async function openEmbedded(dataDir: string, inThread = false): Promise<EmbeddedDatabase> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -41,7 +41,7 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
   }
 }
 
-/** The default of 128 MB takes 150 MB more memory, and a third longer to open. */
+/** Postgres's default of 128 MB uses 150 MB more memory and takes a third longer to open. */
 const SHARED_BUFFERS = '16MB';
 /** No autovacuum replaces a plan once its table has grown, so each execution gets its own. */
 const PLANS = 'force_custom_plan';
@@ -89,20 +89,20 @@ async function openPgliteInThread(directory: string) {
 const ARRAYS_READ = [1000, 1007, 1009, 1015, 1016, 1022, 1231, 2951];
 
 /**
- * PGlite copies all its parsers for each query that sets some, as Drizzle's queries do, and has one for the array of
- * every type and of each table's rows. Copying them takes a sixth of a short query. Parsers of single values are
+ * PGlite copies all its parsers for each query that sets some, as Drizzle's queries do. It has one for the array of
+ * every type and of each table's rows; copying them takes a sixth of a short query. Parsers of single values are
  * defaults and not copied.
  */
 function dropUnusedArrayParsers(pglite: PGlite): void {
   pglite.parsers = Object.fromEntries(ARRAYS_READ.map((id) => [id, pglite.parsers[id]!]));
 }
 
-/** An empty database made at installation, beside the compiled service: creating one takes seconds. */
+/** An empty database that was prepared at installation, beside the compiled service. Creating one takes seconds. */
 const prepared = fileURLToPath(new URL('../../database/pglite', import.meta.url));
 
 /**
- * Copies the empty database into place, whole or not at all; without one, the first use creates it. Synchronous
- * copying is fine before the service runs, and three times as fast for a thousand small files.
+ * Copies the prepared database into place atomically. Without it, the first use creates a database. Synchronous copying
+ * is three times as fast for a thousand small files, and nothing else runs yet.
  */
 function copyPrepared(directory: string): void {
   if (!existsSync(prepared)) return;
@@ -112,7 +112,6 @@ function copyPrepared(directory: string): void {
   renameSync(copy, directory);
 }
 
-/** @param openPort opens a port to the database's thread */
 export function embeddedDatabase(pglite: PgliteClient, unlock: () => void, openPort?: () => MessagePort) {
   const runOn =
     (client: Pick<PgliteClient, 'query'>) =>

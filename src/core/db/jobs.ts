@@ -16,14 +16,14 @@ export interface Job {
 
 const outcomes = ['succeeded', 'failed', 'skipped'] as const;
 
-/** Maximum sleep between checks of the clock, which may have been set back. */
+/** Maximum sleep between checks of the clock, in ms, because the clock may be set back. */
 const MAX_WAIT_MS = 30_000;
 
 /**
- * Runs the jobs on their schedules, each at most once at a time. The next run follows from the current clock, so runs
- * skipped by a clock jump are not made up for; the scheduler's own timers would step through all of them. A failure
- * or overrun is counted, and logged once until it is over. The returned function resolves when the last run has
- * ended.
+ * Runs the jobs on their schedules, with at most one run of each at a time. The next run is computed from the current
+ * clock, so runs skipped by a clock jump are not caught up; the scheduler's own timers would run all of them. Repeated
+ * failures or overruns are counted, but logged only once. The returned function stops the jobs and resolves when the
+ * last run has ended.
  */
 export function startJobs(
   jobs: Job[],
@@ -51,7 +51,7 @@ export function startJobs(
       const reason = outage ?? (error instanceof Error ? error.message : String(error));
       if (reason === failure) return;
       failure = reason;
-      // A database outage is not a bug of the job, so it is logged without a stack.
+      // A database outage is not a bug in the job, so it is logged without a stack.
       const what = outage === undefined ? { err: error } : { reason };
       log.error({ ...what, job: name }, 'a job failed; it runs again on its schedule');
     };
@@ -95,25 +95,25 @@ export function startJobs(
 
 const nextOf = (task: ScheduledTask): number => task.getNextRuns(1)[0]!.getTime();
 
-/** The right to do some work for all instances; one instance holds it at a time. */
+/** Lets one instance at a time do some work on behalf of all. */
 export interface Lease {
-  /** Takes or extends the lease. False if another instance holds it. */
+  /** Takes or extends the lease. Resolves to false if another instance holds it. */
   hold(): Promise<boolean>;
   /** Releases the lease at once. Does nothing if this instance does not hold it. */
   release(): Promise<void>;
 }
 
 /**
- * The lease expires if its holder is gone. It uses the database's time, because the clocks of instances differ.
- * A slow process may lose the lease in the middle of its work while another begins the same. The work must therefore
- * be safe to do twice; the lease only makes that rare.
+ * The lease expires if its holder dies. It uses the database's time, because instances' clocks differ. A slow holder
+ * may lose the lease during its work, and another instance may start the same work. The work must therefore be safe to
+ * do twice; the lease only makes that rare.
  */
 export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthSeconds: number }): Lease {
   const holder = uuid();
   let mayHold = false;
   return {
     async hold() {
-      // Set before the answer arrives: if the answer is lost, the lease may still be held.
+      // Set before the query, because the lease may be held even if the response is lost.
       mayHold = true;
       const taken = await selectRows(
         orm,

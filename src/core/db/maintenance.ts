@@ -19,8 +19,8 @@ import { selectRows } from './sql.js';
 export interface MaintenanceDatabase {
   orm: Orm;
   /**
-   * Works on the Organizations of one shard group at a time while the group's hot statements wait. If the database is
-   * not sharded, nothing is blocked here: `work` gets all Organizations and takes its own locks.
+   * Works on the Organizations of one shard group at a time while the group's hot statements wait. In an unsharded
+   * database nothing is blocked: `work` gets all Organizations and takes its own locks.
    */
   withoutIngestion(
     orgIds: string[],
@@ -29,14 +29,14 @@ export interface MaintenanceDatabase {
   close(): Promise<void>;
 }
 
-/** The database does not exist, or its schema is not this version's. */
+/** The database does not exist, or its schema belongs to another version. */
 export class NotMigratedError extends Error {}
 
 /**
- * Opens the configured database for a command that may read all of it: without the service's time-outs, and without
- * changing the schema.
- * @param throughService whether it may share the session of a service that has the embedded database open. Then it must
- * not change the session, nor hold a lock beyond a transaction.
+ * Opens the configured database for a maintenance command: without the service's time-outs and without migrating the
+ * schema.
+ * @param throughService whether the command may share the session of a service that has the embedded database open. It
+ * must then not change session settings or hold a lock beyond a transaction.
  * @throws NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError
  */
 export async function openForMaintenance(
@@ -85,14 +85,14 @@ async function openExisting(dataDir: string, throughService: boolean): Promise<M
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }
 
-/** The running service's own database, if it offers it. @throws the given error otherwise */
+/** Connects to the database of the running service. @throws the given error if the service does not offer it */
 async function connectToHolder(dataDir: string, error: unknown): Promise<EmbeddedDatabase> {
   const client = error instanceof DirectoryInUseError ? await connectDatabaseSocket(dataDir) : undefined;
   if (!client) throw error;
   return embeddedDatabase(client, () => undefined);
 }
 
-/** While a repair waits for the lock, every later ingestion waits behind it. */
+/** While a repair waits for this lock, all later ingestion queues up behind it. */
 const LOCK_TIMEOUT = '2s';
 
 interface Group {
@@ -103,9 +103,9 @@ interface Group {
 }
 
 /**
- * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. A lock on
- * the coordinator's tables would not block statements sent to the worker, so this takes the statements' own hold
- * lock, in the mode of a move; statements in flight commit first.
+ * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. Locking the
+ * coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in a move's
+ * mode. Statements in flight commit first.
  */
 export async function freezeGroups(
   orm: Orm,

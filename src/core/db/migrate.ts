@@ -14,7 +14,7 @@ import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
 import { selectRows } from './sql.js';
 
-/** Append-only tables: the serving role can neither update nor delete their rows. */
+/** Append-only tables, whose rows the serving role can neither update nor delete. */
 const appendOnly = [
   'usage_events',
   'usage_corrections',
@@ -27,8 +27,8 @@ const appendOnly = [
 ];
 
 /**
- * Grants the serving role only reading and writing of rows in the existing tables. It owns nothing, so it cannot
- * change the schema, a constraint or its own rights. The owner calls this after each migration.
+ * Lets the serving role read and write rows of the existing tables and nothing else. The role owns nothing, so it
+ * cannot change the schema, a constraint or its own rights. Runs as the owner after each migration.
  */
 async function grantServing(orm: Orm, role: string): Promise<void> {
   const to = sql.identifier(role);
@@ -45,20 +45,20 @@ async function grantServing(orm: Orm, role: string): Promise<void> {
 }
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-/** An arbitrary constant; all instances ask for the same lock. */
+/** An arbitrary constant that all instances share. */
 const MIGRATION_LOCK = 4_283_641_097;
 
 export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
 
 /**
- * Brings the schema up to date. Instances that start together wait for each other; only the first finds work.
- * @param ownerUrl the role that owns the schema; default: the serving role
+ * Brings the schema up to date. If several instances start together, the first migrates and the others wait.
+ * @param ownerUrl URL for the role that owns the schema; default: the serving role
  * @throws UnsuitableDatabaseError
  */
 export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
   await requireMainBranch(db);
   if ('pool' in db) {
-    // With an up-to-date schema, a role that only serves or a read-only server can continue.
+    // If the schema is up to date, a serving role or a read-only server is enough.
     if (!ownerUrl && (await isMigrated(db))) return;
     const { connectionString } = db.pool.options;
     await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));
@@ -74,7 +74,8 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
 }
 
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {
-  // A separate connection without time-outs: a large index may take minutes, and other instances wait for the lock meanwhile.
+  // Uses its own connection without time-outs, because a large index may take minutes while other instances wait for
+  // the lock.
   const client: pg.Client = new Connection({ connectionString, application_name: 'gauge-migrate' });
   await client
     .connect()
@@ -86,7 +87,7 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await client.query(SEQUENTIAL);
     const orm = drizzle(client);
     await migratePostgres(orm, { migrationsFolder });
-    // A new table is not distributed, even if the others are.
+    // Tables from new migrations must be distributed like the others.
     if (await isDistributed(orm)) await distributeTables(orm, 0);
     if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
   } catch (error) {
@@ -101,7 +102,7 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
 
 const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
 
-/** Timestamps of the migrations that this version knows, oldest first. They change only with the running version. */
+/** Timestamps of this version's migrations, oldest first. */
 const listKnown = once(() =>
   Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
 );
@@ -111,15 +112,15 @@ export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   return (await listKnown()).every((time) => applied.has(time));
 }
 
-/** Number of applied migrations from newer versions, which may have changed what this version relies on. */
+/** Counts applied migrations from newer versions. They may have changed tables that this version relies on. */
 export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
   const last = (await listKnown()).at(-1)!;
   return (await listApplied(db)).filter((time) => time > last).length;
 }
 
 /**
- * The migrator compares only with the time of the last migration: on the database of another branch it would skip
- * older migrations, or create existing objects again.
+ * The migrator compares only with the last migration's timestamp. On another branch's database it would skip older
+ * migrations or create existing objects again.
  * @throws UnsuitableDatabaseError
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
@@ -143,7 +144,7 @@ async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
     );
     return rows.map(({ time }) => Number(time));
   } catch (error) {
-    // The table of migrations or its schema does not exist, or this role may not read it.
+    // The migrations table or its schema does not exist, or this role may not read it.
     if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return [];
     throw error;
   }

@@ -9,7 +9,8 @@ type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
   Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>;
 
 /**
- * Opens the configured database. A Postgres that is away is not an error yet: its pool connects on first use.
+ * Opens the configured database. If Postgres is unreachable this still succeeds, because the pool connects on first
+ * use.
  * @param inThread whether an embedded database runs in a thread
  */
 export async function connectDatabase(
@@ -21,7 +22,7 @@ export async function connectDatabase(
 }
 
 /**
- * Checks a reachable database: connections must not be shared with others, and the schema must be this version's.
+ * Requires connections that are not shared through a pooler, then migrates the schema.
  * @throws UnsuitableDatabaseError
  */
 export async function prepareDatabase(

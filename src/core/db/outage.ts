@@ -2,13 +2,13 @@ import type { Logger } from 'pino';
 import { isDatabaseUnavailable, sqlState } from './client.js';
 import type { ConnectionWatch } from './connection.js';
 
-/** Interval at which a continuing condition is logged again, with its number of occurrences since. */
+/** Interval after which an ongoing condition is logged again, with the number of unlogged occurrences. */
 const REPEAT_AFTER_MS = 60_000;
 
 export const readOnly =
   'the database is read-only (a standby, or default_transaction_read_only): nothing can be recorded';
 
-/** Conditions that an operator has to act on, by SQLSTATE. */
+/** Conditions that need an operator, by SQLSTATE. */
 const conditions: Record<string, string> = {
   '25006': readOnly,
   '26000': 'a prepared statement is missing: DATABASE_URL connects through a pooler in transaction mode',
@@ -21,7 +21,7 @@ const conditions: Record<string, string> = {
   '55P03': 'a statement waited too long for a lock',
 };
 
-/** The pool's message for a time-out in its queue. A connection that takes too long to open has another message. */
+/** The pool's message if a request times out in its queue. A connection that opens too slowly has another message. */
 const QUEUED_TOO_LONG = 'timeout exceeded when trying to connect';
 
 /** True if the database is reachable but all connections of this instance are in use. */
@@ -30,10 +30,10 @@ export function isOutOfConnections(error: unknown): boolean {
   return false;
 }
 
-/** Conflicts between transactions: part of normal work, and retried. */
+/** Conflicts between transactions are normal and are retried. */
 const ordinary = new Set(['40001', '40P01']);
 
-/** Explains in a sentence why the database is unavailable; undefined for an error in the statement. */
+/** Explains in a sentence why the database is unavailable; undefined if the statement itself failed. */
 export function describeOutage(error: unknown): string | undefined {
   const state = sqlState(error) ?? '';
   if (ordinary.has(state)) return undefined;
@@ -71,7 +71,9 @@ function causeCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Logs each database problem once, however many connections and requests meet it, and logs once when it is over. */
+/**
+ * Logs each database problem once, even if many connections and requests run into it, and once more when it is over.
+ */
 export function createOutageLog(log: Logger, nowMs: () => number = () => performance.now()): ConnectionWatch {
   const met = new Map<string, { loggedAtMs: number; unlogged: number }>();
   let isAway = false;
@@ -87,7 +89,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       const condition = describeOutage(error);
       if (condition === undefined) return;
       const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '') && !isOutOfConnections(error);
-      // Before the first connection, the start itself reports what it waits for.
+      // Until the first connection, the startup code logs what it waits for.
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;
       const last = met.get(condition);
@@ -96,7 +98,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
         return;
       }
       met.set(condition, { loggedAtMs: nowMs(), unlogged: 0 });
-      // No stack: it would lead into the driver, not to a cause.
+      // The stack is omitted because it shows only the driver.
       const { message } = error as Error;
       log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unlogged }) }, condition);
     },

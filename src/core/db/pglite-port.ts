@@ -2,7 +2,6 @@ import type { MessagePort } from 'node:worker_threads';
 import type { PGlite, Results, Transaction } from '@electric-sql/pglite';
 import { connectThread } from '../threads.js';
 
-/** The part of PGlite that Gauge and its ORM use. */
 export interface PgliteClient extends Pick<PGlite, 'query' | 'close'> {
   transaction<T>(work: (tx: PgliteTransaction) => Promise<T>): Promise<T>;
 }
@@ -11,11 +10,11 @@ type PgliteTransaction = Pick<Transaction, 'query' | 'rollback'>;
 
 interface Options {
   rowMode?: 'array' | 'object';
-  /** Types whose values stay text. */
+  /** Types whose values are returned as text. */
   asText?: number[];
 }
 
-/** Each transaction has a number, so that its statements can be told from others. */
+/** Calls between threads. Statements of a transaction carry its number. */
 interface PgliteCalls {
   query(
     text: string,
@@ -33,12 +32,15 @@ interface OpenTransaction {
   end: (how: 'commit' | 'rollback') => Promise<void>;
 }
 
-/** Answers the client at the other end of the port. @param onClose called once the database is closed, before the client knows it */
+/**
+ * Serves the client at the other end of the port. @param onClose called after the database is closed and before the
+ * client is notified
+ */
 export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: () => void): void {
   const open = new Map<number, OpenTransaction>();
   let count = 0;
 
-  /** Resolves once the database's turn has come; the transaction stays open until it is ended. */
+  /** Resolves when the transaction has started. It stays open until `end` is called. */
   const begin = (): Promise<number> =>
     new Promise((resolve, reject) => {
       const done = pglite.transaction(async (tx) => {
@@ -59,7 +61,7 @@ export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: ()
       done.catch(reject);
     });
 
-  // A client that has ended must not keep the others waiting.
+  // If a client disconnects, its open transactions must not block other clients.
   port.on('close', () => {
     for (const { end } of open.values()) void end('rollback').catch(() => undefined);
   });
@@ -81,7 +83,10 @@ export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: ()
   });
 }
 
-/** A client of the database in another thread. Parsers can only leave values as text, as the ORM's do. */
+/**
+ * Connects to the database in another thread. Parsers cannot cross threads. Only parsers that keep values as text are
+ * supported, which is all that the ORM uses.
+ */
 export function connectPglite(port: Parameters<typeof connectThread>[0]): PgliteClient {
   const remote = connectThread<PgliteCalls>(port, {});
   const queryIn =

@@ -8,35 +8,36 @@ import { Connection, type ConnectionWatch } from './connection.js';
 import { createOutageLog, isOutOfConnections } from './outage.js';
 
 /**
- * Gives hot statements one index-based plan from the first call, whatever the statistics say: planning takes longer
- * than running, and a plan made for nearly empty tables is ruinous once they have grown. For tables of a page, a bitmap
- * scan of all rows of an Organization looks cheaper than the index with the whole key.
+ * Gives each hot statement a single index-based plan from the first call, regardless of statistics. Planning takes
+ * longer than execution, and a plan made for nearly empty tables is disastrous once they have grown. Bitmap scans are
+ * off because, for small tables, scanning all rows of an Organization looks cheaper than using the full key.
  */
 const PLAN_SETTINGS =
   'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off';
 
 /**
- * `PLAN_SETTINGS`, except that Citus keeps its own plan mode: it cannot make a generic plan for a shard not yet known.
+ * `PLAN_SETTINGS`, except that Citus keeps its own plan mode because it cannot make a generic plan for an unknown
+ * shard.
  */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
-/** Concurrent hot statements; four reach the ceiling of one Postgres (see bench/README.md). */
+/** Concurrent hot statements. Four saturate one Postgres (see bench/README.md). */
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Concurrent hot transactions; each keeps its connection from its first statement to its commit. */
+/** Concurrent hot transactions. Each keeps its connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
-/** Time limits of a hot statement, and of a statement of a page or a job. */
+/** Time limits: `HOT_WAIT_MS` for hot statements, `WAIT_MS` for pages and jobs. */
 const HOT_WAIT_MS = 5_000;
 const WAIT_MS = 10_000;
 
 /**
- * Settings of each connection, whatever the defaults of the role or the server. All writes rely on statements seeing
- * what was committed before them. The server cancels a statement shortly before the client gives up, and a cancelled
- * statement has changed nothing; the client's own time-out covers a frozen backend or a lost answer. JIT is off, because
- * page queries finish before they would be compiled. The settings are statements, because poolers refuse unknown
- * start-up parameters.
+ * Settings of every connection, overriding defaults of the role and the server. All writes rely on read committed, so
+ * that statements see what was committed before them. The server cancels a statement shortly before the client gives
+ * up; a cancelled statement has changed nothing. The client's own time-out covers a frozen backend or a lost response.
+ * JIT is off because page queries finish before they would be compiled. These are statements because poolers reject
+ * unknown startup parameters.
  */
 const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
 set default_transaction_deferrable = off;
@@ -51,8 +52,8 @@ export type Pools = Readonly<
 >;
 
 /**
- * Opens Postgres with three pools, so that neither a slow page nor a contended row can take ingestion's connections.
- * Every time-out is finite, so a database that vanished without closing its sockets is noticed.
+ * Opens Postgres with three pools, so that slow pages and contended rows cannot take ingestion's connections. All
+ * time-outs are finite, so a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
   const coordinator = { url, watch: createOutageLog(log) };
@@ -64,7 +65,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   const ormOf = rememberPerConnection((client) => drizzle(client));
   const prepareEach = createPreparer();
 
-  // The ORM's own version leaks a connection if `begin` fails on it, and returns broken connections to the pool.
+  // The ORM's own version leaks a connection if `begin` fails, and returns broken connections to the pool.
   orm.transaction = (work, config) =>
     onConnection(pool, (client) => (ormOf(client) as typeof orm).transaction(work, config));
 
@@ -116,7 +117,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   };
 }
 
-/** Reports the one failure that no connection can report: that none is available. */
+/** Reports that no connection is available. Connections report all other failures themselves. */
 class WatchedPool extends pg.Pool {
   private readonly onFailure: (error: unknown) => void;
 
@@ -127,7 +128,7 @@ class WatchedPool extends pg.Pool {
     };
   }
 
-  /** The pool's own `query` passes a callback. */
+  /** `pool.query` passes a callback; other callers use the promise. */
   override connect(...args: unknown[]): never {
     const connect = super.connect.bind(this) as (...args: unknown[]) => unknown;
     const [callback] = args;
@@ -151,7 +152,7 @@ function openPool(
   settings = '',
 ): pg.Pool {
   const options: pg.PoolConfig & { watch: ConnectionWatch } = {
-    // The pool passes its options to each connection.
+    // Passed on to each connection.
     watch,
     connectionString: url,
     application_name: 'gauge',
@@ -164,7 +165,7 @@ function openPool(
     onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
   };
   const pool = new WatchedPool(options, watch);
-  // The connection has already logged the error.
+  // The connection has already logged this error.
   pool.on('error', () => undefined);
   return pool;
 }
@@ -178,7 +179,10 @@ export function atServer(url: string, host: string, port: string): string {
   return other.href;
 }
 
-/** Lends a connection of the pool. A clean connection is returned; any other is closed, which rolls back its work. */
+/**
+ * Runs work on a pooled connection. A clean connection goes back to the pool; any other is closed, which rolls back its
+ * work.
+ */
 async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -199,13 +203,13 @@ async function enclose<T>(
     await client.query(end);
     return result;
   } catch (error) {
-    // A connection that cannot even roll back is not reused.
+    // If the rollback fails too, `onConnection` closes the connection.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
 }
 
-/** Creates the ORM once per connection: reading the whole schema each time took a tenth of a transaction. */
+/** Creates the ORM once per connection, because reading the whole schema took a tenth of each transaction. */
 function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: pg.PoolClient) => Orm {
   const known = new WeakMap<pg.PoolClient, Orm>();
   return (client) => {
@@ -215,10 +219,13 @@ function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: p
   };
 }
 
-/** Maximum number of prepared statement texts; each stays prepared as long as its connection lives. */
+/** Maximum number of prepared statement texts. Each stays prepared for the life of its connection. */
 const MAX_PREPARED = 100;
 
-/** Names each statement by its text, so a repeated one is planned once: planning takes longer than running. */
+/**
+ * Names statements by a hash of their text, so that Postgres plans each only once. Planning takes longer than
+ * execution.
+ */
 function createPreparer(): (client: pg.PoolClient) => Orm {
   const names = new Map<string, string>();
   function nameOf(text: string): { name?: string } {

@@ -1,11 +1,11 @@
 import type { Clock } from '../time.js';
 import type { MaintenanceDatabase } from './maintenance.js';
 
-/** A product's part of `npm run reconcile`. */
+/** A product's contribution to `npm run reconcile`. */
 export interface Reconciliation {
-  /** Continues "Compares …". */
+  /** Completes the sentence "Compares …". */
   subject: string;
-  /** Paragraphs of `--help`. */
+  /** Text for `--help`, in paragraphs. */
   help: string;
   compare(scope: ReconciliationScope): Promise<Comparison>;
 }
@@ -21,6 +21,6 @@ export interface Comparison {
   text: string;
   json: object;
   isEqual: boolean;
-  /** Missing if nothing can be repaired. Resolves to the comparison after the repair. */
+  /** Undefined if nothing can be repaired. Resolves to the comparison after the repair. */
   repair?: () => Promise<Omit<Comparison, 'repair'>>;
 }

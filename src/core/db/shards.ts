@@ -2,15 +2,15 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables, Names, Run, ShardGroup, Shards, Statement, Template } from './client.js';
 import { textArray, selectRows } from './sql.js';
 
-/** The shard group no longer exists, because it was split: its Organizations must be located again. */
+/** The shard group was split and no longer exists. Its Organizations must be located again. */
 export class ShardGroupGoneError extends Error {
-  /** A caller that does not retry sees it as a conflict with another transaction, which is what it is in the database. */
+  /** Serialization failure: a caller that does not retry sees a conflict with another transaction. */
   readonly code = '40001';
 }
 
 /**
- * The statements of one shard group, each built once.
- * @param held clause that holds the group while a statement runs; omitted where the group cannot move
+ * Builds the statements of one shard group, each once.
+ * @param held clause that locks the group while a statement runs; omitted if the group cannot move
  */
 export function createStatements(
   nameOf: (table: string) => string,
@@ -47,9 +47,9 @@ order by a, b, c, d limit $5`,
 };
 
 /**
- * Merges the first rows of all groups in a common order; each group returns the total number of wanted rows. For
- * reports that no planner can split by Organization.
- * @param keyOf sort key of a row, as text; four columns at most
+ * Merges the first rows of all groups in a common order. Each group returns up to `limit` rows. For reports that no
+ * planner can split by Organization.
+ * @param keyOf sort key of a row, as text; at most four columns
  */
 export async function selectFromAll<T>(
   db: ReportedDatabase,
@@ -66,7 +66,7 @@ export async function selectFromAll<T>(
   return order.map(({ place }) => rows[Number(place)]!);
 }
 
-/** A database that is not sharded: a single group with the tables' own names, which never moves. */
+/** Treats an unsharded database as a single group that never moves and uses the plain table names. */
 export function oneShardGroup(
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>,
 ): Shards & { whole: ShardGroup } {

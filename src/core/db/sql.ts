@@ -3,7 +3,10 @@ import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
 
-/** Array parameters in Postgres's format. The driver's generic conversion costs 50% more per value in batches of hundreds. */
+/**
+ * Formats an array parameter for Postgres. The driver's generic conversion costs 50% more per value in batches of
+ * hundreds.
+ */
 export function textArray(values: readonly (string | null)[]): string {
   let literal = '{';
   for (let i = 0; i < values.length; i++) {
@@ -23,11 +26,11 @@ function quote(value: string): string {
 
 export const intArray = (values: readonly number[]): string => `{${values.join(',')}}`;
 
-/** Decimals as text; they contain nothing that needs quoting. */
+/** Formats decimals given as text, which need no quoting. */
 export const numericArray = (values: readonly string[]): string => `{${values.join(',')}}`;
 
 export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
-  // Both drivers answer with `rows`; the ORM's common type does not say so.
+  // Both drivers return `rows`, although the ORM's common type does not declare it.
   const result: unknown = await orm.execute(query);
   return (result as { rows: T[] }).rows;
 }
@@ -35,17 +38,17 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
 export const selectRow = async <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
   (await selectRows<T>(orm, query))[0];
 
-/** SQL for a time in the format of the API: RFC 3339 in UTC with milliseconds. */
+/** SQL for a time in the API's format: RFC 3339 in UTC with milliseconds. */
 export const timeJson = (time: string): string =>
   `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** A time as RFC 3339 in UTC with microseconds, which a Date would drop. */
+/** SQL for a time as RFC 3339 in UTC with microseconds, which a Date would drop. */
 export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
- * True if a column contains the text, ignoring case. Uses no LIKE pattern, so no character has a special meaning. No
- * index serves it: the query reads a bounded part of a table through another index.
+ * True if a column contains the text, ignoring case. Avoids LIKE, so no character is special. No index supports this
+ * condition, so the query must bound the rows through another index.
  */
 export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQL =>
   sql`(${sql.join(
@@ -54,8 +57,8 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
   )})`;
 
 /**
- * Inserts wide rows through a single JSON parameter and skips rows whose key exists. The query builder's parameter
- * per value takes three times as long. An omitted column becomes null, even if it has a default.
+ * Inserts wide rows through a single JSON parameter and skips rows whose key exists. One parameter per value, as the
+ * query builder uses, takes three times as long. Omitted columns become null, even if they have a default.
  */
 export async function insertRows<T extends PgTable>(
   orm: Orm,
@@ -81,24 +84,23 @@ export async function insertRows<T extends PgTable>(
 /** Postgres stores microseconds; a `Date` holds only milliseconds. */
 export const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
-/** Text compared byte by byte: cheaper than a language's collation, and the same on every server. */
+/** Text compared byte by byte, which is cheaper than a language's collation and the same on every server. */
 export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
-/** Another request changed what this one's decision was based on. */
 export class ConcurrentChangeError extends AppError {
   constructor() {
     super('unavailable', 'The same resource is being changed by other requests.', { retryAfterSeconds: 1 });
   }
 }
 
-/** A row appeared or disappeared between a read and a write, or two transactions conflicted. */
+/** SQLSTATEs for a row that appeared or disappeared between a read and a write, and for conflicting transactions. */
 const conflictStates = new Set([UNIQUE_VIOLATION, '23503', '40001', '40P01']);
 const MAX_ATTEMPTS = 10;
 
 const isConflict = (error: unknown): boolean =>
   error instanceof ConcurrentChangeError || conflictStates.has(sqlState(error) ?? '');
 
-/** Starts over if another request interfered, and then sees that request's changes. */
+/** Starts over if another request interfered. The new attempt sees that request's changes. */
 export async function retryOnConflict<T>(
   work: () => Promise<T>,
   isRetried: (error: unknown) => boolean = isConflict,

@@ -1,11 +1,10 @@
-/** Rows per statement. */
 export const BATCH = 500;
 const BATCHES_PER_RUN = 20;
 
-/** Sorts before all ids. */
+/** Sorts before every id. */
 export const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** A job that walks all rows in batches and, if it has to stop, continues in the next run. */
+/** Returns a job that walks all rows in batches. A run that reaches its limit is continued by the next run. */
 export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,

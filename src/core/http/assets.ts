@@ -11,11 +11,11 @@ interface LoadedAssets {
   files: ReadonlyMap<string, SharedContent>;
 }
 
-/** A file served under its own name, or one concatenated from several files in order. */
+/** A file served under its own name, or several files concatenated in order. */
 export type AssetSource = string | { name: string; files: readonly string[]; end?: string };
 
 export interface Assets {
-  /** URL prefix of the files. It contains a hash of all of them, so they can be cached forever. */
+  /** URL prefix with a hash of all files, so that they can be cached forever. */
   base(): Promise<string>;
   serve: RequestHandler<{ version: string; file: string }>;
 }
@@ -27,7 +27,7 @@ const types: Record<string, string> = {
   woff2: 'font/woff2',
 };
 
-/** Serves files of pages under `mount`. They are read on first use and kept. */
+/** Serves page assets under `mount`. Files are read on first use and kept in memory. */
 export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
   const load = once(() => loadAssets(listSources()));
   return {
@@ -36,7 +36,8 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       const { version, files } = await load();
       const asset = files.get(req.params.file);
       if (!asset) throw nothingHere();
-      // During a rolling update, a page of one version may ask an instance of the other: it gets the current file, uncached.
+      // During a rolling update, a page may request a file from an instance of another version. It gets the current
+      // file, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
       await sendSharedContent(req, res, asset);

@@ -5,11 +5,11 @@ import { AppError, type ErrorCode } from '../errors.js';
 export const MAX_FORM_BYTES = 16 * 1024;
 const parseForm = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 500 });
 
-/** True for a form, including a request without a body, which is a form without fields. */
+/** True for a form. A request without a body counts as a form without fields. */
 export const isForm = (req: Request): boolean => req.is('application/x-www-form-urlencoded') !== false;
 
 /**
- * Reads the fields of a posted form: text, or a list of texts for a repeated name.
+ * Reads the fields of a posted form. A repeated name becomes a list.
  * @throws AppError unsupported_media_type, body_too_large, invalid_request
  */
 export async function readForm(req: Request, res: Response): Promise<unknown> {
@@ -30,14 +30,14 @@ export async function readForm(req: Request, res: Response): Promise<unknown> {
 
 export interface JsonBody {
   value: unknown;
-  /** The original text: its numbers may have more digits than a double keeps. */
+  /** The original text, whose numbers may have more digits than a double holds. */
   text: string;
 }
 
-/** A larger body costs more to read and parse than asking the database who sends it. */
+/** Reading and parsing a larger body costs more than a database query for the caller's key. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** False unless the body declares a small length. */
+/** True only if the body declares a small length. */
 export function hasSmallBody({ headers }: Request): boolean {
   const length = Number(headers['content-length']);
   return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
@@ -45,7 +45,7 @@ export function hasSmallBody({ headers }: Request): boolean {
 
 const declared = /^([\w.+/-]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
-/** Media type of the body in lower case, without charset; undefined for a charset other than UTF-8. */
+/** Media type of the body in lower case, without charset; undefined if the charset is not UTF-8. */
 export const mediaTypeOf = (req: Request): string | undefined =>
   declared.exec(req.headers['content-type'] ?? '')?.[1]?.toLowerCase();
 
@@ -54,7 +54,7 @@ type IsJson = (mediaType: string | undefined) => boolean;
 const isPlainJson: IsJson = (mediaType) => mediaType === 'application/json';
 
 /**
- * Reads a UTF-8 JSON body of at most `maxBytes`, after inflating.
+ * Reads a UTF-8 JSON body of at most `maxBytes` after decompression.
  * @throws AppError unsupported_media_type, body_too_large, invalid_json, and the code that `bounds` names
  */
 export async function readJsonBody(
@@ -82,8 +82,8 @@ export function parseJson(text: string): unknown {
 }
 
 /**
- * Reads the text of a JSON body without parsing it. Plain bodies with a declared length are read here, without
- * the general parser; all others go through Express's. For figures see "JSON and HTTP by hand" in bench/README.md.
+ * Reads the text of a JSON body without parsing it. Plain bodies with a declared length bypass Express's general
+ * parser; "JSON and HTTP by hand" in bench/README.md has the measurements.
  * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and the code that `bounds` names
  */
 export async function readJsonText(
@@ -102,7 +102,7 @@ export async function readJsonText(
   }
   const length = Number(req.headers['content-length']);
   if (length > maxBytes) {
-    // The rest of a huge body is not worth reading: the connection ends with the answer.
+    // Closes the connection after the response instead of reading the rest of a huge body.
     res.setHeader('Connection', 'close');
     throw new AppError('body_too_large', tooLargeFor(maxBytes));
   }
@@ -115,7 +115,7 @@ export async function readJsonText(
 
 function readPlain(req: Request): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // If the caller hung up during the key look-up, no further event would ever arrive.
+    // If the client disconnected during the key lookup, no more events arrive.
     if (req.destroyed && !req.complete) throw hungUp();
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));
@@ -158,7 +158,7 @@ export interface JsonBounds {
   tooManyValues: ErrorCode;
 }
 
-/** No legitimate body comes near these bounds; a hostile one of 4 MB exceeds them a hundredfold. */
+/** Legitimate bodies stay far below these limits; a hostile body of 4 MB can exceed them a hundredfold. */
 export const usualBounds: JsonBounds = {
   depth: 32,
   fields: 100,
@@ -177,8 +177,8 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Refuses JSON that would cost far more to build and validate than to send, which "JSON and HTTP by hand" in bench/README.md
- * measures. Text that is not JSON passes.
+ * Rejects JSON that costs far more to parse and validate than to send (see "JSON and HTTP by hand" in bench/README.md).
+ * Does not reject text that is not JSON.
  * @throws AppError invalid_request, or the code that the bounds name
  */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {
@@ -221,7 +221,9 @@ export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void
   }
 }
 
-/** Index of the closing quote of the string that begins at `start`. A loop, because most strings are short. */
+/**
+ * Returns the index of the quote that closes the string at `start`. Scans byte by byte, because most strings are short.
+ */
 function endOfText(bytes: Buffer, start: number): number {
   let i = start + 1;
   while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;

@@ -3,11 +3,11 @@ import type { Request, Response } from 'express';
 import { chooseEncoding, compress, sendEncoded, type Encoding } from './encoding.js';
 import { hasCopy } from './request.js';
 
-/** A JSON object that many readers share, whose last fields change with the time. */
+/** A JSON object shared by many readers. Only its last fields change over time. */
 export interface CachedAnswer {
-  /** Version of all but the last fields, equal in all processes with the same content. */
+  /** Hash of all but the last fields. Processes with the same content have the same version. */
   version: string;
-  /** The whole object. While the last fields stay the same, answers in one encoding share the bytes. */
+  /** Encodes the whole object. The bytes are cached for each encoding until the last fields change. */
   encode(encoding: Encoding, lastFields: object): Promise<Buffer>;
 }
 
@@ -29,13 +29,13 @@ export function createCachedAnswer(fields: object): CachedAnswer {
 export interface Sent {
   answer: CachedAnswer;
   lastFields: object;
-  /** Added to the version, for changes of the last fields that a client with an older copy must see. */
+  /** Added to the ETag when a change in the last fields must reach clients that have an older copy. */
   tag?: string;
 }
 
 /**
- * Answers with cached JSON, or with 304 if the client has a copy. Caches on the way must not keep it, because its last
- * fields would silently age there; clients with their own copy revalidate it by `ETag`.
+ * Sends cached JSON, or 304 if the client's copy is current. Intermediate caches must not store it, because the last
+ * fields would become stale there. Clients revalidate their own copies by `ETag`.
  */
 export async function sendCachedAnswer(
   req: Request<object>,

@@ -3,14 +3,14 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { addressOf } from './rate-limit.js';
 
-/** What callers may consume in this process without presenting a credential. */
+/** Limits per process for callers that have not authenticated. */
 export interface ConnectionLimits {
   connections: number;
-  /** Connections per address; Infinity behind a proxy, whose connections carry all callers. */
+  /** Infinity behind a proxy, because all callers then share the proxy's address. */
   connectionsPerAddress: number;
-  /** Bytes of unread answers over all connections; shared bytes do not count. */
+  /** Total size of unread responses over all connections. Shared bytes do not count. */
   bufferedBytes: number;
-  /** A connection ends if its client reads nothing of an answer for this long. */
+  /** A connection is closed if its client reads nothing of a response for this long. */
   unreadMs: number;
 }
 
@@ -21,10 +21,10 @@ export const usualLimits: ConnectionLimits = {
   unreadMs: 20_000,
 };
 
-/** Pipelined requests per connection that are processed at once, and that wait. */
+/** Pipelined requests per connection that are processed concurrently. `MAX_WAITING` more may wait. */
 const MAX_ANSWERS = 4;
 const MAX_WAITING = 60;
-/** Interval at which the buffered answers are summed: about a millisecond for 10,000 connections. */
+/** Interval at which buffered bytes are summed. The sum takes about 1 ms for 10,000 connections. */
 const SUM_EVERY_MS = 250;
 
 interface Line {
@@ -38,9 +38,9 @@ export interface Lines {
 }
 
 /**
- * Processes the pipelined requests of each connection a few at a time; Node would parse and start all of them. If too
- * many wait, the connection ends at once: each waiting request holds some kilobytes, and clients pipeline that many
- * only to exhaust memory. The client may send them again (RFC 9112, 9.3.2).
+ * Processes each connection's pipelined requests a few at a time; Node would start all of them. If too many wait, the
+ * connection is closed: each waiting request takes a few kilobytes, and only an attacker pipelines that many. Clients
+ * may repeat the requests (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();
@@ -68,7 +68,7 @@ export function createLines(listener: RequestListener): Lines {
   };
 }
 
-/** Answers whose bytes are in memory anyway, however many are unread. */
+/** Responses whose bytes stay in memory anyway, no matter how many clients have yet to read them. */
 const shared = new WeakSet<ServerResponse>();
 
 export function endShared(res: ServerResponse, bytes: Buffer): void {
@@ -103,7 +103,7 @@ export function limitConnections(
     });
   });
 
-  // Node's timer pauses while bytes move; it also ends idle connections.
+  // Node's timer restarts whenever bytes move, so it closes idle connections too.
   server.timeout = unreadMs;
   server.on('timeout', (socket: Socket) => {
     if (answersOf(socket).length === 0 || unreadOf(socket) > 0) socket.destroy();

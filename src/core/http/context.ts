@@ -15,11 +15,11 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   accessLog: Logger;
   metrics: Metrics;
   lifecycle: Lifecycle;
-  /** Where rate limits are counted: this process, or Redis for several instances. */
+  /** Stores for rate limit counts: in this process, or in Redis for several instances. */
   limitStores: LimitStores;
 }
 
-/** Dependencies of work that runs outside requests. */
+/** Dependencies of background work. */
 export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 export interface Lifecycle {
@@ -30,14 +30,14 @@ export function createLifecycle(): Lifecycle {
   return { state: 'starting' };
 }
 
-/** Admits requests while the service is ready. An admitted request is finished, whatever happens next. */
+/** Admits requests only while the service is ready. Admitted requests are always finished. */
 export function requireReady(lifecycle: Lifecycle): RequestHandler {
   return (_req, res, next) => {
     if (lifecycle.state === 'ready') {
       next();
       return;
     }
-    // The connection ends with this answer, so that the next request finds another instance.
+    // Closes the connection, so that the client's next request can reach another instance.
     res.setHeader('Connection', 'close');
     const detail =
       lifecycle.state === 'starting' ? 'The service is starting.' : 'This instance is shutting down.';

@@ -4,30 +4,30 @@ import type { Request, Response } from 'express';
 import Negotiator from 'negotiator';
 import { endShared } from './connections.js';
 
-/** Supported encodings, smallest first. */
+/** Supported encodings, from most to least compact. */
 const encodings = ['br', 'gzip', 'identity'] as const;
 export type Encoding = (typeof encodings)[number];
 
-/** The published types of negotiator lack the second parameter. */
+/** negotiator's published types lack the second parameter. */
 interface EncodingNegotiator {
   encoding(available: readonly string[], options: { preferred: readonly string[] }): string | undefined;
 }
 
-/** The client's preferred encoding by `Accept-Encoding`; among equals, the smallest. */
+/** Returns the encoding that the client prefers; if several are equal, the most compact. */
 export function chooseEncoding(req: Pick<Request, 'headers'>): Encoding {
   const negotiator: EncodingNegotiator = new Negotiator(req);
   const encoding = negotiator.encoding(encodings, { preferred: encodings }) as Encoding | undefined;
   return encoding ?? 'identity';
 }
 
-/** Levels of gzip and brotli. For the style sheet, `best` takes 140 ms and saves a sixth of `fast`. */
+/** Compression levels. For the style sheet, `best` takes 140 ms and is a sixth smaller than `fast`. */
 export const compressionLevels = { fast: { gzip: 6, br: 5 }, best: { gzip: 9, br: 11 } };
 type Effort = keyof typeof compressionLevels;
 
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);
 
-/** Compresses on another thread: a megabyte takes about 30 ms, which must not block other requests. */
+/** Compresses on another thread, because a megabyte takes about 30 ms and would block other requests. */
 export async function compress(plain: Buffer, encoding: Encoding, effort: Effort = 'fast'): Promise<Buffer> {
   if (encoding === 'identity') return plain;
   const level = compressionLevels[effort][encoding];
@@ -40,13 +40,12 @@ export async function compress(plain: Buffer, encoding: Encoding, effort: Effort
   return compressBrotli(plain, { params });
 }
 
-/** Content of one media type for many readers. */
 export interface SharedContent {
   type: string;
   encode: (encoding: Encoding) => Promise<Buffer>;
 }
 
-/** Each encoding is made on first use and kept. */
+/** Encodes on first use and keeps the result. */
 export function createSharedContent(type: string, plain: Buffer, effort?: Effort): SharedContent {
   const kept = new Map<Encoding, Promise<Buffer>>();
   return {
@@ -67,7 +66,7 @@ export async function sendSharedContent(
   { type, encode }: SharedContent,
 ): Promise<void> {
   res.vary('Accept-Encoding');
-  // A font is compressed already.
+  // Fonts are already compressed.
   const encoding = type.startsWith('font/') ? 'identity' : chooseEncoding(req);
   sendEncoded(res, { type, encoding, bytes: await encode(encoding) });
 }

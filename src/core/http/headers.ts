@@ -8,9 +8,9 @@ import { compressionLevels } from './encoding.js';
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
 /**
- * Headers for everything that a browser with a session sees: only our own files may load, nothing may frame the page,
- * and nothing may store it. Uses `same-origin` instead of helmet's `no-referrer`, because Chrome would post forms
- * with `Origin: null`.
+ * Headers for everything that a browser with a session loads: only our own files may be loaded, no other site may frame
+ * the page, and caches may not store it. The referrer policy is `same-origin`, because with helmet's `no-referrer`
+ * Chrome posts forms with `Origin: null`.
  */
 export function pageHeaders(): Router {
   const router = Router();
@@ -27,7 +27,7 @@ export function pageHeaders(): Router {
         useDefaults: false,
         directives: {
           defaultSrc: ["'none'"],
-          // The nonce also admits modules imported by an admitted script.
+          // Modules imported by a script with this nonce are also allowed.
           scriptSrc: [nonceOf],
           styleSrc: [nonceOf],
           imgSrc: ["'self'"],
@@ -44,7 +44,10 @@ export function pageHeaders(): Router {
   return router;
 }
 
-/** For a page that shows a secret once: compressed beside other text, its length would help to guess the secret. */
+/**
+ * Begins a page that shows a secret once. It must not be compressed, because the compressed length leaks information
+ * about the secret.
+ */
 export function beginSecretPage(res: Response, status = 201): void {
   res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }
@@ -65,7 +68,7 @@ const secure = helmet({
   xXssProtection: false,
 });
 
-/** Helmet's headers do not depend on the request, so they are computed once. */
+/** Helmet's headers do not depend on the request, so they are recorded once. */
 const jsonOnly: [name: string, value: string][] = [];
 const recorder = {
   setHeader: (name: string, value: string) => void jsonOnly.push([name, value]),
@@ -75,7 +78,7 @@ secure({} as Parameters<typeof secure>[0], recorder as unknown as Parameters<typ
   if (error) throw error as Error;
 });
 
-/** For answers to programs, which must never be displayed as a page; headers that only pages need are omitted. */
+/** For responses to programs, which must never render as a page. Omits headers that only pages need. */
 export const jsonHeaders: RequestHandler = (_req, res, next) => {
   for (const [name, value] of jsonOnly) res.setHeader(name, value);
   next();

@@ -10,27 +10,26 @@ export interface LimitStores {
 }
 
 /**
- * The library's store returns its live counter, which the caller reads a moment later: of calls counted in the same
- * moment, each would see the count of the last, and all would be refused. This store returns the count of the call
- * itself.
+ * The library's store returns a live counter that the caller reads a moment later. Concurrent calls would all see the
+ * last count, and all would be rejected. This store returns each call's own count.
  */
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
-    // The library counts synchronously; only its answer is asynchronous.
+    // The library increments synchronously and returns the result asynchronously.
     const counted = super.increment(key);
     const { totalHits, resetTime } = this.current.get(key)!;
     return counted.then(() => ({ totalHits, resetTime }));
   }
 }
 
-/** Counts in this process: exact for one instance. */
+/** Counts in this process, which is exact only for a single instance. */
 export function memoryLimitStores(): LimitStores {
   return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
 /**
- * Counts in Redis for all instances together. If Redis is away or does not answer within 100 ms, each instance counts
- * on its own: a limit protects the service, so losing the exact count must not stop it.
+ * Counts in Redis across all instances. If Redis is unavailable or takes over 100 ms, each instance counts on its own.
+ * A limit protects the service, so an inexact count is better than an outage.
  */
 export function redisLimitStores({
   url,
@@ -44,7 +43,7 @@ export function redisLimitStores({
   const stores: FallbackStore[] = [];
   const link = openRedisLink({
     url,
-    // The probe writes, because a Redis that answers but refuses writes (a full disk, a replica) cannot count.
+    // The probe writes, because a Redis that rejects writes (full disk, replica) cannot count.
     probe: ['SET', 'gauge:limit:probe', '1', 'PX', '1000'],
     prepare: () => Promise.all(stores.map((store) => store.loadScripts())),
     onChange(isUp, cause) {
@@ -88,11 +87,11 @@ class FallbackStore implements Store {
   init(options: Options): void {
     this.options = options;
     this.memory.init(options);
-    // A limit created while Redis is up gets its scripts at once; a failure takes the link down.
+    // A limit that is created while Redis is up loads its scripts at once. A failure takes the link down.
     if (this.link.isUp) this.link.run(() => this.loadScripts()).catch(() => undefined);
   }
 
-  /** The library keeps the outcome forever, even a failure, so the scripts are loaded again after every outage. */
+  /** The library caches the outcome forever, even a failure, so the scripts are loaded again after every outage. */
   async loadScripts(): Promise<void> {
     if (this.options) await this.redis.init(this.options);
   }
@@ -136,7 +135,7 @@ class FallbackStore implements Store {
       try {
         return await this.link.run(shared);
       } catch {
-        // The link has logged the failure; from here on the limit is counted as if the link were down.
+        // The link has logged the failure. Count as if it were down.
       }
     }
     this.metrics.limitStoreFailures.inc();

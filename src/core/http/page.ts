@@ -19,16 +19,16 @@ export const pageSchema = z.object({
     .describe('The `nextCursor` of the previous page.'),
 });
 
-/** Cursor of lists on pages; its characters are those of `encodeCursor`. */
+/** Cursor of a list on a page; matches what `encodeCursor` produces. */
 export const idCursorField = z
   .string()
   .regex(/^[\w-]{22}$/, 'is not a cursor from this list')
   .optional();
 
-/** The key of a page's last row as the opaque cursor that callers send back. */
+/** Encodes the key of a page's last row as the opaque cursor that callers send back. */
 export const toCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
-/** A caller may send anything, so the key must be checked. */
+/** The cursor comes from the caller, so the decoded key must be validated. */
 export const fromCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
 
 export interface Range {
@@ -37,8 +37,8 @@ export interface Range {
 }
 
 /**
- * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so every page costs the same and
- * concurrent changes do not shift it.
+ * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so every page costs the same and concurrent
+ * changes do not shift pages.
  * @throws AppError invalid_request that names the query parameter
  */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
@@ -63,7 +63,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
 export const queryError = (name: string, detail: string): AppError =>
   new AppError('invalid_request', `The query parameter ${name} ${detail}.`);
 
-/** A query reads one row more than the limit, to find out whether there is a next page. */
+/** Expects one row more than the limit if there is a next page. */
 export function cutPage<T>(rows: readonly T[], limit: number, cursorOf: (last: T) => string) {
   const page = rows.slice(0, limit);
   return { page, nextCursor: rows.length > limit ? cursorOf(page.at(-1)!) : undefined };

@@ -12,7 +12,7 @@ import {
   type StatusByCode,
 } from '../errors.js';
 
-/** RFC 9457 problem details with the stable `code` that clients switch on. */
+/** RFC 9457 problem details with a stable `code` that clients switch on. */
 export interface Problem extends ProblemMembers {
   type: string;
   title: string;
@@ -40,14 +40,15 @@ export function toProblem(error: AppError, status: number, requestId: string): P
 
 const STATUSES = 'error statuses';
 
-/** Gives the app the HTTP status of every error code. */
 export const setErrorStatuses = (app: Application, statuses: StatusByCode): unknown =>
   app.set(STATUSES, statuses);
 
 export const statusOf = ({ app }: Response, code: ErrorCode): number =>
   ((app.get(STATUSES) as StatusByCode | undefined) ?? (commonStatuses as StatusByCode))[code];
 
-/** Sets status and headers of an error, whether its body is a problem or a page, and passes the error to the log. */
+/**
+ * Sets the status and headers of an error response, for JSON and pages alike, and hands the error to the access log.
+ */
 export function beginProblem(res: Response, error: AppError): void {
   res.locals.error = error;
   res.statusCode = statusOf(res, error.code);
@@ -58,7 +59,6 @@ export function beginProblem(res: Response, error: AppError): void {
   if (error.allow !== undefined) res.setHeader('Allow', error.allow);
 }
 
-/** Converts anything thrown into the failure that the caller sees. */
 export function toAppError(error: unknown): AppError {
   if (error instanceof AppError) return error;
   if (isDatabaseUnavailable(error)) {
@@ -88,10 +88,10 @@ export function toAppError(error: unknown): AppError {
 
 export const nothingHere = (): AppError => new AppError('not_found', 'Nothing exists at this address.');
 
-/** Hides that anything exists at the address. */
+/** Responds as if nothing existed at the URL. */
 export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());
 
-/** Answers with a problem. No detail of an unexpected error leaves the process. */
+/** Responds with a problem. Details of unexpected errors never leave the process. */
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);
   res.locals.error = error;

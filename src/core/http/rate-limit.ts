@@ -8,25 +8,26 @@ import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Calls with invalid keys, per address and minute. */
+/** Maximum calls with invalid keys per address and minute. */
 const MAX_FAILURES = 300;
-/** Maximum number of tracked addresses, about 10 MB. Beyond it the oldest is forgotten. */
+/** Maximum number of tracked addresses, about 10 MB. Older addresses are then evicted. */
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
   name: string;
   perMinute: number;
-  /** @throws AppError for a call without a usable key; such a call is not counted */
+  /** @throws AppError for a call without a usable key, which is not counted */
   keyOf: (req: Request) => string;
   caller?: string;
   calls?: string;
-  /** Omits the limit's headers unless the call is refused. */
+  /** If true, the limit's headers are sent only with rejected calls. */
   isQuiet?: boolean;
 }
 
 /**
- * Limits the calls per minute of each API key. Every response states the remaining calls (`RateLimit`, `RateLimit-Policy`).
- * Runs after `unknownKeyGuard`, so only existing keys are counted and strangers cannot fill the store.
+ * Limits the calls per minute of each API key. Every response reports the remaining calls (`RateLimit`,
+ * `RateLimit-Policy`). Runs after `unknownKeyGuard`, so only existing keys are counted and strangers cannot fill the
+ * store.
  */
 export function perKeyLimit(
   { limitStores, log }: Pick<Context, 'limitStores' | 'log'>,
@@ -44,11 +45,12 @@ export function perKeyLimit(
     limit: perMinute,
     keyGenerator: keyOf,
     store: limitStores.create(name),
-    // The headers are written below: the library would hash the key for each answer, to name a partition that no client reads.
+    // Headers are set below. The library would hash the key for each response to name a partition that no client reads.
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Skips the check that a limit is not created per request: capturing a stack for each limit takes most of its start.
+    // Skips the library's check that no limit is created per request. The check captures a stack trace for each limit,
+    // which takes most of its startup time.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
@@ -67,7 +69,7 @@ export function perKeyLimit(
     });
 }
 
-/** Sets the headers (draft-ietf-httpapi-ratelimit-headers-08). A call that could not be counted gets none. */
+/** Sets the headers (draft-ietf-httpapi-ratelimit-headers-08), unless the call could not be counted. */
 function describeCount(req: Request, res: Response, name: string, perMinute: number): { seconds: number } {
   const { remaining = 0, resetTime } = (req as Partial<AugmentedRequest>).rateLimit ?? {};
   const seconds = secondsUntil(resetTime?.getTime() ?? Date.now() + WINDOW_MS, Date.now());
@@ -77,16 +79,16 @@ function describeCount(req: Request, res: Response, name: string, perMinute: num
 
 export interface UnknownKeyGuardOptions {
   keyOf: (req: Request) => string;
-  /** True if this process has seen the key in use: such calls pass at no cost. */
+  /** True if this process has already seen the key in use. Such calls need no lookup. */
   hasSeen: (key: string) => boolean;
-  /** Looks up the key. @throws AppError if it is invalid */
+  /** @throws AppError if the key is invalid */
   authenticate: (key: string) => Promise<unknown>;
 }
 
 /**
- * Looks up a key that this process has not seen before, so nothing is counted or stored for keys that do not exist.
- * An address with too many failed look-ups gets 429 for unseen keys, so guessing keys costs the database little.
- * Counted in this process, whose memory and database load it protects.
+ * Looks up keys that this process has not seen yet, so that nothing is counted or stored for nonexistent keys. An
+ * address with too many failed lookups gets 429 for unseen keys, so guessing keys puts little load on the database.
+ * Counts in this process, whose memory and database load the guard protects.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,
@@ -139,7 +141,7 @@ interface Counted {
   resetsAt: number;
 }
 
-/** Counts per address in windows of a minute, each starting at its first count. */
+/** Counts calls per address in windows of one minute. Each window starts with the first call. */
 function countByAddress(clock: Clock) {
   const byAddress = createRecentMap<string, Counted>(MAX_ADDRESSES);
   function get(address: string): Counted {
@@ -163,13 +165,13 @@ const secondsUntil = (thenMs: number, nowMs: number): number =>
 interface PerAddressLimitOptions {
   name: string;
   perMinute: number;
-  /** Noun for the calls in the message to the caller. Default: `name`. */
+  /** Noun for the calls in the error message. Default: `name`. */
   calls?: string;
 }
 
 /**
- * Limits the calls per minute of each address, for routes without a credential. Every response states the remaining calls.
- * Counted in this process, which it protects: asking Redis would cost more than the calls.
+ * Limits the calls per minute of each address, for routes without a credential. Every response reports the remaining
+ * calls. Counts in this process, because asking Redis would cost more than the calls.
  */
 export function perAddressLimit(
   { clock }: Pick<Context, 'clock'>,
@@ -189,7 +191,7 @@ export function perAddressLimit(
   };
 }
 
-/** Applies limits within a handler. @throws the refusal of the request */
+/** Applies limits within a handler. @throws the error of the limit that was reached */
 export async function passLimits(req: Request, res: Response, limits: RequestHandler[]): Promise<void> {
   for (const limit of limits)
     await new Promise<void>((resolve, reject) => {
@@ -198,5 +200,8 @@ export async function passLimits(req: Request, res: Response, limits: RequestHan
     });
 }
 
-/** Counts an IPv6 network of the size that one customer gets as one address. */
+/**
+ * Returns the key for counting a client. All IPv6 addresses of a /64 network count as one, because that is what one
+ * customer gets.
+ */
 export const addressOf = ({ ip }: { ip?: string | undefined }): string => ipKeyGenerator(ip ?? '', 64);

@@ -3,28 +3,28 @@ import { shareRun } from '../steps.js';
 
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
-/** A connection silent for this long is closed and reopened: its peer may have vanished. */
+/** A connection that is silent for this long is closed and reopened, because its peer may be gone. */
 const SILENT_FOR_MS = 5_000;
 const MAX_QUEUED_COMMANDS = 10_000;
 
 export interface RedisLinkOptions {
   url: string;
-  /** A command that proves that Redis can do its job; repeated every second. */
+  /** Command, repeated every second, that succeeds only if Redis can do its job. */
   probe: string[];
-  /** Runs before Redis is used after an absence, because it may have come back empty. */
+  /** Runs whenever Redis comes up, because it may have lost its data. */
   prepare: () => Promise<unknown>;
-  /** Called once per change, and once for the first known state. `cause` is the reason why Redis is not used. */
+  /** Called for the first known state and for each change. `cause` is why Redis is not used. */
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
-/** A Redis that may be away or stalled at any moment; its users only notice that it is not up. */
+/** A Redis that may be unavailable or stall at any time. Its users only see whether it is up. */
 export interface RedisLink {
-  /** False while Redis is away, stalled or not yet connected: callers with a fallback must not try. */
+  /** False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use it. */
   readonly isUp: boolean;
-  /** Sends one command without a time limit; for use inside `run` and `prepare`. */
+  /** Sends one command without a time limit. For use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
   /**
-   * Runs work that sends commands. It is abandoned after 100 ms; a late answer is ignored.
+   * Runs work that sends commands. Gives up after 100 ms and ignores late replies.
    * @throws any failure; Redis then counts as down until a probe succeeds
    */
   run<T>(work: () => Promise<T>): Promise<T>;
@@ -37,7 +37,7 @@ type Reply = string | number | boolean | (string | number | boolean)[];
 const clientOptions = {
   disableOfflineQueue: true,
   commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
-  // The time limit applies to whole operations; the client's own would cost a signal per command.
+  // The time limit applies to whole operations. The client's own would cost an AbortSignal per command.
   commandOptions: { timeout: 0 },
   socket: {
     connectTimeout: SILENT_FOR_MS,
@@ -47,7 +47,7 @@ const clientOptions = {
   },
 };
 
-/** Connects in the background and retries forever; never fails and never blocks. */
+/** Connects in the background and retries forever. Never throws and never blocks. */
 export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions): RedisLink {
   let client: Client | undefined;
   let state: 'unknown' | 'up' | 'down' = 'unknown';
@@ -68,11 +68,11 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   }
 
   async function check(): Promise<void> {
-    // Without a connection there is nothing to probe; its loss has been reported.
+    // A lost connection has already been reported.
     if (isProbing || isClosed || !client?.isReady) return;
     isProbing = true;
     try {
-      // A stalled Redis is probed only once: the outstanding answer also shows that it is back.
+      // Sends no second probe to a stalled Redis. A reply to the pending one shows that Redis is back.
       await inTime(probing.run());
       if (state !== 'up') {
         await inTime(prepare());
@@ -88,14 +88,14 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   }
 
   async function connect(): Promise<void> {
-    // The client takes a third of a second and 20 MB to load, so it is loaded lazily, only where Redis is used.
+    // Loaded only where Redis is used, because the client takes a third of a second and 20 MB to load.
     const { createClient } = await import('redis');
     if (isClosed) return;
     client = createClient({ url, ...clientOptions });
     client.unref();
     client.on('error', takeDown);
     client.on('ready', () => void check());
-    // A connection in progress when the link was closed may still be established now.
+    // A connection attempt may still succeed after `close`.
     client.on('connect', () => isClosed && client?.destroy());
     await client.connect();
   }
@@ -124,7 +124,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   };
 }
 
-/** Rejects after the time-out. The extra turn admits an answer that arrived while this process was busy. */
+/** Rejects after the time limit. Waits one more turn, in case the reply arrived while this process was busy. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error(`Redis did not answer within ${ANSWER_WITHIN_MS} ms.`));

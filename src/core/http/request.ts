@@ -5,19 +5,20 @@ import type { ServiceConfig } from '../config.js';
 import { createMask, maskPath } from '../log/log-mask.js';
 import type { Context } from './context.js';
 
-/** True for a browser that displays pages. A client that accepts anything (fetch and curl by default) gets JSON. */
+/**
+ * True for a browser that displays pages. A client that accepts anything, like fetch and curl by default, gets JSON.
+ */
 export const prefersHtml = (req: Request): boolean => req.accepts(['json', 'html']) === 'html';
 
 export const prefersJson = (req: Request): boolean => req.accepts(['html', 'json']) === 'json';
 
-/** True for a browser that navigates to a page, which can be redirected. */
+/** True if a browser is navigating to a page and can be redirected. */
 export const isNavigation = (req: Request): boolean =>
   (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
 /**
- * Refuses addresses that cannot be decoded to text: percent-encoded bytes that are not UTF-8 (including halves of
- * surrogate pairs), and NUL, which the database cannot store. Handlers of paths and queries need no check of their
- * own.
+ * Rejects URLs that do not decode to text: percent-encoded bytes that are not UTF-8 (including surrogate halves), and
+ * NUL, which the database cannot store. Handlers can therefore trust path and query.
  * @throws AppError invalid_request
  */
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
@@ -32,7 +33,7 @@ function isText(req: Request): boolean {
   const [path = '', query = ''] = req.url.split(/\?(.*)/s, 2);
   try {
     const [decodedPath, decodedQuery] = [decodeURIComponent(path), decodeURIComponent(query)];
-    // A page reports an invalid query beside its field.
+    // Pages report NUL in the query themselves, beside the field.
     return !decodedPath.includes('\0') && (prefersHtml(req) || !decodedQuery.includes('\0'));
   } catch {
     return false;
@@ -40,9 +41,9 @@ function isText(req: Request): boolean {
 }
 
 /**
- * True if the client has the version that the tag names (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh`
- * returns false if `Cache-Control: no-cache` is sent as well, as `fetch` does; but that header only asks for
- * revalidation, which a 304 provides.
+ * True if the client already has this version (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` returns false if
+ * `Cache-Control: no-cache` is also sent, as `fetch` does; but that header only asks for revalidation, which a 304
+ * provides.
  */
 export function hasCopy(req: Request<object>, etag: string): boolean {
   const header = req.headers['if-none-match'];
@@ -54,8 +55,8 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 const originSetting = 'own origin';
 
 /**
- * In production cookies are `Secure` even if a proxy does not forward the protocol, since people use https. cookie-session
- * reads `req.protocol` itself and would refuse to set them.
+ * In production cookies are `Secure` even if a proxy does not forward the protocol, because people use https.
+ * cookie-session reads `req.protocol` and would otherwise refuse to set them.
  */
 export function setOwnOrigin(
   app: Express,
@@ -70,15 +71,16 @@ export function setOwnOrigin(
     });
 }
 
-/** Origin under which people reach the service: PUBLIC_URL, or the request's own. */
+/** Origin at which people reach the service: PUBLIC_URL, or the request's own. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
-/** False if PUBLIC_URL is set, whatever the request was sent to. */
+/** False if PUBLIC_URL is set. */
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
 /**
- * The page of this service that sent the request; undefined if the browser does not say, or for another site's page.
+ * Returns the path of our own page that sent the request; undefined if the browser does not say or the page is another
+ * site's.
  */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;
@@ -89,11 +91,11 @@ export function ownReferer(req: Request): string | undefined {
 
 const uuidShape = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** True for a valid value of a uuid column: any other would be a database error. */
+/** True if a uuid column accepts the value. Any other value would cause a database error. */
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && uuidShape.test(value);
 
 /**
- * Reads an id from the path, in lower case. A malformed id is treated as an unknown one.
+ * Reads an id from the path, in lower case. A malformed id is reported like an unknown one.
  * @throws AppError not_found, naming the kind of thing
  */
 export function readPathId(req: Request, name: string, thing: string): string {
@@ -107,8 +109,8 @@ export const requestIdOf = (res: Response): string => String(res.getHeader('X-Re
 const clientAddress = Symbol('client address');
 
 /**
- * Computes `req.ip` once per request: log, limits and audit read it, and Express would parse the headers each time, which
- * takes 0.6 ms for the longest header ("JSON and HTTP by hand" in bench/README.md).
+ * Computes `req.ip` once per request. The log, limits and audit read it, and Express parses the headers each time,
+ * which takes 0.6 ms for the longest header ("JSON and HTTP by hand" in bench/README.md).
  */
 export function rememberClientAddress(app: Express): void {
   const express = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(app.request), 'ip')!;
@@ -116,7 +118,7 @@ export function rememberClientAddress(app: Express): void {
     configurable: true,
     enumerable: true,
     get(this: Request & { [clientAddress]?: string | undefined }) {
-      // Without a trusted proxy, the forwarding headers are irrelevant.
+      // Without a trusted proxy, forwarding headers are ignored.
       return (this[clientAddress] ??= app.get('trust proxy')
         ? (express.get!.call(this) as string | undefined)
         : this.socket.remoteAddress);
@@ -124,7 +126,7 @@ export function rememberClientAddress(app: Express): void {
   });
 }
 
-/** Aborts when the caller hangs up before the answer. Its reason is an error that no caller will see. */
+/** Aborts if the caller disconnects before the response. The abort reason is an error that no caller sees. */
 export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {
@@ -143,8 +145,8 @@ export interface Caller {
 }
 
 /**
- * Gives each request its id (the caller's `X-Request-Id` if it is harmless), and on completion writes one log line
- * and one observation. Logs only the path: a query string may contain confidential values.
+ * Gives each request an id (the caller's `X-Request-Id` if it is safe). When the request completes, logs one line and
+ * records its duration. Logs only the path, because query strings may contain secrets.
  */
 export function requestContext(
   { config, log, accessLog, metrics }: Context,
@@ -169,7 +171,7 @@ export function requestContext(
         path: maskPath(req.originalUrl, mask),
         status,
         ms: Math.round(seconds * 1e5) / 100,
-        // The caller controls X-Forwarded-For if TRUST_PROXY counts more proxies than exist.
+        // The caller controls X-Forwarded-For if TRUST_PROXY is higher than the number of proxies.
         ip: req.ip && mask(req.ip),
         code: error?.code,
         ...callerOf(req, res),
@@ -181,14 +183,14 @@ export function requestContext(
   };
 }
 
-/** Frequent requests that reveal nothing about their caller. Their refusals are still logged. */
+/** Frequent requests that say nothing about the caller. They are logged at `debug` unless they fail. */
 const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?:$|\?))/;
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
 
 /**
- * The route as mounted; all unknown routes share one value, so that a scanner cannot flood the metrics. A failed
- * request has left its router and lost its mount point, so the face is read from the address.
+ * Returns the full route. Unknown routes share one value, so that scanners cannot flood the metrics. A failed request
+ * has left its router and lost its mount point, so the mount point is read from the URL.
  */
 function routeOf(req: Request): string {
   const path: unknown = (req.route as { path?: unknown } | undefined)?.path;

@@ -15,10 +15,13 @@ import {
 } from './connections.js';
 import { toProblem } from './problem.js';
 
-/** Time for a refused sender to read the reason: closing at once would discard the answer in transit. */
+/** Time for a rejected client to read the response. Closing at once would discard it in transit. */
 const LINGER_MS = 1_000;
 
-/** Answers requests that Node refuses before they reach the app, with the problem that the app would send. Node offers only the socket. */
+/**
+ * Responds to requests that Node rejects before they reach the app, with the same problem that the app would send. Node
+ * provides only the socket.
+ */
 function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger): void {
   const refused = new WeakSet<Duplex>();
 
@@ -44,7 +47,7 @@ function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const [first, ...others] = answersOf(socket as Socket);
-    // The error belongs to the last request: answering now would cost the earlier ones their answers.
+    // The error belongs to the last request. Responding now would discard the responses to earlier requests.
     const isAnswerable = others.length === 0 && !(first && (first.headersSent || first.req.complete));
     if (error.code === 'ECONNRESET' || !socket.writable || !isAnswerable) socket.destroy();
     else refuse(socket, toRefusal(error.code));
@@ -75,14 +78,15 @@ interface HttpServerOptions {
 }
 
 /**
- * A server for an Express app. Express changes the prototype of every request and response, which takes half of a small
- * request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes makes that change a no-op.
+ * A server for an Express app. Express changes the prototypes of every request and response, which takes half the time
+ * of a small request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes avoids that
+ * cost.
  */
 export function createHttpServer(app: Express, { limits, log, accessLog }: HttpServerOptions = {}): Server {
   const lines = createLines(app);
   const server = http.createServer({ ...prepareMessages(app), ...options }, lines.take);
   server.maxRequestsPerSocket = 0;
-  // RFC 9110 (10.1.1) lets a server ignore unknown expectations.
+  // RFC 9110 (10.1.1) allows servers to ignore unknown expectations.
   server.on('checkExpectation', lines.take);
   limitConnections(server, lines, { ...usualLimits, ...limits }, log);
   answerRefusals(server, lines, accessLog);
@@ -90,10 +94,10 @@ export function createHttpServer(app: Express, { limits, log, accessLog }: HttpS
 }
 
 /**
- * Length of the accept queue while the process is busy; Linux caps it at `net.core.somaxconn`. Linux drops the first
- * packet of further connections, which a client resends after 1, 2, 3, 4, 5, 7, 11 and 19 s (Linux 6.5 and later). With
- * 2,000 connections to a process blocked for 8 s, the last answer came after 20.4 s with Node's 511, and after 8.1 s
- * with this value.
+ * Length of the accept queue while the process is busy. Linux caps it at `net.core.somaxconn` and drops the first
+ * packet of further connections, which clients resend after 1, 2, 3, 4, 5, 7, 11 and 19 s (Linux 6.5 and later). With
+ * 2,000 connections to a process blocked for 8 s, the last response came after 20.4 s with Node's default of 511, and
+ * after 8.1 s with this value.
  */
 const BACKLOG = 4_096;
 
@@ -108,18 +112,21 @@ export function listen(server: Server, { port, host }: { port: number; host: str
   });
 }
 
-/** Limits slow and idle senders: 30 s for the whole request, 10 s for its headers. */
+/** Time limits for slow and idle clients: 30 s for a whole request, 10 s for its headers. */
 const options = {
   requestTimeout: 30_000,
   headersTimeout: 10_000,
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
-  // The app refuses requests without a Host header, with a problem.
+  // The app itself rejects requests without a Host header, with a problem.
   requireHostHeader: false,
 };
 
-/** Message classes with the app's prototypes, or nothing if this Node's constructors cannot be called like this. */
+/**
+ * Returns message classes with the app's prototypes, or nothing if this Node version's constructors cannot be called as
+ * functions.
+ */
 function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   function Request(this: IncomingMessage, socket: Socket) {
     callAsFunction(IncomingMessage, this, socket);
@@ -127,7 +134,7 @@ function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessag
   function Response(this: ServerResponse, request: IncomingMessage, options: unknown) {
     callAsFunction(ServerResponse, this, request, options);
   }
-  // V8 sizes new objects by the fields that their constructor chain assigns.
+  // V8 sizes new objects by the fields that the constructor chain assigns.
   Object.setPrototypeOf(Request, IncomingMessage);
   Object.setPrototypeOf(Response, ServerResponse);
   Request.prototype = app.request;

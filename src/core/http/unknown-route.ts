@@ -2,14 +2,14 @@ import type { Express, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
 import { nothingHere } from './problem.js';
 
-/** Express's record of a mounted handler, which its types do not describe. */
+/** Express's internal record of a mounted handler, which its types do not declare. */
 interface Layer {
   match(path: string): { path: string } | false;
   handle: { stack?: Layer[] };
   route?: { methods: Record<string, boolean> };
 }
 
-/** Last handler of a face: 405 with `Allow` if the address takes other methods, otherwise 404. */
+/** Final handler: 405 with `Allow` if the URL supports other methods, otherwise 404. */
 export const unknownRoute: RequestHandler = (req, _res, next) => {
   const path = req.originalUrl.split('?', 1)[0]!;
   const methods = methodsAt((req.app as Express).router.stack as unknown as Layer[], path);
@@ -27,7 +27,7 @@ export const unknownRoute: RequestHandler = (req, _res, next) => {
   );
 };
 
-/** Matches the way routers do, but for any method. */
+/** Finds the methods of all routes that match the path. */
 function methodsAt(stack: Layer[], path: string): Set<string> {
   return new Set(
     stack.flatMap((layer) => {

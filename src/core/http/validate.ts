@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
-/** Unicode text without control characters and without halves of surrogate pairs, which no encoding can store. */
+/** Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them. */
 export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
 
-/** Text that matches `textPattern`. */
 export const text = (maxLength: number) => {
   const pattern = textPattern(maxLength);
   return z
@@ -16,12 +15,12 @@ export const text = (maxLength: number) => {
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 
 const plainNumber = /^\d{1,30}(?:\.\d{1,30})?$/;
-/** `1,000`, `1 000`, `1_000.5`: groups of three digits, all with the same separator. */
+/** Digits in groups of three with one kind of separator: `1,000`, `1 000`, `1_000.5`. */
 const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?$/;
-/** `1.000` and `12.500` are thousands in half of the world. */
+/** In half of the world, `1.000` and `12.500` mean thousands. */
 const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
 
-/** A number typed into a form, as plain digits; every digit counts. */
+/** Converts a number typed into a form to plain digits, keeping every digit. */
 export const decimalField = z.string().transform((typed, context) => {
   const trimmed = typed.trim();
   const number = groupedNumber.test(trimmed) ? trimmed.replaceAll(/[^\d.]/g, '') : trimmed;
@@ -33,11 +32,11 @@ export const decimalField = z.string().transform((typed, context) => {
   return number;
 });
 
-/** Times outside this range cannot be written as RFC 3339 in UTC, or are obvious mistakes. */
+/** Times outside this range cannot be written as RFC 3339 in UTC or are obvious mistakes. */
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A time that is stored as sent. */
+/** A time with an offset, stored exactly as sent. */
 export const timeInput = z.iso
   .datetime({
     offset: true,
@@ -49,9 +48,9 @@ export const timeInput = z.iso
     return ms >= earliest && ms <= latest;
   }, 'must be in the years 1970 to 9999');
 
-/** Maximum number of errors in one answer. Input with more errors repeats a single mistake. */
+/** Maximum number of errors in one response. Input with more errors repeats the same mistake. */
 export const MAX_PLACES = 100;
-/** Maximum length of a field's name in a pointer; longer names are never ours. */
+/** Maximum length of a field name in a pointer. Longer names are never ours. */
 const MAX_NAME_LENGTH = 255;
 
 const typeNames: Record<string, string> = {
@@ -76,7 +75,10 @@ const formats: Record<string, string> = {
 
 const units: Record<string, string> = { string: ' characters', array: ' items', set: ' items' };
 
-/** Describes an issue in words that continue after the name of the place: the validator's own messages are for programmers. */
+/**
+ * Describes an issue so that the text can follow the field name. The validator's own messages are written for
+ * programmers.
+ */
 const describeIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -106,12 +108,12 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** Options for parsing all outside input. The reported input distinguishes a missing value from one of the wrong type. */
+/** Options for parsing external input. `reportInput` distinguishes a missing value from one of the wrong type. */
 export const parseOptions = { reportInput: true, error: describeIssue };
 
 /**
- * Parses outside input.
- * @throws AppError invalid_request whose `errors` name every offending place, up to `MAX_PLACES`
+ * Parses external input.
+ * @throws AppError invalid_request whose `errors` name every invalid field, up to `MAX_PLACES`
  */
 export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
   const parsed = schema.safeParse(input, parseOptions);
@@ -124,12 +126,12 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
   throw refuse(places);
 }
 
-/** Parsing 500 events together takes a fifth of the time of 500 calls of the validator; parts of 25 take a quarter. */
+/** Parsing 500 events in one call takes a fifth of the time of 500 calls; chunks of 25 take a quarter. */
 const ITEMS_AT_ONCE = 25;
 
 /**
- * Parses a list part by part and stops at too many errors to report: an invalid value costs a hundred times as much
- * as a valid one.
+ * Parses a list in chunks and stops when there are too many errors to report, because an invalid value costs a hundred
+ * times as much as a valid one.
  * @param schema of the list
  * @param path of the list in the body
  * @throws AppError as `parseInput` does
@@ -186,7 +188,10 @@ function toPointerPart(name: string): string {
   return shown.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** Refuses a list too long to be worth parsing. @throws AppError batch_too_large like `A batch holds at most 500 events` */
+/**
+ * Rejects a list that is too long. @throws AppError batch_too_large, with a detail like `A batch holds at most 500
+ * events`
+ */
 export function requireFew(sent: unknown, takes: string, most: number, items: string): void {
   if (Array.isArray(sent) && sent.length > most)
     throw new AppError('batch_too_large', `${takes} at most ${most} ${items}. This one has ${sent.length}.`);

@@ -1,37 +1,40 @@
 const MASK = '[redacted]';
 
-/** Patterns of our credentials, wherever they occur: in an address, a header, the text of an error. */
+/** Patterns of our credentials, wherever they occur: in a URL, a header or an error message. */
 const shapes: [pattern: RegExp, replacement: string][] = [
   // API keys, plain or percent-encoded.
   [/(org(?:_|%5F)(?:live|test)(?:_|%5F))(?:[\dA-Za-z]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
-  // Webhook secrets, in base64.
+  // Webhook secrets in base64.
   [/(whsec(?:_|%5F))(?:[\w+/=-]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
   [/(bearer(?:\s|%20|\+)+)[^\s"',;\\]+/gi, `$1${MASK}`],
   [/(gauge_\w{1,64}(?:\.sig)?=)[^;\s"\\]+/g, `$1${MASK}`],
   [/([?&](?:api[-_]?key|key|token|access_token|secret|password|code|invitation)=)[^&\s"#\\]+/gi, `$1${MASK}`],
-  // The password of a database or of Redis.
+  // Passwords in database and Redis URLs.
   [/(\w:\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g, `$1${MASK}`],
   [/-----BEGIN(?: |%20|\+)(?:[A-Z ]|%20|\+)*PRIVATE(?: |%20|\+)KEY-----(?:[^"\\]|\\[nr])*/g, MASK],
-  // Tokens of sessions (256 bits) and invitations (384 bits), in base64url. The mix of cases excludes names in code.
+  // Session tokens (256 bits) and invitation tokens (384 bits) in base64url. Requiring both cases excludes names in
+  // code.
   [/(?<![\w-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])(?:[\w-]{43}|[\w-]{64})(?![\w-])/g, MASK],
-  // The value of a session cookie: `{"sid":"…"}` in base64.
+  // Value of a session cookie: `{"sid":"…"}` in base64.
   [/eyJzaWQiOi(?:[\w+/=-]|%[\dA-Fa-f]{2})*/g, MASK],
-  // Secrets of authenticator apps: 160 bits in base32.
+  // Authenticator secrets: 160 bits in base32.
   [/(?<![\w-])[A-Z2-7]{32}(?![\w-])/g, MASK],
   // Recovery codes.
   [/(?<![\w-])[\dA-HJKMNP-TV-Z]{4}(?:-[\dA-HJKMNP-TV-Z]{4}){3,7}(?![\w-])/g, MASK],
 ];
 
-/** A line without any of these contains no secret. Most lines cost only two searches, which start at word boundaries. */
+/**
+ * A line that matches neither this nor `capitalsHint` contains no secret, so most lines need only these two searches.
+ */
 const hint =
   /org(?:_|%5F)|whsec|eyJzaWQiOi|bearer|gauge_|[?&]\w|:\/\/|PRIVATE(?: |%20|\+)KEY|(?<![\w-])[\w-]{43}/i;
-/** Secrets in capitals. A case-insensitive match would mistake every UUID for a recovery code. */
+/** Secrets in capitals. Ignoring case would mistake every UUID for a recovery code. */
 const capitalsHint = /(?<![\w-])(?:[\dA-Z]{4}-[\dA-Z]{4}-|[A-Z2-7]{32})/;
 
 export type Mask = (text: string) => string;
 
 /**
- * Masks everything that looks like one of our secrets, and the configured values themselves.
+ * Masks everything that looks like one of our secrets, and the given values.
  * @param values secrets to mask literally
  */
 export function createMask(values: readonly string[]): Mask {
@@ -50,10 +53,10 @@ export function createMask(values: readonly string[]): Mask {
   };
 }
 
-/** A shorter value is not a secret, and masking it would make the log unreadable. */
+/** Shorter values are not secrets, and masking them would make the log unreadable. */
 const MIN_LENGTH = 8;
 
-/** Secrets in an environment: each item of the variables named as secrets, and passwords in URLs. */
+/** Finds the secrets in an environment: items of variables whose name marks them as secrets, and passwords in URLs. */
 export function secretsIn(env: Record<string, string | undefined>): string[] {
   const found = Object.entries(env).flatMap(([name, value = '']) => [
     ...(URL.canParse(value) ? [passwordIn(value)] : []),
@@ -62,13 +65,13 @@ export function secretsIn(env: Record<string, string | undefined>): string[] {
   return [...new Set(found)].filter((value) => value.length >= MIN_LENGTH);
 }
 
-/** Items of a list separated by commas or spaces. A named token (`billing:token`) also counts without its name. */
+/** Splits a list at commas or spaces. Includes a named token (`billing:token`) with and without its name. */
 const listed = (value: string): string[] =>
   [...value.split(','), ...value.split(/[,\s]+/)]
     .map((part) => part.trim())
     .flatMap((part) => [part, part.replace(/^[\da-z-]{1,32}:/, '')]);
 
-/** A variable that is not Gauge's may hold anything. */
+/** Variables that do not belong to Gauge may hold anything, so decoding can fail. */
 function passwordIn(url: string): string {
   const { password } = new URL(url);
   try {
@@ -78,7 +81,7 @@ function passwordIn(url: string): string {
   }
 }
 
-/** The path of an address for the log: decoded only if decoding reveals a secret. */
+/** Returns a URL's path for the log. Decodes it only if that reveals a secret, which is then masked. */
 export function maskPath(url: string, mask: Mask): string {
   const path = url.split('?', 1)[0]!;
   const decoded = decodePath(path);
@@ -86,7 +89,7 @@ export function maskPath(url: string, mask: Mask): string {
   return masked === decoded ? path : masked;
 }
 
-/** If a path is not UTF-8, decodes only its ASCII, so that a secret beside the broken bytes is still recognized. */
+/** If the path is not valid UTF-8, decodes only ASCII, so that a secret beside the broken bytes is still recognized. */
 function decodePath(path: string): string {
   if (!path.includes('%')) return path;
   try {

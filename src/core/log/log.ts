@@ -12,10 +12,13 @@ interface Described {
   [field: string]: unknown;
 }
 
-/** Fields of a database error that name parts of the schema. The others (detail, where, hint) repeat values. */
+/** Fields of a database error that name parts of the schema. The other fields (detail, where, hint) repeat values. */
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
-/** Omits a failed statement's values, which belong to customers, and an outage's stack, which shows no cause. */
+/**
+ * Omits values of a failed statement, because they belong to customers, and the stack of an outage, because it shows no
+ * cause.
+ */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))
     return typeof error === 'string' ? { type: 'string', message: error } : { type: typeof error };
@@ -37,21 +40,21 @@ const isFromDatabase = (error: Record<string, unknown>): boolean =>
   typeof error.severity === 'string' && sqlState(error) !== undefined;
 
 function messageOf(error: Error & Record<string, unknown>): string {
-  // The ORM's message holds the statement, followed by its parameters.
+  // The ORM's message contains the statement and its parameters.
   if (typeof error.query === 'string' && 'params' in error && !isFromDatabase(error))
     return `Failed query: ${error.query}`;
-  // Messages of class 22 contain the offending value.
+  // Messages of class 22 contain the invalid value.
   if (isFromDatabase(error) && String(error.code).startsWith('22')) return 'A value does not fit its type.';
   return error.message;
 }
 
-/** The stack without its first lines, which repeat the message. */
+/** Returns the stack with `message` instead of the lines that repeat the original message. */
 function framesOf({ name, stack = '' }: Error, message: string): string {
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line));
   return [`${name}: ${message}`, ...frames].join('\n');
 }
 
-/** Fields that could carry a credential, wherever a log call puts them. */
+/** Fields that may hold a credential, wherever a log call puts them. */
 const secrets = [
   'authorization',
   'cookie',
@@ -64,10 +67,9 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** Control characters of terminals, in JSON notation; line ends and tabs are harmless. */
+/** Terminal control characters in JSON notation, without line breaks and tabs. */
 const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
-/** Describes a request in one line, with its id only if it was refused. */
 function describeRequest(line: Record<string, unknown>): string {
   const { msg, method, path, status, ms, requestId } = line as Record<string, string | number | undefined>;
   if (method === undefined) return String(msg);
@@ -76,7 +78,7 @@ function describeRequest(line: Record<string, unknown>): string {
   return `${msg === 'request' ? '' : `${String(msg)}: `}${request}${id}`;
 }
 
-/** Lines for a person at a terminal, written synchronously: they keep their order, and none is lost at the end. */
+/** Formats lines for a person at a terminal. Writes synchronously, so lines stay in order and none is lost on exit. */
 export async function createTerminalStream(
   output: Pick<NodeJS.WriteStream, 'write'>,
 ): Promise<DestinationStream> {
@@ -94,12 +96,12 @@ export async function createTerminalStream(
   };
 }
 
-/** Lines that wait for a write. Half a second later they are written anyway. */
+/** Lines are written once this many characters are waiting, or after half a second. */
 const BLOCK_LENGTH = 16_384;
 
 /**
- * Standard output for a program, in blocks: a write per line would cost more than the request it reports. pino's own buffer
- * measures everything it holds for each further line ("JSON and HTTP by hand" in bench/README.md).
+ * Writes lines to standard output in blocks, because a write per line would cost more than the request that it logs.
+ * pino's own buffer measures its whole content again for each line ("JSON and HTTP by hand" in bench/README.md).
  */
 export function createBlockStream(): DestinationStream & { flushSync(): void } {
   const output = pino.destination({ dest: 1, sync: false });
@@ -125,7 +127,7 @@ export function createBlockStream(): DestinationStream & { flushSync(): void } {
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 
 /**
- * JSON lines with the time in ISO 8601; credentials are masked.
+ * Logs JSON lines with ISO 8601 times and masks credentials.
  * @param known configured secrets, masked literally
  */
 export function createLogger(
@@ -139,7 +141,7 @@ export function createLogger(
       level,
       redact: { paths, censor: '[redacted]' },
       serializers: { err: describeError },
-      // Masks the finished line, so that nothing escapes.
+      // Masks the finished line, so that no field is missed.
       hooks: { streamWrite: createMask(known) },
     },
     stream,
@@ -147,8 +149,8 @@ export function createLogger(
 }
 
 /**
- * A log without masking: for the line that shows the set-up link, and for request lines, whose fields are masked
- * individually. Searching the whole line would be the most expensive part of a small request.
+ * A log without masking, for the line that shows the set-up link and for request lines, whose fields are masked
+ * individually. Searching whole lines would be the most expensive part of a small request.
  */
 export const createPlainLog = (level: string, stream: DestinationStream): Logger =>
   pino({ ...common, level }, stream);

@@ -9,9 +9,9 @@ export function toAddress(path: string, query: Query): string {
 }
 
 export interface Pager {
-  /** Undefined on the first page itself. */
+  /** Undefined if this is the first page. */
   first: string | undefined;
-  /** Undefined on the last page. */
+  /** Undefined if this is the last page. */
   next: string | undefined;
   previous?: string | undefined;
   position?: { first: number; last: number; total: number } | undefined;

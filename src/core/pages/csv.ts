@@ -11,9 +11,8 @@ const formula = /^[=+\-@\t\r\n]/;
 const special = /[",\r\n]/;
 
 /**
- * One record of RFC 4180, with its line break. A text that a spreadsheet would run as a formula gets a leading
- * apostrophe. Numbers come from Gauge and are written unchanged; times are RFC 3339 in UTC, and null is an empty
- * cell.
+ * Formats one RFC 4180 record with its line break. Text that a spreadsheet would run as a formula gets a leading
+ * apostrophe. Numbers come from Gauge and stay unchanged, times are RFC 3339 in UTC, and null is an empty cell.
  */
 export const csvRow = (cells: readonly CsvCell[]): string => `${cells.map(toCell).join(',')}\r\n`;
 
@@ -27,17 +26,17 @@ function toCell(cell: CsvCell): string {
 }
 
 export interface CsvFile {
-  /** Everything except letters, digits, `.`, `_` and `-` becomes `-`. */
+  /** Characters other than letters, digits, `.`, `_` and `-` become `-`. */
   filename: string;
   columns: readonly string[];
-  /** The records in pieces: each piece is written at once, and the next is requested once the client has taken it. */
+  /** Records in chunks. Each chunk is written at once, and the next is requested when the client has read it. */
   pieces: AsyncIterable<readonly (readonly CsvCell[])[]>;
 }
 
 /**
- * Answers with a CSV file. The first piece is read before anything is sent, so a failure there is an ordinary error.
- * A later failure breaks the connection, so the client sees that the file is incomplete. Reading stops if the client
- * hangs up.
+ * Sends a CSV file. The first chunk is read before anything is sent, so its failure is an ordinary error. A later
+ * failure breaks the connection, so that the client sees that the file is incomplete. Reading stops if the client
+ * disconnects.
  */
 export async function sendCsv(
   log: Logger,

@@ -1,4 +1,4 @@
-/** Shows errors but no progress, and ends the answer's line. */
+/** Shows errors but no progress, and prints a line break after the response. */
 const curl = `curl -sS -w '\\n'`;
 
 export const postLine = (
@@ -14,13 +14,13 @@ export const postLine = (
     body: JSON.stringify(body),
   });
 
-/** @param separator between the parts of the command; a line break needs a backslash before it */
+/** @param separator between the parts of the command; put a backslash before a line break */
 export function curlLine(
   request: { method: string; url: string; headers: Record<string, string>; body: string },
   separator = ' ',
 ): string {
   const { method, url, headers, body } = request;
-  // Omits the method where it is curl's default.
+  // Omits the method if it is curl's default.
   const verb = method === (body === '' ? 'GET' : 'POST') ? '' : `-X ${method} `;
   return [
     `${curl} ${verb}${quote(url)}`,

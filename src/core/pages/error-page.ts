@@ -18,7 +18,7 @@ const commonTitles: ErrorTitles = {
   rate_limited: 'Too many attempts',
 };
 
-/** The last error handler: a page for a browser, a problem for every other client. */
+/** Final error handler: shows browsers a page and sends other clients a problem. */
 export function pageErrorHandler(
   deps: PageDeps,
   readFrame: ReadFrame,
@@ -31,7 +31,7 @@ export function pageErrorHandler(
       problemHandler(thrown, req, res, next);
       return;
     }
-    // Pages have their headers by now; other responses to a browser do not.
+    // Page routes have already set these headers; other routes have not.
     if (res.locals.nonce === undefined) {
       frame(req, res, () => undefined);
       headers(req, res, () => undefined);
@@ -56,7 +56,8 @@ async function showError(
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
-    // Leads from a form back to its page. If the cookie is gone, as after signing out in another tab, the input is lost.
+    // After sign-in, returns to the form's page. If the session cookie is gone, for example after signing out in
+    // another tab, the input is lost.
     signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {
@@ -66,7 +67,7 @@ async function showError(
   try {
     await show();
   } catch {
-    // Drops the person and their Organization: the database may be what is unavailable.
+    // Tries again without the person and their Organization, because the database may be unavailable.
     delete res.locals.session;
     delete res.locals.person;
     await show();

@@ -6,7 +6,7 @@ import { prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 
-/** Fields of a posted form. A repeated name (check boxes) has a list of values. */
+/** Fields of a posted form. A repeated name, as with check boxes, has a list of values. */
 export type FormFields = Record<string, string | string[]>;
 
 export interface FormState {
@@ -17,7 +17,7 @@ export interface FormState {
 
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
-/** Errors that a person can correct in the form. All others get an error page. */
+/** Errors that the user can correct in the form. All others get an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',
   'not_found',
@@ -27,34 +27,34 @@ const formCodes = new Set<ErrorCode>([
   'key_already_rotated',
 ]);
 
-/** True for a form posted by a browser. A request without a body does not count: it may be a call of the API. */
+/** True for a form posted by a browser. A request without a body does not count, because it may be an API call. */
 export const isPostedForm = (req: Request): boolean =>
   req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
 
-/** Hides pages from programs: the address has no JSON. */
+/** Skips the page for non-browsers; this URL has no JSON. */
 export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (prefersHtml(req)) next();
   else next('route');
 }
 
-/** Admits forms from a browser; all other requests fall through to the JSON route at the same address. */
+/** Handles forms from browsers. All other requests fall through to the JSON route at the same URL. */
 export function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (isPostedForm(req) && prefersHtml(req)) next();
   else next('route');
 }
 
 interface FormRoute {
-  /** Carries out the form and answers, usually with a 303 redirect. */
+  /** Performs the action and responds, usually with a 303 redirect. */
   act: (req: Request, res: Response, fields: FormFields) => Promise<void>;
-  /** Shows the form again. The status is already set, and the error is `res.locals.error`. */
+  /** Shows the form again. The status is already set and `res.locals.error` holds the error. */
   show: (req: Request, res: Response, form: FormState) => Promise<void>;
   codes?: ReadonlySet<ErrorCode>;
 }
 
-/** A form's route: runs `act`, or shows the form again with its input and errors. */
+/** Handles a form: runs `act`, or shows the form again with its input and errors. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
-    // The form parser produces only strings and lists of strings.
+    // The form parser returns only strings and lists of strings.
     const fields = { ...((await readForm(req, res)) as FormFields) };
     try {
       await act(req, res, fields);
@@ -70,22 +70,22 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
 
 type GuardedForm = FormRoute & { before?: RequestHandler[] };
 
-/** A form without a page of its own. `before` runs first. */
+/** Handles a form that has no page of its own. `before` runs first. */
 export function postForm(router: Router, path: string, { before = [], ...route }: GuardedForm): void {
   router.post(path, ...before, formRoute(route));
 }
 
-/** A page that is a single form: GET shows it, and POST carries it out. `before` runs before both. */
+/** Adds a page with a single form: GET shows the form, POST submits it. `before` runs before both. */
 export function addForm(router: Router, path: string, form: GuardedForm): void {
   router.get(path, ...(form.before ?? []), (req, res) => form.show(req, res, newForm()));
   postForm(router, path, form);
 }
 
-/** Refuses one field of a form. `detail` continues after the field's name: `must not be blank`. */
+/** An error in one form field. `detail` completes a sentence that begins with the field's name: `must not be blank`. */
 export const fieldError = (name: string, detail: string): AppError =>
   placeError('invalid_request', `/${name}`, detail);
 
-/** A single value of a field; undefined if it is missing or empty. */
+/** Returns the field's first value; undefined if the field is missing or empty. */
 export function textField(fields: FormFields, name: string): string | undefined {
   const value = fields[name];
   const text = Array.isArray(value) ? value[0] : value;
@@ -93,8 +93,8 @@ export function textField(fields: FormFields, name: string): string | undefined 
 }
 
 /**
- * Refuses a value for a choice that was not selected, because it would be ignored.
- * @param choice ends the sentence: `choose the date`
+ * Rejects a value that would be ignored because its option is not selected.
+ * @param choice what to do instead, within a sentence: `choose the date`
  * @throws AppError invalid_request
  */
 export function refuseIgnored(fields: FormFields, name: string, isChosen: boolean, choice: string): void {
@@ -104,7 +104,7 @@ export function refuseIgnored(fields: FormFields, name: string, isChosen: boolea
 
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
 
-/** Never filled in again, whatever was typed. */
+/** Fields that are never filled in again. */
 const secretFields = /password|code|secret/i;
 
 export const withoutSecrets = (fields: FormFields): FormFields =>
@@ -121,14 +121,14 @@ export function toFormState(fields: FormFields, error: AppError): FormState {
   return { values, errors, problem: isExplained ? undefined : error.message };
 }
 
-/** `is required` becomes `Required.`, because the sentence stands beside its field's label. */
+/** Turns `is required` into `Required.`, because the sentence appears beside the field's label. */
 const toSentence = (detail: string): string => {
   const predicate = detail.replace(/^is /, '');
   const text = predicate.charAt(0).toUpperCase() + predicate.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 };
 
-/** Gives a form a new id if its own has expired, and says so. */
+/** Gives the form a new id if its id has expired, and tells the user. */
 export function renewForm(form: FormState, id: string): FormState {
   const { id: tooOld, ...errors } = form.errors;
   if (tooOld === undefined) return form;
@@ -139,23 +139,23 @@ export function renewForm(form: FormState, id: string): FormState {
   };
 }
 
-/** Fields of a form sent as a query. An empty field counts as not filled in. */
+/** Reads form fields from the query string. Empty fields count as missing. */
 export const readQuery = (req: Request): FormFields =>
   Object.fromEntries(Object.entries(req.query as FormFields).filter(([, value]) => value !== ''));
 
-/** @throws AppError invalid_request for a repeated field */
+/** @throws AppError invalid_request if a field is repeated */
 export function requireOnce(query: object): void {
   const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));
   if (repeated) throw fieldError(repeated[0], 'must appear only once');
 }
 
-/** @throws AppError invalid_request for a field that is invalid or repeated */
+/** @throws AppError invalid_request if a field is invalid or repeated */
 export function parseQueryForm<T extends z.ZodType>(schema: T, query: FormFields): z.output<T> {
   requireOnce(query);
   return parseInput(schema, query);
 }
 
-/** Result of a page's query form, or the form with an error beside its field, with that error's status. */
+/** Runs a page's query form. On an error in a field, sets the error's status and returns the form with the error. */
 export async function tryQuery<T>(
   res: Response,
   query: FormFields,
@@ -172,15 +172,15 @@ export async function tryQuery<T>(
 }
 
 /**
- * Input of a form whose sender was signed out or had to confirm their identity. It is kept, without passwords and
- * codes, until the form's page is shown to the same person in the same browser.
+ * Form input that is kept while its sender signs in again or confirms their identity. Passwords and codes are left out.
+ * The form's page restores the input once, for the same person in the same browser.
  */
 export interface KeptForm {
   page: string;
   values: FormFields;
 }
 
-/** Input of a posted form; undefined if the form is not on one of our pages. */
+/** Returns the input of a posted form; undefined if the form is not on one of our pages. */
 export async function readTyped(req: Request, res: Response): Promise<KeptForm | undefined> {
   const page = ownReferer(req);
   if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
@@ -198,7 +198,7 @@ export function sendFormToken(req: Request, res: Response, token: string, maxAge
 const taken = Symbol('taken form');
 type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
 
-/** Lets a page retrieve the kept input by calling `take` with the browser's token. */
+/** Lets the page fetch kept input by calling `take` with the browser's token. */
 export function offerForm(
   req: Request,
   res: Response,
@@ -216,7 +216,10 @@ export function offerForm(
   };
 }
 
-/** Restores kept input into the page's forms, once; undefined without kept input. Forms on one page share no field. */
+/**
+ * Fills kept input into the page's forms, once. Returns undefined without kept input. Forms on one page must not share
+ * field names.
+ */
 export async function takeForms(
   req: Request,
   res: Response,
@@ -233,6 +236,6 @@ const isForm = (value: unknown): boolean =>
 
 function fillIn(form: FormState, values: FormFields): FormState {
   const isSent = Object.keys(values).some((name) => name in form.values);
-  // A cleared check box is missing from the input and must not come back ticked.
+  // A cleared check box is missing from the input and must stay cleared.
   return { ...form, values: isSent ? values : { ...form.values, ...values } };
 }

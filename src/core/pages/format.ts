@@ -1,18 +1,18 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
-/** Formats numbers and times for pages. Results are plain text; templates escape them. */
+/** Formatters of numbers and times for pages. They return plain text, which templates escape. */
 
-/** A decimal from Postgres with all its digits and with separators: `1,234,567.25`. */
+/** Formats a decimal from Postgres with all its digits and with separators: `1,234,567.25`. */
 export function formatDecimal(decimal: string | number | bigint): string {
   const [whole = '0', fraction] = String(decimal).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Parts of a decimal up to this length fit on one line of a phone. */
+/** Up to this length, part of a decimal fits on one line of a phone. */
 const MAX_UNBROKEN = 20;
 
-/** Markup: a long decimal may break only after its separators. */
+/** Returns markup in which a long decimal breaks only after its separators. */
 export function formatQuantity(decimal: string | number | bigint): string {
   const text = formatDecimal(decimal);
   if (text.length <= 12) return text;
@@ -26,7 +26,7 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 
 export const formatCompact = (value: number): string => compact.format(value);
 
-/** `42.5%`. 100% is never shown too early. */
+/** Formats a percentage: `42.5%`. Shares below 100% are never rounded up to it. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
@@ -34,7 +34,7 @@ export function formatShare(part: string, whole: string): string {
   return `${formatDecimal(((share < 100 ? Math.min(tenths, 999) : tenths) / 10).toFixed(1))}%`;
 }
 
-/** `+12.5%`, `−3.0%`: growth from `before` to `now`; undefined if `before` is zero. */
+/** Formats growth from `before` to `now`: `+12.5%`, `−3.0%`. Returns undefined if `before` is zero. */
 export function formatGrowth(now: string, before: string): string | undefined {
   const growth = (Number(now) / Number(before) - 1) * 100;
   if (!Number.isFinite(growth)) return undefined;
@@ -46,11 +46,11 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** Converts a sentence's first word for use inside a sentence. A leading abbreviation keeps its capitals. */
+/** Lowercases the first letter for use inside a sentence. A leading abbreviation keeps its capitals. */
 export const inSentence = (text: string): string =>
   text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
 
-/** British English: the day comes before the month. */
+/** British English puts the day before the month. */
 export const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const minute = {
@@ -65,12 +65,12 @@ const utcSecond = utc({ ...minute, second: '2-digit' });
 const utcDay = utc({ day: 'numeric', month: 'short', year: 'numeric' });
 const utcMonth = utc({ month: 'long', year: 'numeric' });
 
-/** `21 Nov 2026, 03:16 UTC`, shown until a script converts it to the reader's time zone. */
+/** `21 Nov 2026, 03:16 UTC`. A script converts it to the reader's time zone. */
 export const formatTime = (at: Date): string => `${utcMinute.format(at)} UTC`;
 
 export const formatTimeToSecond = (at: Date): string => `${utcSecond.format(at)} UTC`;
 
-/** `2026-11-21 03:16:14 UTC`, shown on hover in any time zone. */
+/** `2026-11-21 03:16:14 UTC`, shown on hover. */
 export const formatExactTime = (at: Date): string => `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 
 /** `21 Nov 2026`, in UTC. */
@@ -85,7 +85,7 @@ const units: [unit: string, ms: number][] = [
   ['minute', MINUTE_MS],
 ];
 
-/** A duration, rounded down: `2 days`, `1 hour`, `less than a minute`. */
+/** Formats a duration, rounded down: `2 days`, `1 hour`, `less than a minute`. */
 export function formatDuration(ms: number): string {
   for (const [unit, unitMs] of units) {
     const count = Math.floor(ms / unitMs);
@@ -100,7 +100,7 @@ export function formatAgo(at: Date, now: Date): string {
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms)}`;
 }
 
-/** Amounts are whole millionths of a dollar. */
+/** Amounts are in millionths of a dollar. */
 const DOLLAR = 1_000_000n;
 const CENT = 10_000n;
 
@@ -110,7 +110,7 @@ export function formatMoney(micros: bigint): string {
   return formatExactMoney(micros < 0n ? -cents * CENT : cents * CENT);
 }
 
-/** `$1,234.50`, `$0.3744`: all digits, at least cents. */
+/** `$1,234.50`, `$0.3744`: all digits, but at least two decimals. */
 export function formatExactMoney(micros: bigint): string {
   const [sign, amount] = micros < 0n ? ['−', -micros] : ['', micros];
   const fraction = String(amount % DOLLAR)
@@ -119,7 +119,9 @@ export function formatExactMoney(micros: bigint): string {
   return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
 }
 
-/** `42¢`, `42.5¢`: a price of one contract, or an average price, to a hundredth of a cent. For amounts, use `formatMoney`. */
+/**
+ * Formats a contract price or average price to a hundredth of a cent: `42¢`, `42.5¢`. For amounts, use `formatMoney`.
+ */
 export function formatPrice(micros: bigint): string {
   const hundredths = (micros + 50n) / 100n;
   const fraction = String(hundredths % 100n)
@@ -128,7 +130,7 @@ export function formatPrice(micros: bigint): string {
   return `${hundredths / 100n}${fraction === '' ? '' : `.${fraction}`}¢`;
 }
 
-/** `+$1,234.50`, `−$0.04`; zero cents have no sign. */
+/** `+$1,234.50`, `−$0.04`. Zero has no sign. */
 export function formatChange(micros: bigint): string {
   const text = formatMoney(micros);
   return micros > 0n && text !== '$0.00' ? `+${text}` : text;
@@ -137,7 +139,7 @@ export function formatChange(micros: bigint): string {
 export const formatExactChange = (micros: bigint): string =>
   `${micros > 0n ? '+' : ''}${formatExactMoney(micros)}`;
 
-/** `43%`, `<1%`: never rounds to certainty. */
+/** `43%`, `<1%`. Never rounds to 0% or 100%. */
 export function formatProbability(probability: number): string {
   const percent = probability * 100;
   if (probability > 0 && percent < 0.5) return '<1%';
@@ -145,7 +147,7 @@ export function formatProbability(probability: number): string {
   return `${Math.round(percent)}%`;
 }
 
-/** `43.8%`, for comparing two probabilities. */
+/** Formats with one decimal, for comparing two probabilities: `43.8%`. */
 export const formatExactProbability = (probability: number): string => `${(probability * 100).toFixed(1)}%`;
 
 export function formatPoints(difference: number): string {

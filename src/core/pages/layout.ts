@@ -14,7 +14,7 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** Reads what surrounds every page: the navigation and the signed-in person. Called only when a page is rendered. */
+/** Reads the data of the page frame: navigation and signed-in person. Called only when a page is rendered. */
 export type ReadFrame = (res: Response, section: string | undefined) => Promise<object>;
 
 const frameOf = Symbol('frame');
@@ -27,13 +27,13 @@ export const pageFrame =
   };
 
 export interface Page {
-  /** Template below `views`. */
+  /** Path of the template within `views`. */
   view: string;
   title: string;
   section?: string;
-  /** `card`: a narrow page without navigation, for people who are not signed in. */
+  /** `card` is a narrow page without navigation, for people who are not signed in. */
   frame?: 'card' | 'dashboard';
-  /** Messages after a completed form, by the word in `?done=`. */
+  /** Messages after a completed form, by the value of `?done=`. */
   notices?: Record<string, string>;
 }
 
@@ -48,13 +48,13 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
     .map((name) => join(folder, name)),
   fontFile,
   { name: 'gauge.css', files: [fontSheet, ...styleSheets] },
-  // The package's small build is not a module.
+  // Idiomorph's minified build is not a module, so an export is appended.
   {
     name: 'idiomorph.js',
     files: [require.resolve('idiomorph/dist/idiomorph.min.js')],
     end: 'export { Idiomorph };',
   },
-  // Its single-file build for old module systems.
+  // The UMD bundle, because it is a single file. An export is appended.
   {
     name: 'webauthn.js',
     files: [join(require.resolve('@simplewebauthn/browser'), '../../dist/bundle/index.umd.min.js')],
@@ -63,8 +63,8 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
 ]);
 
 /**
- * Answers with a page in its frame. `data` is the complete view object: templates run no queries. Templates also see
- * `ui` (formatting), `now`, and the values of the frame, such as `me` (the signed-in person, or undefined).
+ * Renders a page in its frame. `data` is the complete view object, because templates run no queries. Templates also get
+ * `ui` (formatting), `now`, and the frame's values, such as `me` (the signed-in person, or undefined).
  */
 export async function renderPage(
   { clock }: PageDeps,
@@ -93,7 +93,7 @@ export async function renderPage(
   });
 }
 
-/** `?done=` selects one of the page's own texts, so an address cannot put any other text on a page. */
+/** `?done=` only selects one of the page's own messages, so a link cannot put other text on a page. */
 function noticeOf({ query }: Request, notices: Record<string, string> = {}): string | undefined {
   const { done } = query;
   return typeof done === 'string' && Object.hasOwn(notices, done) ? notices[done] : undefined;
@@ -101,7 +101,7 @@ function noticeOf({ query }: Request, notices: Record<string, string> = {}): str
 
 const pages = Symbol('pages');
 
-/** A router of pages for people. The tests find them by this mark and open each with every role. */
+/** A router for pages. Tests find page routers by this mark and open each page with every role. */
 export const pageRouter = (): Router => Object.assign(Router(), { [pages]: true });
 
 export const isPageRouter = (handler: object): boolean => pages in handler;

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** Sheets of `views/styles` in cascade order: a later sheet may override an earlier one. */
+/** Style sheets in cascade order: later ones may override earlier ones. */
 const sheets = [
   ['tokens', 'base', 'frame'],
   ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'invented', 'samples'],
@@ -15,6 +15,6 @@ export const styleSheets: readonly string[] = sheets.map((name) =>
 
 const fontFolder = new URL('../../../views/fonts/', import.meta.url);
 
-/** The font's rules; apart from the sheets, because a report in one file has no font beside it. */
+/** Font rules. They are separate because a single-file report has no font file beside it. */
 export const fontSheet = fileURLToPath(new URL('inter.css', fontFolder));
 export const fontFile = fileURLToPath(new URL('inter.woff2', fontFolder));

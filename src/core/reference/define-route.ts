@@ -4,22 +4,21 @@ import type { ErrorCode } from '../errors.js';
 import type { ResponseHeader } from './headers.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
-/** A route as the document describes it, with the texts and schemas that the route itself uses. */
+/** A route as the OpenAPI document describes it, with the same texts and schemas that the route uses. */
 export interface RouteDescription {
   method: 'get' | 'post' | 'put' | 'delete';
-  /** In OpenAPI notation: `/dashboard/api-keys/{id}`. */
+  /** OpenAPI notation: `/dashboard/api-keys/{id}`. */
   path: string;
   operationId: string;
   tag: Tag;
   summary: string;
-  /** Markdown. It must suffice for using the route. */
+  /** Markdown. Must be enough to use the route without reading anything else. */
   description: string;
   credential: 'apiKey' | 'session' | 'operator' | 'none';
-  /** The route also answers calls without the credential. */
   isCredentialOptional?: boolean;
-  /** Scope that an API key needs; null if any valid key will do. */
+  /** Scope that an API key needs; null if any valid key is enough. */
   scope?: Scope | null;
-  /** Responses of any status may state the remaining calls. */
+  /** Responses with any status may report the remaining calls. */
   limit?: Limit;
   /** Default: true if the route needs a credential. */
   usesDatabase?: boolean;
@@ -27,21 +26,21 @@ export interface RouteDescription {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: RequestBody;
-  /** Successful answers and other answers that are not problem documents, by status. */
+  /** Successful responses and others that are not problems, by status. */
   responses: Record<number, ResponseDescription>;
-  /** Codes that follow neither from the examples nor from the rest of the description; see `describeRoute`. */
+  /** Codes that cannot be derived from the examples or the rest of the description; see `describeRoute`. */
   errors?: ErrorCode[];
-  /** Status of refusals that state `Retry-After` if waiting helps. */
+  /** Status whose errors include `Retry-After` if waiting helps. */
   waitingMayHelp?: number;
-  /** One or more for each successful status and for each refusal that `describeRoute` does not derive. */
+  /** At least one for each successful status and for each error that `describeRoute` does not derive. */
   examples: Example[];
   /**
-   * Calls of the Python client, with fields of the request, or its `body`, in braces. `{field:text}` shows the text, and
-   * named arguments without their field are omitted. An example shows the first call that takes all of its fields, or
-   * else the standard library.
+   * Calls of the Python client, with request fields or `body` in braces. `{field:text}` shows the field as text; named
+   * arguments are omitted if their field is missing. An example uses the first call that covers all of its fields, or
+   * the standard library if none does.
    */
   python?: readonly string[];
-  /** Request for examples of general problems. Default: that of the first example, without its query. */
+  /** Valid request for examples of general errors. Default: the first example's request, without its query. */
   good?: ExampleRequest;
 }
 
@@ -53,7 +52,7 @@ interface RequestBody {
   schema: z.ZodType;
   /** Default: JSON. */
   mediaType?: string;
-  /** Further formats by media type. An example selects one with `content-type`. */
+  /** Further formats by media type. An example selects a format with `content-type`. */
   others?: Record<string, z.ZodType>;
   isOptional?: boolean;
   maxBytes: number;
@@ -74,7 +73,7 @@ export const defineRoute = <Path extends string, Deps>(route: RouteDefinition<Pa
 
 /**
  * Mounts the routes on a router that is itself mounted at `base`.
- * @param guardsOf handlers that run before a route, within the same layer
+ * @param guardsOf handlers that run before a route, in the same layer
  */
 export function mountRoutes<Deps>(
   router: Router,
@@ -92,7 +91,7 @@ export function mountRoutes<Deps>(
 
 export interface ResponseDescription {
   description: string;
-  /** Schema by media type, or null for text without one. Omitted if there is no body. */
+  /** Schema by media type; null for plain text. Omitted if there is no body. */
   content?: Record<string, z.ZodType | null>;
   headers?: ResponseHeader[];
 }
@@ -107,7 +106,7 @@ export const json = (
   ...(headers ? { headers } : {}),
 });
 
-/** Responses of a route that answers 304 to a caller with a current copy. */
+/** Responses of a route that returns 304 if the caller's copy is current. */
 export const conditional = (
   description: string,
   schema: z.ZodType,
@@ -129,28 +128,28 @@ export interface ExampleRequest {
   query?: Record<string, string>;
   headers?: Record<string, string>;
   body?: unknown;
-  /** Sent verbatim instead of `body`. */
+  /** Sent as is, instead of `body`. */
   rawBody?: string;
-  /** Pads the body with spaces to this size. */
+  /** Pads the body with spaces to this size, in bytes. */
   paddedToBytes?: number;
 }
 
 export interface Example {
-  /** Name of the example in the document: camelCase, unique within its route. */
+  /** Name of the example in the OpenAPI document: camelCase, unique within its route. */
   name: string;
   summary: string;
-  /** Omitted if all is well. */
+  /** Omitted if the service is in its normal state. */
   circumstance?: Circumstance;
   before?: ExampleRequest[];
   request: ExampleRequest;
   /** Default: the lowest status of `responses`. */
   status?: number;
-  /** The whole value of a JSON answer, or a part of any other text. */
+  /** The whole JSON body, or part of a text body. */
   answer?: unknown;
   answerHeaders?: Record<string, string>;
 }
 
-/** A value in an example answer that differs from call to call; the shown one is representative. */
+/** A value in an example response that differs with each call. `shown` is representative. */
 export class Generated {
   readonly shown: string;
   constructor(shown: string) {
@@ -187,7 +186,7 @@ export class Beginning {
 
 export const beginning = (items: unknown[]) => new Beginning(items);
 
-/** A list in an example request that is too long to show; the document shows its first item. */
+/** A list in an example request that is too long to show. The document shows its first item. */
 export class Repeated {
   readonly items: unknown[];
   constructor(items: unknown[]) {

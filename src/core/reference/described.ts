@@ -15,9 +15,8 @@ export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circums
 }
 
 export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
-  /** Every code that a caller may meet, each with at least one of `examples`. */
+  /** Every code that a caller may get, each with at least one example. */
   errors: ErrorCode[];
-  /** HTTP status of every code of the service. */
   statuses: StatusByCode;
   examples: SentExample[];
 }
@@ -30,32 +29,31 @@ export interface DescribedWebhook {
   example: { type: string; timestamp: string; data: Record<string, unknown> };
 }
 
-/** Text of the 429 of a limit. Limits without one have their own examples at their routes. */
+/** Text of the 429 for a limit. If it is missing, routes bring their own examples. */
 export interface Refusal {
   summary: string;
   detail: string;
-  /** Calls before the refused one; default: 1. */
+  /** Calls before the rejected one; default: 1. */
   calls?: number;
 }
 
-/** Keys of the examples for routes that need a scope. */
+/** Keys used in the examples of routes that need a scope. */
 export interface ScopeExamples {
   holder: Credential;
-  /** Key that uses up the limit; default: the holder. */
+  /** Key that exhausts the limit; default: the holder. */
   limited?: Credential;
   outsider: Credential;
-  /** Further refusals of every route with the scope. */
+  /** Further errors of every route with the scope. */
   refusals?: (good: ExampleRequest) => Example[];
 }
 
-/** What accounts, a product or the shell adds to the reference. */
+/** A contribution to the reference by accounts, a product or the shell. */
 export interface ReferencePart {
-  /** About each group of routes, in Markdown and in reading order. */
+  /** Introductions to groups of routes, in Markdown and in reading order. */
   tags?: Partial<Record<Tag, string>>;
   routes: readonly RouteDescription[];
-  /** HTTP statuses of the codes that the part adds. */
   statuses?: Partial<StatusByCode>;
-  /** A part may also add sentences to the guide of a code that another part explains. */
+  /** May also add sentences to the guide of a code that another part explains. */
   errors?: ErrorGuide;
   credentials?: Partial<Record<Credential, string>>;
   circumstances?: Partial<Record<Circumstance, string>>;
@@ -63,7 +61,6 @@ export interface ReferencePart {
   scopes?: Partial<Record<Scope, ScopeExamples>>;
 }
 
-/** All parts of a service, joined. */
 export interface Reference {
   introduction: string;
   tags: Record<Tag, string>;

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.js';
 
-/** Meaning of a code and what its caller can do, in Markdown: the text of `/docs/errors`. */
+/** What a code means and what its caller can do, in Markdown. This is the text of `/docs/errors`. */
 export interface Guide {
   meaning?: string;
   remedy?: string;
@@ -8,7 +8,6 @@ export interface Guide {
 
 export type ErrorGuide = Partial<Record<ErrorCode, Guide>>;
 
-/** Codes that any route may answer. */
 export const commonGuide: ErrorGuide = {
   invalid_json: {
     meaning: 'The body is not JSON, or not UTF-8.',
@@ -67,7 +66,7 @@ export const commonGuide: ErrorGuide = {
   },
 };
 
-/** Joins the guides. A code that several of them explain has the sentences of all, in their order. */
+/** Joins guides. If several explain a code, their sentences are concatenated in order. */
 export function joinGuides(guides: readonly ErrorGuide[]): Record<ErrorCode, Required<Guide>> {
   const joined: Record<string, Required<Guide>> = {};
   for (const [code, { meaning, remedy }] of guides.flatMap((guide) => Object.entries(guide))) {

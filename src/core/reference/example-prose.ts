@@ -60,7 +60,7 @@ function bodyNote(route: DescribedRoute, example: SentExample): string {
   return `The body is that of the request example \`${shown.name}\`${padding}.`;
 }
 
-/** The distinct bodies that the examples send, each under the name of its first example. */
+/** Returns the distinct bodies that the examples send, each under the name of its first example. */
 export function requestBodyExamples(
   route: DescribedRoute,
   mediaType: string,
@@ -76,13 +76,13 @@ export function requestBodyExamples(
   );
 }
 
-/** A body that violates the schema is shown only with its answer, not offered for imitation. */
+/** Invalid bodies are shown only with their response, so that nobody copies them. */
 function isShown(route: DescribedRoute, { request }: SentExample): boolean {
   const schema = route.body && bodyFormats(route.body)[mediaTypeOf(route, request)];
   return request.body !== undefined && schema?.safeParse(asShown(request.body)).success === true;
 }
 
-/** Schema of each format that a body may have, by media type; the default format comes first. */
+/** Schemas of a body's formats by media type, with the default format first. */
 export const bodyFormats = ({
   mediaType = 'application/json',
   schema,
@@ -92,5 +92,5 @@ export const bodyFormats = ({
 export const mediaTypeOf = ({ body }: Pick<DescribedRoute, 'body'>, { headers }: SentRequest): string =>
   headers?.['content-type'] ?? body?.mediaType ?? 'application/json';
 
-/** Plain JSON of an example: generated and overlong values in their displayed form. */
+/** Converts an example to plain JSON, with generated and long values in their displayed form. */
 export const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

@@ -1,7 +1,9 @@
-/** A secret of the right shape that no service will ever issue. */
+/** A well-formed secret that no service ever issues. */
 export const exampleSecret = (mode: 'live' | 'test', word: string) => `org_${mode}_${word.padEnd(32, '0')}`;
 
-/** The world of all examples. Each part of the service adds its own; the test of the examples builds it row by row. */
+/**
+ * Fixtures that all examples share. Each part of the service adds its own. The examples' test creates them row by row.
+ */
 export const exampleWorld = {
   now: '2026-01-31T12:00:00.000Z',
   createdAt: '2026-01-05T09:00:00.000Z',

@@ -1,6 +1,6 @@
 /**
- * The names that routes and examples use. A product adds its own where it declares its part of the reference:
- * `declare module '…/names.js' { interface Tags extends Record<keyof typeof tags, string> {} }`.
+ * Names used by routes and examples. A product adds its own where it declares its part of the reference: `declare
+ * module '…/names.js' { interface Tags extends Record<keyof typeof tags, string> {} }`.
  */
 
 /** Groups of routes. */
@@ -10,18 +10,17 @@ export interface Tags extends Record<
 > {}
 export type Tag = keyof Tags;
 
-/** Rate limits. */
 export interface Limits extends Record<'bad-keys' | 'documents' | 'key-changes' | 'sign-ins', string> {}
 export type Limit = keyof Limits;
 
-/** States of the service in which an example takes place. */
+/** States of the service that examples need. */
 export interface Circumstances extends Record<
   'limit_used_up' | 'database_unreachable' | 'defect' | 'draining' | 'metrics_protected',
   string
 > {}
 export type Circumstance = keyof Circumstances;
 
-/** Callers of the examples that every service has. */
+/** Callers used in examples. Every service has these. */
 export interface Credentials extends Record<
   | 'none'
   | 'liveKey'
@@ -36,6 +35,6 @@ export interface Credentials extends Record<
 > {}
 export type Credential = keyof Credentials;
 
-/** What an API key may do. Each part of the service adds its own. */
+/** Permissions of an API key. Each part of the service adds its own. */
 export interface Scopes {}
 export type Scope = keyof Scopes;

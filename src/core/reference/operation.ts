@@ -11,7 +11,10 @@ import {
 import { responseHeaders, type ResponseHeader } from './headers.js';
 import type { DescribedRoute, Reference, SentExample } from './described.js';
 
-/** RFC 9457 problem details, the format of every failure. The document names each schema once, so there is one for each service. */
+/**
+ * RFC 9457 problem details, the format of every error. Each service has its own schema, because an OpenAPI document
+ * names each schema once.
+ */
 function createProblemSchema(statuses: StatusByCode): z.ZodObject {
   const errorCode = z.enum(Object.keys(statuses) as [ErrorCode, ...ErrorCode[]]).meta({
     id: 'ErrorCode',
@@ -119,7 +122,7 @@ export function statusesOf({ responses, errors, statuses: byCode }: DescribedRou
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
-/** The single response of a status: a success, a form to correct, and all problem codes together. */
+/** OpenAPI has one response per status, so this combines the success or form response with all problem codes. */
 function toResponse(route: DescribedRoute, status: number, reference: Reference): ResponseConfig {
   const own = route.responses[status];
   const codes = codesOf(route, status).map((code) => `\`${code}\`: ${reference.errors[code].meaning}`);
@@ -150,7 +153,9 @@ function contentOf(
 const codesOf = (route: DescribedRoute, status: number): ErrorCode[] =>
   route.errors.filter((code) => route.statuses[code] === status);
 
-/** Schema of the body with this status and media type; null for plain text, undefined if there is no such body. */
+/**
+ * Returns the body's schema for this status and media type; null for plain text, undefined if there is no such body.
+ */
 export function schemaOf(
   route: DescribedRoute,
   status: number,
@@ -166,7 +171,7 @@ export function schemaOf(
 export function headersOf(route: DescribedRoute, status: number): ResponseHeader[] {
   const isProblem = codesOf(route, status).length > 0;
   const own = route.responses[status]?.headers ?? [];
-  // The limit also counts strangers who call the operator API.
+  // Calls to the operator API without a valid token also count against a limit.
   const isCounted =
     route.limit !== undefined || status === 429 || (status === 401 && route.credential === 'operator');
   const limit: ResponseHeader[] = isCounted ? ['RateLimit', 'RateLimit-Policy'] : [];
@@ -182,7 +187,7 @@ function problemHeaders(
   return status === 429 || status === 503 || status === waitingMayHelp ? ['Retry-After'] : [];
 }
 
-/** With a 409, `Retry-After` is sent only if waiting helps. */
+/** Status 409 includes `Retry-After` only if waiting helps. */
 export const isAlwaysSent = (name: ResponseHeader, status: number): boolean =>
   'required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409);
 

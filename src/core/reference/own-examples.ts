@@ -6,22 +6,21 @@ import type { SentRequest } from './described.js';
 
 type Fields = Record<string, unknown>;
 
-/** A member's own values, which replace those of the example world. */
+/** A member's own values, which replace those of the shared examples. */
 export interface OwnValues {
   now: Date;
-  /** Prefix of an active key in each mode; never more of a key than its prefix. */
+  /** Prefix of an active key in each mode. Only the prefix of a key is ever shown. */
   prefixes: { live?: string | undefined; test?: string | undefined };
   parts: OwnPart[];
 }
 
-/** Own values of a member in one product. */
 export interface OwnPart {
-  /** The member's own ids, keyed by the ids of the example world. */
+  /** The member's own ids, keyed by the ids in the examples. */
   ids?: Record<string, string | undefined>;
   renameText?: (text: string, use: 'request' | 'answer') => string;
-  /** Fields of an object that change beyond their texts. */
+  /** Returns new values for fields that need more than `renameText`. */
   renameFields?: (fields: Fields, use: 'request' | 'answer') => Fields;
-  /** Runs last, on a request with the member's own names. */
+  /** Runs last, after the member's own names are filled in. */
   adapt?: (request: SentRequest, example: SentRequest) => SentRequest;
 }
 
@@ -30,7 +29,7 @@ export type ReadOwnPart = (orgId: string, now: Date) => Promise<OwnPart>;
 const exampleNow = exampleWorld.now;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** The request with the caller's own values: sent with their key, it succeeds as well. */
+/** Fills the caller's own values into a request. It also succeeds with the caller's key. */
 export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const plain = asShown(request) as SentRequest;
   const renamed = rename(plain, own, 'request') as SentRequest;
@@ -39,7 +38,7 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const hash = createHash('sha256')
     .update(JSON.stringify(body ?? null))
     .digest('hex');
-  // An idempotency key belongs to one body.
+  // An idempotency key must not be reused for a different body, so the key includes a hash of the body.
   const sent =
     key === undefined
       ? renamed
@@ -50,7 +49,7 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   return own.parts.reduce((changed, { adapt }) => adapt?.(changed, plain) ?? changed, sent);
 }
 
-/** An answer with the caller's own names; its numbers remain those of the example. */
+/** Fills the caller's own names into a response. Numbers stay those of the example. */
 export const ownAnswer = (answer: unknown, own: OwnValues): unknown => rename(asShown(answer), own, 'answer');
 
 function rename(value: unknown, own: OwnValues, use: 'request' | 'answer'): unknown {
@@ -71,7 +70,7 @@ function renameText(text: string, { now, parts }: OwnValues, use: 'request' | 'a
   return parts.reduce((changed, part) => part.renameText?.(changed, use) ?? changed, text);
 }
 
-/** A new idempotency key for each visit, so that a tried example is recorded instead of deduplicated. */
+/** Makes an idempotency key for each visit, so that trying the example records it instead of returning a duplicate. */
 export function stamp(key: string, now: Date): string {
   const visit = Math.floor((now.getTime() % (100 * DAY_MS)) / 1000).toString(36);
   return `${key.replace(exampleNow.slice(0, 13), now.toISOString().slice(0, 13))}-${visit}`;

@@ -15,7 +15,7 @@ const commonPart: ReferencePart = {
     metrics_protected: 'METRICS_TOKEN is set',
   },
   limits: {
-    // Routes without a limit for keys still limit guesses.
+    // Routes without a per-key limit still limit failed keys.
     'bad-keys': {
       summary: 'After 300 calls with bad keys from an address in a minute',
       detail: 'Too many calls from your address used an API key that does not exist or is no longer valid.',
@@ -33,7 +33,7 @@ export const callsPerKey = (calls: string): Refusal => ({
   detail: `This API key can make ${calls} calls a minute.`,
 });
 
-/** Joins the parts. Their order is the reading order of the groups, and within a group of the routes. */
+/** Joins the parts. Groups, and the routes within a group, keep the order of the parts. */
 export function joinReference(
   { introduction, webhooks }: Pick<Reference, 'introduction' | 'webhooks'>,
   ownParts: readonly ReferencePart[],

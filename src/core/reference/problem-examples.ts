@@ -24,7 +24,7 @@ interface ProblemExample {
   detail: string | Generated;
   at?: string;
   index?: number;
-  /** Text before `detail` in the complete message; default: `at`. */
+  /** Text before `detail` in the full message; default: `at`. */
   lead?: string;
   errors?: ErrorPlace[];
   members?: ProblemMembers;
@@ -36,7 +36,7 @@ interface ProblemExample {
 
 const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
 
-/** The answer of an example whose request the schema of the route refuses: `describeRoute` takes it from there. */
+/** Marks a request that the route's schema rejects. `describeRoute` fills in the schema's error. */
 class SchemaAnswer {
   readonly code = 'invalid_request';
 }
@@ -75,7 +75,7 @@ export function problemExample(
   };
 }
 
-/** The answer of an example with a problem: `describeRoute` adds its status. */
+/** Marks an example with a problem. `describeRoute` fills in the status. */
 class ProblemAnswer {
   readonly code: ErrorCode;
   readonly detail: string | Generated;
@@ -87,7 +87,7 @@ class ProblemAnswer {
   }
 }
 
-/** Adds the codes and examples that follow from the route's body, credential, limit and use of the database. */
+/** Adds the codes and examples that follow from the route's body, credential, limit and database use. */
 export function describeRoute(
   route: RouteDescription,
   { limits, scopes, statuses }: Pick<Reference, 'limits' | 'scopes' | 'statuses'>,
@@ -150,7 +150,7 @@ function usualCredential({ credential }: RouteDescription, scope: ScopeExamples 
   return credential === 'apiKey' ? (scope?.holder ?? 'liveKey') : credential;
 }
 
-/** None for a success and for a page. */
+/** Returns no code for successes and pages. */
 function codesOf({ status = 200, answer }: Example): ErrorCode[] {
   const { code } = (answer ?? {}) as { code?: ErrorCode };
   return (status >= 400 || answer instanceof ProblemAnswer) && code !== undefined ? [code] : [];
@@ -161,7 +161,6 @@ const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boo
 
 const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
 
-/** Answers of every route if the database is away, after an internal error, and during the shutdown. */
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
   const { errors = [] } = route;
   const databaseProblems = [
@@ -191,7 +190,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
     : memoryProblems.filter((example) => codesOf(example).some((code) => errors.includes(code)));
 }
 
-/** A field that the schema does not know, unless the route has another example of bad input. */
+/** Adds an example with an unknown field, unless the route already has its own example of invalid input. */
 function inputProblems(route: RouteDescription, good: ExampleRequest): Example[] {
   const { query, body, examples } = route;
   const colour = 'red';
@@ -227,7 +226,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
   return [
     problemExample('invalid_json', {
       summary: 'A body that is not JSON',
-      // The parser's message, which changes with its version.
+      // The parser's message, which differs between versions.
       detail: generated('The body is not valid JSON: Unexpected token \'n\', "no JSON" is not valid JSON'),
       request: { ...withoutBody, rawBody: 'no JSON' },
     }),

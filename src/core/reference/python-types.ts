@@ -1,6 +1,5 @@
 import type { OpenApiDocument } from './document.js';
 
-/** The parts of an OpenAPI document that types need. */
 interface Document {
   paths: object;
   components: { schemas: Record<string, Schema> };
@@ -17,7 +16,7 @@ interface Schema {
   required?: string[];
 }
 
-/** Python's typed dictionaries for the schemas of the routes below a path, in the order of their first use. */
+/** Returns Python TypedDicts for the schemas used below a path, in the order of first use. */
 export function toPythonTypes(document: OpenApiDocument, under: string): string {
   const { paths, components } = JSON.parse(JSON.stringify(document)) as Document;
   const names = new Set<string>();
@@ -45,10 +44,9 @@ ${classes.join('\n')}`;
 const schemaName = (reference: string): string | undefined =>
   /^#\/components\/schemas\/(\w+)$/.exec(reference)?.[1];
 
-/** Field names that are Python keywords. */
 const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
 
-/** Objects within the schema come before it, under names of their own. */
+/** Nested objects become classes of their own, before the class that uses them. */
 function toClasses(name: string, schema: Schema): string[] {
   const { properties, required = [] } = schema;
   if (!properties) return [`${name} = ${toType(name, schema, [])}\n`];
@@ -63,7 +61,7 @@ function toClasses(name: string, schema: Schema): string[] {
   }
   const needed = fields.filter(({ isRequired }) => isRequired).map(({ line }) => line);
   const optional = fields.filter(({ isRequired }) => !isRequired).map(({ line }) => line);
-  // `NotRequired` needs Python 3.11.
+  // `NotRequired` needs Python 3.11, so optional fields go into a class with `total=False`.
   if (needed.length === 0)
     return [...inner, `\nclass ${name}(TypedDict, total=False):\n${optional.join('')}`];
   if (optional.length === 0) return [...inner, `\nclass ${name}(TypedDict):\n${needed.join('')}`];
@@ -81,7 +79,7 @@ const simple: Record<string, string> = {
   boolean: 'bool',
 };
 
-/** @param inner receives the classes of objects that have no name in the document */
+/** @param inner collects the classes of objects that have no name in the document */
 function toType(name: string, schema: Schema, inner: string[]): string {
   const { $ref, type, items, properties } = schema;
   if ($ref !== undefined) return schemaName($ref)!;

@@ -9,7 +9,7 @@ import type { DescribedRoute, Reference, SentExample, SentRequest } from './desc
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
   origin: string;
-  /** Undefined for a reader who is not signed in, who sees the values of the example world. */
+  /** Undefined if the reader is not signed in. The examples' own values are then shown. */
   own?: OwnValues | undefined;
 }
 
@@ -30,7 +30,7 @@ interface JsonSchema {
 }
 
 interface Field {
-  /** Path of the field, such as `events[].metric`. */
+  /** Path of the field, for example `events[].metric`. */
   name: string;
   type: string;
   isRequired: boolean;
@@ -38,7 +38,7 @@ interface Field {
   description: string;
 }
 
-/** A longer group gets a page for each thing that its addresses name. */
+/** Groups with more routes get a page for each resource in their paths. */
 const MAX_ROUTES_ON_PAGE = 15;
 
 export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>) =>
@@ -64,13 +64,16 @@ function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
   }));
 }
 
-/** `members` of `/operator/organizations/{slug}/members/{email}`, `users` of `/operator/users/{email}/sessions`. */
+/**
+ * Returns the resource: `members` for `/operator/organizations/{slug}/members/{email}`, `users` for
+ * `/operator/users/{email}/sessions`.
+ */
 function thingOf(path: string): string {
   const [, , thing = '', parameter, owned] = path.split('/');
   return thing === 'organizations' && parameter !== undefined && owned !== undefined ? owned : thing;
 }
 
-/** Converts only the service's own texts; callers' input never becomes HTML here. */
+/** Only for the service's own texts. User input must never be converted here. */
 export function toHtml(markdown: string): string {
   return marked.parse(markdown, { async: false });
 }
@@ -147,7 +150,7 @@ const asContent = (part: unknown) =>
 
 export const isGood = ({ response }: SentExample): boolean => response.status < 400;
 
-/** True for routes with an API key or without a credential. People make changes on the pages for that. */
+/** True for routes that take an API key or no credential. Session routes change data and have pages for that. */
 const canBeTried = ({ credential, tag, body }: DescribedRoute): boolean =>
   (credential === 'apiKey' || credential === 'none') &&
   tag !== 'Signing in' &&
@@ -185,9 +188,9 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
       typed: typedCallOf(route, request, own),
     }),
     status: example.response.status,
-    /** JSON, or a part of a text; empty if there is no body. */
+    /** JSON or part of a text; empty if there is no body. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
-    /** The request that a form sends; undefined if a browser cannot or should not send it. */
+    /** Request that a form can send; undefined if a browser cannot or should not send it. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
   };
 }
@@ -198,7 +201,10 @@ function answersOf({ responses }: DescribedRoute, status: number, answer: unknow
   return answer === null ? 'nothing' : typeof answer === 'string' ? 'text' : 'json';
 }
 
-/** Undefined if the typed client cannot make the call: it sends a key and JSON, and its types know the headers. */
+/**
+ * Returns undefined if the typed client cannot make the call: it sends only a key and JSON, and headers that its types
+ * know.
+ */
 function typedCallOf(
   route: DescribedRoute,
   request: SentRequest,
@@ -245,7 +251,7 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
   return { Authorization: `Bearer ${keyOf({ credential }, own)}` };
 }
 
-/** Never more of a key than its prefix. */
+/** Returns only the key's prefix. */
 function keyOf({ credential }: Pick<SentRequest, 'credential'>, own: OwnValues | undefined): string {
   const mode = credential === 'testKey' ? 'test' : 'live';
   return `${own?.prefixes[mode] ?? `org_${mode}_`}…`;
@@ -266,7 +272,7 @@ function listRefusals({ examples, errors }: DescribedRoute) {
   });
 }
 
-/** Deeper than any schema in the document; stops a schema that contains itself. */
+/** Deeper than any schema in the document. Stops at schemas that contain themselves. */
 const MAX_DEPTH = 6;
 
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {
@@ -288,7 +294,7 @@ function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', de
   return distinct([...own, ...variants, ...items, ...values]);
 }
 
-/** Merges a field shared by several variants into one with all of its types. */
+/** Merges fields with the same name from several variants into one that lists all types. */
 function distinct(fields: Field[]): Field[] {
   const byName = new Map<string, Field>();
   for (const field of fields) {

@@ -1,25 +1,24 @@
 import { curlLine } from '../pages/curl-line.js';
 
-/** A request as an example shows it. */
 export interface SampleRequest {
   method: string;
   origin: string;
-  /** Filled in, with its query. */
+  /** With parameters filled in and the query string. */
   path: string;
   headers: Record<string, string>;
-  /** The empty string for a request without a body. */
+  /** Empty if the request has no body. */
   body: string;
   answers: 'json' | 'text' | 'stream' | 'nothing';
-  /** For routes that the typed client can call. */
+  /** Undefined if the typed client cannot make the call. */
   typed?: TypedCall | undefined;
 }
 
 export interface TypedCall {
-  /** The path as the client's types name it. */
+  /** Path with placeholders, as in the client's types. */
   template: string;
   apiKey: string;
   params: Record<'path' | 'query' | 'header', Record<string, unknown>>;
-  /** See `RouteDescription`. */
+  /** See `RouteDescription.python`. */
   python: readonly string[];
 }
 
@@ -35,7 +34,6 @@ export interface Sample {
   code: string;
 }
 
-/** The same request in each language. */
 export function toSamples(request: SampleRequest): Sample[] {
   const code = { curl: toCurl(request), typescript: toTypeScript(request), python: toPython(request) };
   return languages.map(({ id, label }) => ({ id, label, code: code[id] }));
@@ -44,7 +42,7 @@ export function toSamples(request: SampleRequest): Sample[] {
 export const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
   curlLine({ method, url: origin + path, headers, body: printJson(body) }, ' \\\n  ');
 
-/** Indented if it is JSON that does not fit into a line. */
+/** Indents JSON that does not fit on one line. */
 function printJson(body: string): string {
   if (body.length <= LINE || !/^[[{]/.test(body)) return body;
   return JSON.stringify(JSON.parse(body), null, 2);
@@ -111,7 +109,7 @@ export const toPython = (request: SampleRequest): string =>
     .map((call) => toMethodCall(request, request.typed!, call))
     .find((code) => code !== undefined) ?? toUrllib(request);
 
-/** Undefined if the request has fields that the call does not take. */
+/** Returns undefined if the request has fields that the call does not accept. */
 function toMethodCall(
   { origin, body }: SampleRequest,
   { apiKey, params }: TypedCall,
@@ -158,7 +156,7 @@ interface Notation {
   constant: (value: null | boolean | number) => string;
 }
 
-/** JSON's escapes are valid in both languages. */
+/** JSON string escapes are valid in TypeScript and Python. */
 const typescript: Notation = {
   indent: '  ',
   isSpaced: true,
@@ -176,10 +174,10 @@ const python: Notation = {
     value === null ? 'None' : value === true ? 'True' : value === false ? 'False' : `${value}`,
 };
 
-/** In characters. */
+/** Maximum line length in characters. */
 const LINE = 76;
 
-/** A JSON value as a literal, on one line if it fits. */
+/** Prints a JSON value as a literal, on one line if it fits. */
 function print(value: unknown, notation: Notation, margin = ''): string {
   if (typeof value === 'string') return notation.text(value);
   if (typeof value !== 'object' || value === null) return notation.constant(value as null | boolean | number);

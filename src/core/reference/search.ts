@@ -1,25 +1,23 @@
-/** A place in the documentation that a search can find. */
 export interface SearchEntry {
   kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
   title: string;
   href: string;
-  /** Where it belongs, in a few words. */
+  /** Short description of where the place belongs. */
   context: string;
   method?: string;
   text: string;
 }
 
 export interface SearchResult extends Omit<SearchEntry, 'text'> {
-  /** The text around the first match. */
   snippet: { text: string; isMatch: boolean }[];
 }
 
-/** Points for a word, by the best place where it occurs. */
+/** Points for a word, depending on where it occurs. Only the best place counts. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
-/** A whole guide helps more than a mention of one of its fields. */
+/** Extra points, because a whole guide helps more than one of its fields. */
 const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
 
-/** @returns a search whose results have every significant word of the query, best first */
+/** @returns a search function; results contain every significant word of the query, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
   const read = entries.map((entry) => ({
     entry,
@@ -42,12 +40,12 @@ export function createSearch(entries: readonly SearchEntry[]) {
   };
 }
 
-/** Stop words, which say nothing about what a question is looking for. */
+/** Stop words. */
 const fillers = new Set(
   'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
 );
 
-/** `keys` also finds `key`. */
+/** Strips a plural s, so that `keys` also finds `key`. */
 const stemOf = (word: string): string => (/^[a-z]{3,}[^s]s$/.test(word) ? word.slice(0, -1) : word);
 
 interface ReadEntry {
@@ -83,12 +81,12 @@ function beginsWord(text: string, word: string): boolean {
   return false;
 }
 
-/** In characters. */
+/** Maximum length in characters. */
 const SNIPPET = 180;
 
 function toSnippet(text: string, words: string[]): SearchResult['snippet'] {
   const lower = text.toLowerCase();
-  // Lower case may change the length of some letters, which moves every later place.
+  // Lowercasing changes the length of some letters and would shift all later positions.
   if (lower.length !== text.length) return [{ text: text.slice(0, SNIPPET), isMatch: false }];
   const places = words.map((word) => lower.indexOf(word)).filter((at) => at !== -1);
   const first = places.length === 0 ? 0 : Math.min(...places);

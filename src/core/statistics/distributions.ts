@@ -1,8 +1,7 @@
 /**
- * The standard normal distribution.
- * Cumulative: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math. Comp. 23 (1969), in the
- * arrangement of R's pnorm; beyond 5.66, the continued fraction. Quantile: M. J. Wichura, Algorithm AS 241, Applied
- * Statistics 37 (1988), PPND16.
+ * The standard normal distribution. CDF: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math.
+ * Comp. 23 (1969), arranged as in R's pnorm, with a continued fraction beyond 5.66. Quantile: M. J. Wichura, Algorithm
+ * AS 241, Applied Statistics 37 (1988), PPND16.
  */
 
 const SQRT_32 = Math.sqrt(32);
@@ -56,14 +55,17 @@ function middle(y: number): number {
 
 const far = (y: number): number => scaled(y, INV_SQRT_2PI * millsRatio(y));
 
-/** (1 − Φ(y)) / φ(y) for y ≥ 5 by continued fraction (Abramowitz & Stegun 26.2.14), even where tails underflow. */
+/**
+ * (1 − Φ(y)) / φ(y) for y ≥ 5 by continued fraction (Abramowitz & Stegun 26.2.14). Works even if the tail probability
+ * underflows.
+ */
 export function millsRatio(y: number): number {
   let fraction = y;
   for (let i = 60; i >= 1; i--) fraction = y + i / fraction;
   return 1 / fraction;
 }
 
-/** Computes exp(−y²/2) as two factors, so that the rounding of the square is not amplified. */
+/** Computes exp(−y²/2) as two factors, so that the rounding error of y² is not amplified. */
 function scaled(y: number, factor: number): number {
   const coarse = Math.trunc(y * 16) / 16;
   const rest = (y - coarse) * (y + coarse);
@@ -116,7 +118,7 @@ export function normalQuantile(probability: number): number {
 const ratio = ([above, below]: readonly [readonly number[], readonly number[]], x: number): number =>
   polynomial(above, x) / polynomial(below, x);
 
-/** Horner's rule, from the highest power. */
+/** Horner's rule, starting with the highest power. */
 function polynomial(coefficients: readonly number[], x: number): number {
   let sum = 0;
   for (let i = coefficients.length - 1; i >= 0; i--) sum = sum * x + coefficients[i]!;
@@ -136,9 +138,9 @@ export const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
 export const survivalAbove = (z: number, l: number): number => Math.exp(softplus(l) - softplus(z));
 
 /**
- * Central range of the hits among `n` independent tries with probability `p`, as shares of `n`: from the largest
- * number with at most half of the remaining probability below it to the smallest with at most half above it. Sums the
- * exact probabilities, from log(n choose k) + k·log p + (n−k)·log(1−p).
+ * Central range of the hit rate of `n` independent trials with success probability `p`. At most half of the remaining
+ * probability, (1 − coverage) / 2, lies on either side. Sums the exact probabilities, from log(n choose k) + k·log p +
+ * (n−k)·log(1−p).
  */
 export function binomialRange(n: number, p: number, coverage: number): { low: number; high: number } {
   const tail = (1 - coverage) / 2;

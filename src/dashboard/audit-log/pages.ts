@@ -19,9 +19,9 @@ import { csvColumns, nameOperators, readActors, toCsvCells, toEntryView, type Ac
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
-/** Entries that a search by object examines per page. */
+/** Entries that a search by object examines for one page. */
 const SCAN = 5_000;
-/** Maximum number of options in a filter; further values can be selected by their link in the list. */
+/** Maximum number of options in a filter. Further values can be selected by their links in the list. */
 const MAX_CHOICES = 200;
 const PATH = '/dashboard/audit-log';
 
@@ -29,7 +29,7 @@ interface AuditPageDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   wording: Wording;
 }
 
-/** `/dashboard/audit-log`: who changed what, when and from where; for owner and admin. */
+/** `/dashboard/audit-log`: who changed what, when and from where. For owners and admins. */
 export function auditPages(deps: AuditPageDeps): Router {
   const router = pageRouter();
   const mayRead = requireRole(...managingRoles);
@@ -60,11 +60,11 @@ export function auditPages(deps: AuditPageDeps): Router {
   return router;
 }
 
-/** Entries checked when the page opens, and again for each request for older ones. */
+/** Entries checked when the page opens. Each request for older entries checks `CHECKED_MORE`. */
 const CHECKED = 500;
 const CHECKED_MORE = 2_000;
 
-/** Checks the newest entries, or with `upTo` a range of older ones. Ignores any other text in the address. */
+/** Checks the hash chain of the newest entries, or of older ones up to `upTo`. Ignores an invalid `upTo`. */
 async function readChain({ db }: AuditPageDeps, { query }: Request, orgId: string) {
   const upTo =
     typeof query.upTo === 'string' && /^[1-9]\d{0,14}$/.test(query.upTo) ? Number(query.upTo) : undefined;
@@ -154,13 +154,13 @@ function toLabel({ name, email, note }: Actor): string {
   return more === '' ? name : `${name} (${more})`;
 }
 
-/** The options of a filter by label. They include the selected value even if no entry has it. */
+/** Returns a filter's options, sorted by label. The selected value is included even if no entry has it. */
 function toChoices(all: string, values: string[], label: (value: string) => string) {
   const options = [...new Set(values)].map((value) => ({ value, label: label(value) }));
   return [{ value: '', label: all }, ...options.sort((a, b) => a.label.localeCompare(b.label, 'en'))];
 }
 
-/** Batches of a file, newest first. Rows are never deleted, so each batch continues exactly after the previous one. */
+/** Yields the rows of a file in batches, newest first. Rows are never deleted, so no batch can skip or repeat rows. */
 async function* readPieces(
   { db: { orm }, wording }: Pick<AuditPageDeps, 'db' | 'wording'>,
   orgId: string,

@@ -11,7 +11,7 @@ export interface Actor {
   note: string | null;
 }
 
-/** Takes only actors from the Organization's own log: the id of a User elsewhere must reveal nothing. */
+/** Reads only people in the Organization's own log, so that ids of other Users reveal nothing. */
 export async function readActors(
   orm: Orm,
   orgId: string,
@@ -44,7 +44,7 @@ export async function readActors(
   };
 }
 
-/** Replaces operators' ids with their names on pages. Exports keep the ids that the log records. */
+/** Replaces operators' ids with names, for pages. Exports keep the logged ids. */
 export async function nameOperators(
   orm: Orm,
   actors: Iterable<string>,
@@ -92,7 +92,7 @@ export async function readLatestChanges(orm: Orm, wording: Wording, orgId: strin
   return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
 }
 
-/** An entry for readers who are not members and cannot open the Organization's pages. */
+/** Removes links that lead to the Organization's pages, for readers who are not members. */
 export const withoutLinks = (entry: EntryView): EntryView => ({
   ...entry,
   href: undefined,
@@ -120,7 +120,7 @@ export const csvColumns = [
   'hash',
 ];
 
-/** An entry for a file, with everything needed to recompute the hashes. */
+/** Formats an entry for a file, including everything needed to recompute the hashes. */
 export function toCsvCells(wording: Wording, row: AuditRow, actor: Actor) {
   const { id, seq, at, action, target, details, ip, requestId, hash } = row;
   const summary = toText(toSentence(wording, { action, target, details, email: actor.email }));

@@ -11,19 +11,18 @@ import { listDisabled } from '../../accounts/webhooks/queries.js';
 import { toDisabledView } from '../../accounts/webhooks/view.js';
 import { readLatestChanges } from '../audit-log/view.js';
 
-/** A product's part of the overview. */
+/** A product's contribution to the overview. */
 export interface OverviewPanel {
-  /** Template below `views`. */
   view: string;
   data: object;
-  /** Shown without the rest of the page, such as the first steps of a new Organization. */
+  /** Replaces the rest of the page, for example with a new Organization's first steps. */
   isAlone?: boolean;
 }
 
 export interface OverviewRequest {
   session: SessionPrincipal;
   livemode: boolean;
-  /** Address of the service, as the reader sees it. */
+  /** Origin of the service as the reader sees it. */
   origin: string;
 }
 
@@ -37,7 +36,7 @@ interface OverviewDeps extends Context {
   readPanels: readonly ReadOverviewPanel[];
 }
 
-/** `/dashboard`: the state of the Organization, and for a new one its first steps. */
+/** `/dashboard`: the state of the Organization, or the first steps of a new one. */
 export function overviewPages(deps: OverviewDeps): Router {
   const router = pageRouter();
 
@@ -72,9 +71,9 @@ async function readOwnPanels({ db, clock, wording }: OverviewDeps, { orgId, role
   const until = new Date(now.getTime() + SOON_MS);
   return {
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
-    /** The newest entries of the audit log; undefined for people who may not read it. */
+    /** Undefined for people who may not read the audit log. */
     changes: isManager(role) ? await readLatestChanges(db.orm, wording, orgId) : undefined,
-    /** Endpoints that the service has disabled; empty for people who may not manage them. */
+    /** Empty for people who may not manage webhooks. */
     disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };
 }

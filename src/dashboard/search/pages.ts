@@ -15,11 +15,10 @@ const PATH = '/dashboard/search';
 
 interface SearchDeps extends Pick<Context, 'db' | 'clock'> {
   sections: readonly Section[];
-  /** Searches of the products. */
   finders: readonly FindForMember[];
 }
 
-/** `/dashboard/search`: pages and rows of the member's Organization. */
+/** `/dashboard/search`: finds pages, and records of the member's Organization. */
 export function searchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const router = pageRouter();
   const all: FindForMember[] = [
@@ -49,7 +48,7 @@ const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrin
   { href: '/docs', label: 'Documentation', words: 'guides reference api' },
 ];
 
-/** Reads one Organization's own rows only, in the order of an index, until it has found a few. */
+/** Reads only the Organization's own rows, in index order, until a few are found. */
 function createAccountsFinder({ db, clock }: Pick<Context, 'db' | 'clock'>): FindForMember {
   return async (query, { orgId, role }) => {
     const filter = { search: query };

@@ -9,7 +9,7 @@ import { renderPage, type PageDeps } from '../../core/pages/layout.js';
 
 export interface SearchHit {
   href: string;
-  /** A name that somebody may have typed. */
+  /** Name chosen by a person. */
   name: string;
   note?: string | undefined;
 }
@@ -19,21 +19,20 @@ export interface SearchGroup {
   hits: SearchHit[];
 }
 
-/** Finds rows of one Organization that this member may see, a few of each kind. */
+/** Finds a few records of each kind that this member may see in the Organization. */
 export type FindForMember = (query: string, me: SessionPrincipal) => Promise<SearchGroup[]>;
 export type FindForOperator = (query: string) => Promise<SearchGroup[]>;
 
-/** Maximum hits of one kind in an answer. */
+/** Maximum hits per kind. */
 export const MAX_HITS = 6;
 
 export interface FoundPage {
   href: string;
   label: string;
-  /** Further words that find the page. */
+  /** Additional search words for the page. */
   words?: string;
 }
 
-/** Pages whose name, or further words, contain the query. */
 export function findPages(query: string, pages: readonly FoundPage[]): SearchGroup {
   const wanted = query.toLowerCase();
   const hits = pages
@@ -42,7 +41,7 @@ export function findPages(query: string, pages: readonly FoundPage[]): SearchGro
   return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
 }
 
-/** Joins groups of one name, in the order of their first appearance; leaves empty ones out. */
+/** Merges groups with the same label, in order of first appearance. Drops empty groups. */
 export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
   const byLabel = new Map<string, SearchHit[]>();
   for (const { label, hits } of groups) byLabel.set(label, [...(byLabel.get(label) ?? []), ...hits]);
@@ -51,7 +50,7 @@ export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
     .map(([label, hits]) => ({ label, hits: hits.slice(0, MAX_HITS) }));
 }
 
-/** As long as an idempotency key. */
+/** Same maximum length as an idempotency key. */
 const querySchema = z.object({ q: text(255).optional() });
 
 export async function showSearch(
@@ -64,7 +63,7 @@ export async function showSearch(
   const query = readQuery(req);
   const { form, result } = await tryQuery(res, query, async () => {
     const q = parseQueryForm(querySchema, query).q?.trim();
-    // A secret pasted into the search must not stay in the address.
+    // A secret pasted into the search must not stay in the URL.
     if (q !== undefined && isSecretShaped(q)) return { secret: q };
     return { q, groups: q ? joinGroups(await find(q)) : undefined };
   });

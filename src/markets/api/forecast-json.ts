@@ -8,10 +8,10 @@ import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../mar
 import type { Station } from '../market/stations.js';
 import type { Place } from '../market/place.js';
 
-/** `hours` are those of the area of the station's city. */
+/** `hours` is the forecast for the index area of the station's city. */
 export interface ForecastToWrite {
   station: Station;
-  /** Undefined without a forecast; the same holds for `hours`. */
+  /** Undefined without a forecast, like `hours`. */
   days: StationForecast | undefined;
   hours: StationForecast | undefined;
 }
@@ -92,7 +92,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   models: toModelsJson(day),
 });
 
-/** Describes the distribution of the quantiles and probabilities. */
+/** The distribution behind the quantiles and probabilities. */
 const toDistributionJson = ({
   distribution: { mean, deviation, shape = 'normal', stays = null },
 }: DayForecast) => ({
@@ -164,6 +164,6 @@ const toTrainingJson = (fit: Fit | HourFit) => ({
 
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
-/** Time of the oldest run in the forecast, which determines its age. */
+/** Time of the oldest run in the forecast, from which the forecast's age is measured. */
 export const oldestRun = ({ days, hours }: ForecastToWrite): number =>
   Math.min(...[...(days?.days ?? []), ...(hours?.days ?? [])].map(({ fetchedAt }) => fetchedAt.getTime()));

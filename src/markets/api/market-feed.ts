@@ -5,11 +5,11 @@ import { toBookStateJson, toQuoteJson } from './market-json.js';
 import { toStateJson, type Snapshot } from '../snapshot/snapshot.js';
 
 interface Entry {
-  /** Null for a market without a place. */
+  /** Null if the market has no station. */
   stationId: string | null;
   json: string;
   changedAt: number;
-  /** Inputs of the JSON; while they are unchanged it is reused. */
+  /** Inputs of `json`, which is reused while they are unchanged. */
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 
@@ -25,7 +25,7 @@ const MAX_EVENTS = 64;
 
 /** Events for stream readers: a full snapshot, or the changes since the refresh they last saw. */
 export interface MarketFeed {
-  /** Number of the last refresh; 0 before the first one. */
+  /** Number of the last refresh; 0 before the first. */
   readonly sequence: number;
   take(snapshot: Snapshot): void;
   /** The encoded event, built once per refresh for all readers of the same station. */
@@ -49,7 +49,7 @@ export function createMarketFeed(instance: string): MarketFeed {
     let event = events.get(key);
     if (event) return event;
     event = make();
-    // Readers choose `since` themselves, so made-up values must not fill the memory.
+    // Clients choose `since`, so made-up values must not fill the memory.
     if (events.size < MAX_EVENTS) events.set(key, event);
     return event;
   }
@@ -122,7 +122,7 @@ interface EntryFacts {
   snapshot: Snapshot;
 }
 
-/** The market's current entry; the known one if nothing changed. */
+/** Returns the known entry if nothing about the market has changed. */
 function toEntry({ market, probability, snapshot }: EntryFacts, known: Entry | undefined): Entry {
   const { data, sequence } = snapshot;
   const book = data.books.get(market.ticker) ?? emptyBook;

@@ -121,13 +121,13 @@ export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
   noBid: dollarsOrNull(market.noBid),
   noAsk: dollarsOrNull(market.noAsk),
   yesBidSize: book.yes[0]?.contracts ?? 0,
-  // Selling YES means bidding for NO.
+  // A bid for NO is an offer to sell YES.
   yesAskSize: book.no[0]?.contracts ?? 0,
 });
 
 export const bookStates = ['whole', 'best_prices', 'in_doubt'] as const;
 
-/** State of a market's book; it only changes when the book is read again. */
+/** State of a market's book. Changes only when the book is read again. */
 export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketData>, ticker: string) {
   const bookState: (typeof bookStates)[number] = doubts?.has(ticker)
     ? 'in_doubt'
@@ -145,7 +145,7 @@ function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): M
   return priceRanges.map(({ step }) => step).reduce((least, step) => (step < least ? step : least));
 }
 
-/** At the venue, or our own page for a simulated venue. */
+/** The market's page at the venue, or our own page if the venue is simulated. */
 function urlOf(market: ListedMarket, marketSource: string): string {
   if (marketSource === 'kalshi') return `https://kalshi.com/markets/${market.seriesTicker.toLowerCase()}`;
   if (!isPlaced(market)) return '/dashboard/markets?kind=others';

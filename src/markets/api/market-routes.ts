@@ -13,7 +13,7 @@ import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
-/** Sizing for another bankroll serves a single caller and costs as much as a hundred reads. */
+/** Sizing for a custom bankroll serves a single caller and costs as much as a hundred reads. */
 const READS_PER_SIZING = 10;
 
 export const limitSizings = ({ clock, config }: Pick<Context, 'clock' | 'config'>): RequestHandler =>
@@ -183,7 +183,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
 
 export const marketRoutes = [markets, signals];
 
-/** False if the limit has responded or passed on an error. */
+/** False if the limiter has responded or passed on an error. */
 const isWithin = (limit: RequestHandler, req: Request, res: Response, next: NextFunction): Promise<boolean> =>
   new Promise((resolve) => {
     res.once('close', () => resolve(false));

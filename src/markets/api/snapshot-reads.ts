@@ -26,12 +26,12 @@ import { toBookStateJson, toMarketJson, toSignalsJson } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { marketsQuerySchema } from './schema.js';
 
-/** Limit for cached signals of other bankrolls, so that strangers cannot fill the memory. */
+/** Maximum cached signal reports for custom bankrolls, so that strangers cannot fill the memory. */
 const MAX_BANKROLLS = 32;
 
 export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
-/** Limit for cached answers per snapshot, so that strangers cannot fill the memory. */
+/** Maximum cached answers per snapshot, so that strangers cannot fill the memory. */
 const MAX_ANSWERS = 256;
 
 export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 'station'> {
@@ -39,7 +39,8 @@ export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 
 }
 
 /**
- * Minimum age before a book change replaces an answer: the full list is a megabyte, and `/stream` has changes at once.
+ * Minimum age of an answer before a book change replaces it. The full list is a megabyte, and `/stream` delivers
+ * changes at once.
  */
 const ANSWER_MS = 250;
 
@@ -62,9 +63,9 @@ interface Present {
 }
 
 /**
- * Answers of the shared reads, each built from a snapshot on the first request and encoded again once its age in seconds
- * changes. The fields of a market are reused across snapshots while the market and its book are unchanged.
- * Every function throws AppError market_data_unavailable until the first load.
+ * Answers of the shared reads. Each is built from a snapshot on the first request and encoded again when its age in
+ * seconds changes. A market's fields are reused across snapshots while the market and its book are unchanged. Every
+ * function throws AppError market_data_unavailable until the first load.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const { present, once } = createAnswers(store);
@@ -88,7 +89,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   const signals = (): Sent =>
     send(once('signals', (snapshot) => toSignalsJson(snapshot.signals, describeMarketOf(snapshot))));
 
-  /** Sizes signals from the refresh, like the server's own sizing. */
+  /** Sizes signals from the last refresh, as the server does for its own bankroll. */
   function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
     const { data, events, forecasts, gates } = refreshed;
     const at = new Date(clock.now());
@@ -107,7 +108,6 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
 
     signals,
 
-    /** Signals for another bankroll are sized on request, in slices. */
     async signalsFor(bankroll: Micros): Promise<Sent> {
       const at = present();
       const { refreshed, bankrolls } = at.made;
@@ -120,7 +120,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       const report = await sizing;
       const write = (snapshot: Snapshot) =>
         toSignalsJson(withholdDoubtful(report, snapshot.data.doubts), describeMarketOf(snapshot));
-      // Answers from the request's own snapshot, because a refresh may have changed the markets.
+      // Answers from the snapshot that the request started with, because a refresh may have changed the markets since.
       return send(once(`signals ${bankroll}`, write, at), undefined, at);
     },
 
@@ -143,7 +143,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   };
 }
 
-/** Cache of the current refresh's answers. */
+/** Caches answers until the next refresh. */
 function createAnswers(store: SnapshotStore) {
   let made: Made | undefined;
 
@@ -178,7 +178,7 @@ function isWanted(market: ListedMarket, { stationId, kind, city, status }: Marke
   );
 }
 
-/** Matches a city under our name and the name in the venue's rules. */
+/** Matches both our name for the city and the name in the venue's rules. */
 function namesCity(market: ListedMarket, city: string): boolean {
   const wanted = city.toLowerCase();
   const { station } = market;
@@ -213,7 +213,7 @@ function begin(refreshed: Snapshot): Made {
   };
 }
 
-/** The fields of a market in `/markets`, made once per state of the market and its book. */
+/** Builds a market's fields for `/markets`, once per state of the market and its book. */
 function createMarketDescriber(): (snapshot: Snapshot, market: ListedMarket) => object {
   const described = new WeakMap<ListedMarket, { book: OrderBook; state: string; fields: object }>();
   return ({ data, marketSource }, market) => {

@@ -5,13 +5,13 @@ import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
-/** Undefined for a simulated world. */
+/** Undefined in a simulated world. */
 export interface PlaceFacts {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
   index: Pick<IndexReader, 'states'> | undefined;
 }
 
-/** Rebuilt when facts change. */
+/** The list is rebuilt only when one of its facts changes. */
 export function createStationList({ climate, index }: PlaceFacts): () => CachedAnswer {
   let made:
     | { answer: CachedAnswer; checks: CrossChecks | undefined; states: readonly IndexState[] | undefined }
@@ -55,7 +55,6 @@ export const toStationJson = (
   crossCheck: { maximum: checks.daily_maximum ?? null, minimum: checks.daily_minimum ?? null },
 });
 
-/** Includes the venue's own data where available. */
 export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
   id: area.id,
   indexId: area.indexId,

@@ -17,7 +17,7 @@ export interface StreamLimits {
 const usualLimits: StreamLimits = {
   readers: 2_000,
   readersPerAddress: 20,
-  // The first event holds all markets: 400 KB for 1,500 of them.
+  // The first event holds every market: 400 KB for 1,500 markets.
   unreadBytes: 1024 * 1024,
   heartbeatMs: 15_000,
 };

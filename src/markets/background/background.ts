@@ -10,7 +10,7 @@ import type { SimulatedWorld } from '../venue/simulation/weather.js';
 import { createArchive, type Archive } from '../training/forecast-archive.js';
 import { createTrainer, type Trainer } from '../training/trainer.js';
 
-/** The work that takes seconds: training, judging gates, and reconstructing a simulated world's past. */
+/** Work that takes seconds: training, judging gates, and reconstructing a simulated world's past. */
 export interface Background extends Omit<Trainer, 'stop'>, Omit<Judge, 'stop'> {
   stop(): Promise<void>;
 }
@@ -19,7 +19,6 @@ export interface BackgroundDeps {
   db: Database;
   clock: Clock;
   log: Logger;
-  /** Receives the results. */
   calibration: CalibrationStore;
 }
 
@@ -37,7 +36,7 @@ export interface LocalBackground extends Background {
   past: Past | undefined;
 }
 
-/** Runs the work on this thread. */
+/** Runs the background work on the calling thread. */
 export function createBackground(
   { db, clock, log, calibration }: BackgroundDeps,
   { names, furtherModels, pastDays }: BackgroundOptions,

@@ -9,30 +9,32 @@ import type { Background, BackgroundDeps, BackgroundOptions } from './background
 
 export interface ThreadData extends BackgroundOptions {
   config: ServiceConfig;
-  /** Connects to the embedded database. Undefined if the thread opens its own connections to Postgres. */
+  /** Port to the embedded database. Undefined if the thread opens its own connections to Postgres. */
   databasePort: MessagePort | undefined;
-  /** What was learned before the thread started. */
+  /** Calibration at the time the thread starts. */
   learned: Calibration;
 }
 
-/** What the thread may call. */
+/** Calls from the thread to the server. */
 export interface ThreadEvents {
   calibrate(part: Partial<Calibration>): void;
   log(line: string): void;
 }
 
-/** What can be called in the thread. */
+/** Calls from the server to the thread. */
 export interface ThreadCalls extends Background {
-  /** Paper-trades the demo's past with the key up to a time in ms since the epoch. */
+  /** Paper-trades the demo's past with the given key, up to `nowMs` (Unix time in milliseconds). */
   fillDemo(nowMs: number, tradingKey: string): Promise<void>;
 }
 
-/** Heap of the thread in MB. Only a safeguard: a thread without memory fails, and training with it. */
+/**
+ * Heap limit of the thread in MB. Only a safeguard: a thread that runs out of memory fails, and so does its training.
+ */
 const MAX_HEAP_MB = 512;
 
 /**
- * Runs the background work in a thread, so that it neither delays requests nor fills the server's heap. The thread starts with
- * the first call, and again if it failed.
+ * Runs the background work in a thread, so that it neither delays requests nor fills the server's heap. The thread
+ * starts on the first call, and on the next call after a failure.
  */
 export function startBackgroundThread(
   { config }: Pick<Context, 'config'>,
@@ -81,7 +83,7 @@ export function startBackgroundThread(
       isStopped = true;
       if (!running) return;
       const ended = once(running.worker, 'exit');
-      // A thread that fails now has logged why, and has ended too.
+      // A failing thread has already logged the error and exits on its own.
       await Promise.all([ended, running.remote.stop().catch(() => undefined)]);
     },
   };

@@ -2,7 +2,7 @@ import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { binomialRange } from '../../core/statistics/distributions.js';
 import { formatPercent, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
 
-/** Forecast share against observed share for one group of forecasts, both from 0 to 1. */
+/** One group of forecasts: forecast share and observed share, both from 0 to 1. */
 interface Spot {
   given: number;
   found: number;
@@ -65,7 +65,7 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   radius: toPixels(MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
-    // A bar stays visible where the range is narrower than a line.
+    // Keeps the bar visible where the range is narrower than a line.
     height: toPixels(Math.max(2, HEIGHT * (expected.high - expected.low))),
   },
   label,
@@ -93,7 +93,7 @@ interface ReliabilitySide extends Pick<DiagonalSide, 'name' | 'label'> {
 
 type FullBin = ReliabilityBin & { meanProbability: number; frequency: number };
 
-/** Observed frequency by forecast probability for each side. Null while nothing has been counted. */
+/** Plots observed frequency against forecast probability for each side. Null while nothing has been counted. */
 export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
   const full = sides.map(({ bins, ...side }) => ({ ...side, bins: bins.filter(isFull) }));
   return toDiagonalChart({
@@ -139,7 +139,7 @@ const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }
   ]),
 });
 
-/** Probability of the range that a calibrated forecast is compared with. */
+/** Probability that a calibrated forecast stays within the drawn range. */
 const CHANCE = 0.9;
 
 /** Share of outcomes inside the central interval of each nominal probability. */
@@ -148,7 +148,7 @@ export interface CoverageSide extends Pick<DiagonalSide, 'name' | 'label'> {
   levels: readonly { nominal: number; actual: number }[];
 }
 
-/** Nominal against actual coverage of central prediction intervals. Null while nothing has been counted. */
+/** Plots actual against nominal coverage of central prediction intervals. Null while nothing has been counted. */
 export function toCoverageChart(sides: readonly CoverageSide[]) {
   return toDiagonalChart({
     title: 'Coverage of the prediction intervals',

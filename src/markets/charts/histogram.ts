@@ -19,20 +19,20 @@ import {
  */
 export interface PitHistogram {
   n: number;
-  /** Shares of bins of equal width from 0 to 1; they sum to one. */
+  /** Shares of equal-width bins from 0 to 1; they sum to 1. */
   shares: readonly number[];
   /** Probability that a calibrated forecast gives a histogram at least this uneven; null if there are too few outcomes. */
   pFlat: number | null;
 }
 
 const HEIGHT = 200;
-/** Significance level: below it, chance does not explain the shape. */
+/** Significance level: chance does not explain a shape whose p-value is below it. */
 const SMALL = 0.05;
 /** More bars than this are too thin to tell apart. */
 const MAX_BARS = 60;
 const FEWER_BARS = 20;
 
-/** Null without outcomes. `days`: independent days, since errors of one day are correlated. */
+/** Null without outcomes. `days` is the number of independent days, because errors within a day are correlated. */
 export function toPitChart(pit: PitHistogram, days = pit.n) {
   return toHistogram(
     pit,
@@ -77,7 +77,7 @@ const unitWords = (count: number, title: string, axisLabel: string): Words => ({
   })),
 });
 
-/** Merges the shares into fewer bins of equal width; a bin that overlaps two of them is split between both. */
+/** Merges the shares into fewer equal-width bins; a share that straddles two bins is split between them. */
 function mergeShares(shares: readonly number[], count: number): number[] {
   const width = shares.length / count;
   const merged = Array.from({ length: count }, () => 0);
@@ -98,7 +98,7 @@ interface Words {
   axis: { x: string; anchor: Anchor; label: string }[];
 }
 
-/** Draws bars of equal width, which are level for a calibrated forecast. X is in percent of the width, y in pixels. */
+/** Draws equal-width bars, which are level for a calibrated forecast. X is in percent of the width, y in pixels. */
 function toHistogram(histogram: PitHistogram, independent: number, words: Words) {
   const { n, shares } = histogram;
   const count = shares.length;
@@ -125,7 +125,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
     })),
     flat: toPixels(toY(level)),
     note: independent < n ? 'counting each day once, because errors of one day are alike' : null,
-    /** Range of nine bars in ten for a calibrated forecast. */
+    /** For a calibrated forecast, nine bars in ten end within this band. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
     ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}%` })),
     axis: words.axis,
@@ -152,8 +152,8 @@ function describeShape({ shares, pFlat }: PitHistogram, independent: number): st
 }
 
 /**
- * Names the deviation by the moments of the histogram: k level bins have mean 1/2 and variance (1 − 1/k²)/12. The
- * moment that deviates more, in its own standard errors (1/√12n and about 1/√180n), decides.
+ * Names the deviation from the histogram's moments: k level bins have mean 1/2 and variance (1 − 1/k²)/12. The moment
+ * that deviates more, in units of its own standard error (1/√12n and about 1/√180n), decides.
  */
 function shapeOf(n: number, shares: readonly number[]): string {
   const count = shares.length;

@@ -11,7 +11,7 @@ import {
 
 /** A mean difference with its interval; negative values favour the model. */
 export interface IntervalRow {
-  /** Rows of the same group stand together under its name. */
+  /** Rows of the same group are listed together under its name. */
   group: string;
   label: string;
   n: number;
@@ -21,7 +21,7 @@ export interface IntervalRow {
 
 const LANE = 22;
 const HEAD = 26;
-/** An interval longer than this multiple of the usual length is cut off, so that the others stay distinguishable. */
+/** Intervals longer than this multiple of the usual length are cut off, so that the others stay readable. */
 const MAX_RATIO = 4;
 
 /** A forest plot with one lane per row. X is in percent of the width, y in pixels. Null without rows. */
@@ -42,7 +42,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
     return {
       y: toPixels(y - LANE / 2),
       label: row.label,
-      /** Null with too few days; `note` then says so. */
+      /** Null if there are too few days; `note` then says so. */
       interval: difference && {
         from: toX(difference.low),
         to: toX(difference.high),

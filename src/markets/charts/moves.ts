@@ -2,12 +2,12 @@ import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { ticksAround } from '../../core/charts/line-chart.js';
 import { formatTick, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
 
-/** Fills whose price moved by this many whole cents; the first and last step include all larger moves. */
+/** Fills whose price moved by this many whole cents; the first and last steps include all larger moves. */
 export interface MoveStep {
   cents: number;
   fills: number;
   contracts: number;
-  /** Fills that would have missed. */
+  /** Fills that would have missed; see `markFill`. */
   missed: number;
 }
 
@@ -18,7 +18,10 @@ const HEIGHT = 160;
 /** Share of a step's width that its bar fills. */
 const BAR = 0.76;
 
-/** Bars of contracts by the price's move in favour of the order. X is in percent of the width, y in pixels. Null without fills. */
+/**
+ * Bars count contracts by how far the price moved in the order's favour. X is in percent of the width, y in pixels.
+ * Null without fills.
+ */
 export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents: number | null) {
   if (steps.length === 0) return null;
   const cents = steps.map((step) => step.cents);
@@ -50,7 +53,7 @@ export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents
   };
 }
 
-/** `−3¢`; the outermost step is `−8¢ or worse`. */
+/** Returns text such as `−3¢`, or `−8¢ or worse` for the outermost step if `isLong`. */
 function formatMove(cents: number, isLong = false): string {
   const text = `${cents > 0 ? '+' : cents < 0 ? '−' : ''}${Math.abs(cents)}¢`;
   if (Math.abs(cents) < MAX_MOVE) return text;

@@ -29,7 +29,7 @@ export function toScatterChart(pairs: readonly Pair[], unit: string) {
     min = Math.min(min, forecast, observed);
     max = Math.max(max, forecast, observed);
   }
-  // If all values are equal, the scale gets some room around them.
+  // If all values are equal, the scale gets a margin on both sides.
   const ticks = max > min ? ticksAround(min, max) : ticksAround(min - 1, min + 1);
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const share = (value: number) => (value - low) / (high - low);

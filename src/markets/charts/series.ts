@@ -4,14 +4,14 @@ import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatFixed, formatTick, toPercent } from '../../core/charts/text.js';
 
-/** Length of time that one point covers; long series use longer periods. Dates are `YYYY-MM-DD`. */
+/** Time span of one point; long series use longer spans. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
 const MAX_DAYS = 45;
 const MAX_WEEKS = 53;
 const MAX_MONTHS = 240;
 
-/** The shortest period that gives no more points than a chart has room for. */
+/** Returns the shortest period whose points fit in a chart. */
 export function choosePeriod(first: string, last: string): Period {
   const days = (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
   if (days <= MAX_DAYS) return 'day';
@@ -28,7 +28,7 @@ export function startOf(date: string, period: Period): string {
   return toDate(ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS);
 }
 
-/** Starts of all periods from that of `first` to that of `last`, including periods without data. */
+/** Starts of all periods from `first` through `last`, including periods without data. */
 export function periodsBetween(first: string, last: string, period: Period): string[] {
   const starts: string[] = [];
   const end = startOf(last, period);
@@ -36,7 +36,7 @@ export function periodsBetween(first: string, last: string, period: Period): str
   return starts;
 }
 
-/** Start of the next period: goes to a day that is certainly in it, and from there back to its start. */
+/** Start of the next period: jumps to a day inside it, then back to its first day. */
 const next = (start: string, period: Period): string =>
   startOf(toDate(Date.parse(start) + { day: 1, week: 7, month: 31, year: 366 }[period] * DAY_MS), period);
 
@@ -54,7 +54,7 @@ function formatPeriod(start: string, period: Period): string {
 const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? shortDay.format(new Date(start)) : formatPeriod(start, period);
 
-/** Mean CRPS in °F over the forecasts of one climate day for which all four could be scored. */
+/** Mean CRPS in °F over the forecasts of one climate day for which all four forecasters could be scored. */
 export interface CrpsPoint {
   date: string;
   n: number;
@@ -71,7 +71,7 @@ interface Series {
   label: string;
 }
 
-/** Means over the `n` forecasts of a day; null if they could not be scored. */
+/** Means over the day's `n` forecasts; null if they could not be scored. */
 export interface SeriesPoint {
   date: string;
   n: number;
@@ -86,7 +86,7 @@ interface Mark {
   label: string;
 }
 
-/** CRPS of all four by climate day, in °F. Null while nothing has been scored. */
+/** CRPS of all four forecasters by climate day, in °F. Null while nothing has been scored. */
 export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[] = []) =>
   toSeriesChart({
     marks,
@@ -103,7 +103,7 @@ export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[]
 
 /**
  * Means over time; smaller is better. Long series are grouped by week, month or year, with each day weighted by its
- * number of forecasts. A period without forecasts leaves a gap. `unit` follows the numbers and may be empty.
+ * number of forecasts. Periods without forecasts leave gaps. `unit` follows the numbers and may be empty.
  */
 export function toSeriesChart({
   title,
@@ -141,7 +141,7 @@ export function toSeriesChart({
     axis: rows.map(({ start }) => formatPeriodShort(start, period)),
     lines: series
       .map(({ name }, i) => ({ name, values: rows.map(({ values }) => values[i]!) }))
-      // The chart is about the first series, so it is drawn on top.
+      // The first series is the chart's subject, so it is drawn on top.
       .toReversed(),
     formatTick,
   });
@@ -168,7 +168,7 @@ export function toSeriesChart({
   };
 }
 
-/** The start of the first period that reaches the date; none outside the drawing. */
+/** Marks the first drawn period that reaches the date. Empty if the date is outside the chart. */
 function placeMark(
   { date, label }: Mark,
   starts: readonly string[],
@@ -179,7 +179,10 @@ function placeMark(
   return [{ x: toPercent(starts.length === 1 ? 0.5 : index / (starts.length - 1)), label }];
 }
 
-/** If most periods have no forecasts, as outside a season, shortens each gap to one period to make room for the data. */
+/**
+ * Shortens each gap to one period if most periods have no forecasts, as outside a season, so that the data gets more
+ * room.
+ */
 function shortenGaps(starts: readonly string[], has: (start: string) => boolean) {
   const isShortened = starts.filter(has).length < starts.length / 2;
   const kept = isShortened ? starts.filter((start, i) => has(start) || has(starts[i - 1]!)) : [...starts];

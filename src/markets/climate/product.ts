@@ -25,12 +25,12 @@ interface ListedProduct {
 }
 
 export interface ClimateReader {
-  /** The station's reports that the weather service still has, about a week of them, oldest first. */
+  /** Lists the station's reports that the weather service still serves, about the last week, oldest first. */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
 
-/** Both methods reject as `readJson` does. */
+/** Both methods reject with the errors of `readJson`. */
 export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateReader {
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/ld+json' };
   return {
@@ -52,12 +52,12 @@ export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateRe
 export interface ClimateProduct {
   stationId: string;
   date: string;
-  /** From the WMO header of the message. */
+  /** Issue time from the message's WMO header. */
   issuedAt: Date;
-  /** Covers the whole day, unlike reports of the day so far. */
+  /** True for a report on the whole day, false for one on the day so far. */
   isFinal: boolean;
   isCorrection: boolean;
-  /** Whole °F; null where the station has no value (`MM`). */
+  /** Whole °F; null if the report gives no value (`MM`). */
   maximumF: number | null;
   minimumF: number | null;
 }
@@ -69,13 +69,13 @@ const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTO
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
 /**
- * Reads the text of a product.
+ * Parses the text of a climate report.
  *
- * Reports of the day so far contain `VALID TODAY AS OF 0400 PM`, in Denver and Austin `VALID AS OF 0600 AM`. A final report
- * has no such line, is headed YESTERDAY and is issued after the day. The place name proves nothing: CLIMSP is headed
- * TWIN CITIES.
+ * Reports on the day so far contain `VALID TODAY AS OF 0400 PM`, or in Denver and Austin `VALID AS OF 0600 AM`. A final
+ * report has no such line, is headed YESTERDAY and is issued after the day. The place name cannot identify the station:
+ * CLIMSP is headed TWIN CITIES.
  * @param near listed time of issue, because the header has neither month nor year
- * @returns undefined if the text is not a report of this station
+ * @returns undefined if the text is not a report for this station
  */
 export function readClimateProduct(
   text: string,
@@ -108,7 +108,7 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/** The nearest time with this day of the month and time of day, at most a day away. */
+/** Returns the time closest to `near` that has this day of the month and time of day, at most a day away. */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {
@@ -118,7 +118,7 @@ function issueTime(near: Date, day: number, hour: number, minute: number): Date 
     .find((at) => at.getUTCDate() === day && Math.abs(at.getTime() - near.getTime()) <= DAY_MS);
 }
 
-/** For example `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
+/** Matches for example `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
 function readValue(section: string, name: 'MAXIMUM' | 'MINIMUM'): number | null {
   const [, value] = new RegExp(`^\\s*${name}\\s+(-?\\d{1,3})R?(?=\\s|$)`, 'm').exec(section) ?? [];
   return value === undefined ? null : Number(value);

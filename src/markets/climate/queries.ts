@@ -16,13 +16,13 @@ export interface NewReport extends DayKey {
   fetchedAt: Date;
   stage: ClimateStage;
   value: number;
-  /** True if no earlier report can have been missed. */
+  /** True for a final report if no earlier one can have been missed. */
   isCertain: boolean;
 }
 
 const SHOWN = 10;
 
-/** Records a report unless it exists. The first certain final report of a day is marked; later ones are not. */
+/** Inserts a report unless it exists. Marks the first certain final report of a day, but no later one. */
 export const insertReport = (
   orm: Orm,
   { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain }: NewReport,
@@ -47,7 +47,7 @@ export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFin
     group by station, kind, date`,
   );
 
-/** Certain extremes since a date: the first final report, else the most extreme value of the day so far. */
+/** Returns certain extremes since a date: each day's first final report, or else its most extreme value so far. */
 export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
   const rows = await selectRows<ReportRow>(
     orm,
@@ -70,7 +70,7 @@ export async function readObserved(orm: Orm, since: string): Promise<ObservedExt
 
 type ReportRow = DayKey & { isFinal: boolean; value: number; issuedMs: number; fetchedMs: number };
 
-/** Stores the venue's settlement values beside the first reports, replacing revised ones. */
+/** Stores the venue's settlement values with the first final reports, overwriting values that the venue has revised. */
 export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: number })[]): Promise<unknown> =>
   orm.execute(
     sql`update climate_products p set settled = d.settled
@@ -83,7 +83,7 @@ export interface CrossCheck {
   compared: number;
   agreed: number;
   since: string;
-  /** The newest, at most ten. */
+  /** Newest first, at most ten. */
   disagreements: { date: string; venue: number; report: number }[];
 }
 

@@ -12,7 +12,7 @@ import {
   uniqueIndex,
 } from 'drizzle-orm/pg-core';
 
-/** `preliminary`: evening report of the day so far. `corrected`: a final report that says it replaces another. */
+/** `preliminary`: a report on the day so far. `corrected`: a final report that replaces another. */
 export const climateStages = ['preliminary', 'final', 'corrected'] as const;
 export type ClimateStage = (typeof climateStages)[number];
 
@@ -20,7 +20,7 @@ export type ClimateStage = (typeof climateStages)[number];
 export const climateProducts = pgTable(
   'climate_products',
   {
-    /** ICAO id. */
+    /** ICAO station id. */
     station: text().notNull(),
     kind: text({ enum: ['daily_maximum', 'daily_minimum'] }).notNull(),
     date: date({ mode: 'string' }).notNull(),
@@ -28,18 +28,18 @@ export const climateProducts = pgTable(
     fetchedAt: timestamp('fetched_at', { withTimezone: true, mode: 'date' }).notNull().defaultNow(),
     stage: text({ enum: climateStages }).notNull().default('final'),
     value: integer().notNull(),
-    /** Certainly the first final report with a value; no earlier one was missed. */
+    /** True for the first final report with a value, if no earlier report can have been missed. */
     isFirstFinal: boolean('is_first_final').notNull(),
-    /** The venue's settlement value, on the first report only; null until known. */
+    /** The venue's settlement value, set only on the first final report; null until known. */
     settled: integer(),
   },
   (t) => [
     primaryKey({ columns: [t.station, t.kind, t.date, t.issuedAt] }),
-    // At most one first report per day. Serves the comparison with the venue.
+    // Allows one first final report per day, and serves the comparison with the venue.
     uniqueIndex('climate_products_first')
       .on(t.station, t.kind, t.date)
       .where(sql`${t.isFirstFinal}`),
-    // For the search for days without a report, and for the clean-up.
+    // Used to find days without a report, and by the clean-up.
     index('climate_products_date').on(t.date),
     check('climate_products_kind', sql`${t.kind} in ('daily_maximum', 'daily_minimum')`),
     check('climate_products_settled', sql`${t.settled} is null or ${t.isFirstFinal}`),

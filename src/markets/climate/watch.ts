@@ -20,22 +20,22 @@ import {
   type DayKey,
 } from './queries.js';
 
-/** Final reports arrive an hour or more after the day, most within three hours. */
+/** Final reports are issued at least an hour after the day ends, most of them within three hours. */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
-/** Reports of the day so far appear from late afternoon on; many offices issue another in the evening. */
+/** Reports on the day so far appear from late afternoon on; many offices issue another in the evening. */
 const EVENING_MS = 16 * HOUR_MS;
 const UNTIL_EVENING_REPORT_MS = 15 * MINUTE_MS;
 const AFTER_EVENING_REPORT_MS = HOUR_MS;
 const WHILE_LATE_MS = HOUR_MS;
-/** Corrections are recorded too, but are not urgent. */
+/** Corrections are recorded too, but they are not urgent. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
 /** Older reports are not requested. */
 const WINDOW_MS = 3 * DAY_MS;
 const AT_ONCE = 2;
 const KEPT_DAYS = 400;
-/** Longer than the pause between two passes. */
+/** Longer than the pause between two passes, so that the lease does not expire between them. */
 const LEASE_SECONDS = 15 * 60;
 
 export interface ClimateWatch {
@@ -56,10 +56,10 @@ export interface ClimateWatchOptions {
 }
 
 /**
- * Keeps the first final climate report of each station and day and counts how often the venue settled by it. Since
- * 2026-08-14 another company stands between the two, and the latest report proves nothing: on 2026-08-29 Miami's was
- * corrected from 90 to 85 while 90 was paid. Evening reports are kept because they bound the day's extreme. One instance
- * sends the requests: some 40 per station and day, 1,000 in all.
+ * Records the first final climate report of each station and day, and counts how often the venue settled on it. Since
+ * 2026-08-14 another company relays the reports to the venue, and the latest report is no proof of the settlement: on
+ * 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are kept because they bound
+ * the day's extreme. Only one instance sends requests: about 40 per station and day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,
@@ -125,7 +125,7 @@ function createReportKeeper({
   const seen = new Map<string, number>();
 
   return {
-    /** A station that fails does not block the others. */
+    /** Logs failures instead of throwing, so that one station does not block the others. */
     async ask(station: Station, reported: ReadonlyMap<string, boolean>, signal: AbortSignal): Promise<void> {
       const now = clock.now();
       if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
@@ -133,7 +133,7 @@ function createReportKeeper({
       try {
         const listed = await reader.list(station, signal);
         const since = Math.max(now - WINDOW_MS, listed[0]?.issuedAt.getTime() ?? now);
-        // Oldest first, stopping at a failure; otherwise a correction would pass for the first report.
+        // Reads oldest first and stops at a failure; otherwise a correction could be recorded as the first report.
         for (const product of listed.filter(
           ({ id, issuedAt }) => issuedAt.getTime() >= since && !seen.has(id),
         )) {

@@ -24,9 +24,9 @@ export interface BackfillOptions {
   stations: readonly Station[];
   range: DateRange;
   pauses: Pauses;
-  /** Called after each answer with the days requested so far, out of all missing days. */
+  /** Called after each answer with the number of days requested so far, out of all missing days. */
   onDays(done: number, all: number, what: string): void;
-  /** After an abort, the current chunk is the last one. */
+  /** On abort, the current chunk is finished and no other is started. */
   stop: AbortSignal;
 }
 
@@ -48,7 +48,9 @@ interface Part<C extends Chunk = Chunk> {
 
 type StationChunk = Chunk & { station: Station };
 
-/** Stores each answer at once and completely, so another run resumes here. One failing source does not stop the other. */
+/**
+ * Stores each answer as soon as it arrives, so that another run can resume. A failing source does not stop the other.
+ */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;
   const names: CoverageSources = {
@@ -96,8 +98,8 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
 }
 
 /**
- * Stations run one after the other, so that a stopped run leaves complete stations. Each request waits its turn, even a
- * repeated one.
+ * Processes stations one after another, so that an interrupted run leaves complete stations. Every request waits its
+ * turn, even a retry.
  */
 async function planPlaces(
   history: PlaceHistory,
@@ -149,26 +151,26 @@ async function fillPart<C extends Chunk & { station?: Station }>(
 
 const expected = [WeatherUnavailableError, VenueUnavailableError, UnexpectedAnswerError, NoHistoryError];
 
-/** Undefined for errors that no service caused. */
+/** Undefined for errors that did not come from a service. */
 const explain = (error: unknown): string | undefined =>
   expected.some((kind) => error instanceof kind) ? `${(error as Error).message}.` : undefined;
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** For a longer requested pause, the command gives up for the day. */
+/** The command gives up for the day if a service asks for a longer pause. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {
-  /** Rejects when the signal aborts. */
+  /** Rejects on abort. */
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Between 0 and 1. Varies pauses, so that several processes do not retry together. */
+  /** Number from 0 to 1 that varies pauses, so that several processes do not retry together. */
   random: () => number;
   note: (text: string) => void;
 }
 
 /**
- * Makes up to five attempts while a service is busy or failing, after the pause it requests or a growing one. Other
- * errors are not retried. An abort ends a pause, not a request.
+ * Makes up to five attempts while a service is busy or failing. Each pause is as long as the service requests, or
+ * otherwise longer than the last. Other errors are not retried. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -200,7 +202,7 @@ interface Chunk extends DateRange {
 export const lastDayOver = (stations: readonly Station[], nowMs: number): string =>
   stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
 
-/** Requests that cover every missing day; each spans about 31 days at most and starts and ends with a missing day. */
+/** Requests that cover every missing day. Each spans at most about 31 days and starts and ends with a missing day. */
 export function planChunks({ from, to }: DateRange, isThere: (date: string) => boolean): Chunk[] {
   const chunks: Chunk[] = [];
   for (const date of daysBetween(from, to)) {
@@ -214,7 +216,7 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** Fits use no earlier days. */
+/** Fits use nothing older. */
 export const DEFAULT_DAYS = 90;
 /** The service deletes older data. */
 export const MAX_DAYS = 400;
@@ -225,7 +227,7 @@ export interface RangeFlags {
   to?: string;
 }
 
-/** The date range of the flags, which must be over at every station. @throws CommandError */
+/** Reads the date range from the flags. Its last day must be over at every station. @throws CommandError */
 export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;

@@ -42,7 +42,7 @@ function readTime(given: string): Date {
   return time;
 }
 
-/** Ignores the database and venue of the environment's own service. */
+/** Ignores the environment's database and venue, which belong to the real service. */
 function configure(player: TapePlayer, dataDir: string): Config {
   const { PORT, HOST, LOG_LEVEL } = process.env;
   const markets = player.marketSource === 'kalshi' ? 'kalshi' : 'simulated';
@@ -67,7 +67,7 @@ async function replay(path: string, flags: Flags): Promise<number> {
       products: { trading: { replay: player } },
     });
     const service = await Promise.race([starting, stopped]);
-    // A service that is still starting is not awaited; its database is discarded.
+    // Does not wait for a service that is still starting, because its database is discarded.
     if (!service) return 130;
     process.stdout.write(
       `${service.greeting ?? ''}\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()}.\n`,
@@ -86,5 +86,5 @@ process.exitCode = await runCommand<Flags>(
   (flags, [file]) => replay(file!, flags),
   messageOf(TapeError, ConfigError, CannotListenError),
 );
-// Work that is still starting would keep the process alive.
+// A service that is still starting would keep the process alive.
 if (process.exitCode === 130) process.exit();

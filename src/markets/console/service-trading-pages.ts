@@ -25,7 +25,7 @@ const notices = {
   accepted: 'The venue’s figures were accepted.',
 };
 
-/** `/console/trading`: limits and switch for all customers' orders, and the account at the venue. */
+/** `/console/trading`: limits and kill switch for all customers' orders, and the account at the venue. */
 export function serviceTradingPages(deps: MarketConsoleDeps): Router {
   const router = pageRouter();
 

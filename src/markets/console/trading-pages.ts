@@ -26,7 +26,7 @@ const notices = {
 
 const counts = new Set(['maxOrderContracts', 'maxPositionContracts', 'maxOpenOrders']);
 
-/** Converts fields for the operator API, which takes counts as numbers and amounts as strings. */
+/** Converts form fields for the operator API, which takes counts as numbers and amounts as strings. */
 const toInput = (fields: FormFields): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(filledIn(fields)).map(([name, value]) => {

@@ -6,7 +6,7 @@ import { findFirstStep } from './trading.js';
 
 const schema = z.object({
   keys: z.object({
-    /** May read the portfolio and place orders; a test key, so it trades only on paper. */
+    /** Reads the portfolio and places orders. A test key, so it trades only on paper. */
     trading: z.string(),
   }),
 });
@@ -17,14 +17,14 @@ declare module '../../demo/demo.js' {
   interface DemoKeys extends MarketsKeys {}
 }
 
-/** A key that trades on paper, and its account. */
 export const demo: DemoPart = {
   schema,
   async seed(tx, [first], source, { trading: { marketSource, paperCash: cash } }, nowMs) {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
     const owner = { orgId: first.id, userId: first.ownerId };
-    // Reading the portfolio would open it with a deposit dated today, which would count as a loss of the days before.
+    // Reading the portfolio would open the account with a deposit dated today, which would count as a loss of the
+    // earlier days.
     if (marketSource === 'simulated')
       await openPaperAccount(tx, { orgId: first.id, cash, at: new Date(findFirstStep(nowMs)) });
     return { keys: { trading: (await addMembersKey(tx, owner, key)).secret } };

@@ -3,7 +3,6 @@ import type { DemoData, GreetingPart } from '../../demo/demo.js';
 import { findFirstOrder } from '../orders/first-order.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 
-/** Shows no order until a market takes one. */
 export function greet({ keys }: DemoData, baseUrl: string, snapshot: Snapshot | undefined): GreetingPart {
   const paperKey = { name: 'paper', secret: keys.trading, note: 'portfolio and orders' };
   const order = findFirstOrder(snapshot);

@@ -21,30 +21,30 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DemoKeys } from '../../demo/demo.js';
 import type { JudgedRecord } from '../scores/queries.js';
 
-/** Seconds; longer than the lease of the settlement. */
+/** One try a second; together longer than the settlement lease. */
 const LEASE_TRIES = 90;
 const RECENT_DAYS = 5;
-/** Intervals at which the past is replayed: markets settle and values are recorded. */
+/** Steps in which the past is replayed: at each step, markets settle and values are recorded. */
 const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
-/** In UTC. */
+/** Hour in UTC. */
 const ORDER_HOUR = 18;
 /** Signals followed at each step that places orders. */
 const ORDERS_AT_ONCE = 5;
 /** Contracts per order: few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 15;
-/** Contracts and lifetime of a resting order; simulated prints are of one or two contracts. */
+/** Contracts and lifetime of a resting order. Small, because simulated prints have only one or two contracts. */
 const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
 const MAX_REFRESH_MS = 5 * MINUTE_MS;
 
-/** Time of the first orders, in Unix milliseconds. */
+/** Unix time of the first orders, in milliseconds. */
 export function findFirstStep(nowMs: number): number {
   const orderMs = ORDER_HOUR * HOUR_MS;
   return Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / STEP_MS.earlier) * STEP_MS.earlier + orderMs;
 }
 
 /**
- * Paper-trades the signals of the last days with the production code, at their times in the simulated world and with
+ * Paper-trades the signals of the past days with the production code, at their times in the simulated world and with
  * the fits and open gates of those times. The demo shows the resulting profit and loss.
  */
 export async function seedDemoTrading(
@@ -64,7 +64,7 @@ export async function seedDemoTrading(
   // Past events are not logged as news, counted or taped.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics([createMarketMetrics], { ofProcess: false });
-  // The first part of the past suffices, and keeps the first start short.
+  // The first part of the past is enough, and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(
     {
@@ -76,9 +76,9 @@ export async function seedDemoTrading(
     },
     {
       selection: part!,
-      // Simulated orders have no latency, because nothing changes meanwhile.
+      // Simulated orders have no latency, because nothing changes in the meantime.
       onTheWay: () => Promise.resolve(),
-      // The past must not depend on how busy the machine is.
+      // The result must not depend on how busy the machine is.
       refreshTimes: { timeOutMs: MAX_REFRESH_MS, forecastWaitMs: MAX_REFRESH_MS },
     },
   );
@@ -121,7 +121,7 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
     await setTimeout(1_000, undefined, { signal });
 }
 
-/** Drops the prices and members of every day, which gates do not need. */
+/** Drops prices and members, which gates do not need. */
 function toJudged({ record, report }: Recalled): JudgedRecord {
   const { kind, station, date, leadHours, method } = record;
   const { advantage, worstAdvantage } = report
@@ -131,7 +131,7 @@ function toJudged({ record, report }: Recalled): JudgedRecord {
   return { kind, station, date, leadHours, method, advantage, worstAdvantage, settledAt };
 }
 
-/** Runs the background work that follows orders: fills for a minute at the service's own pace, then marks. */
+/** Runs the background work that follows orders: fills and marks them at the times at which the service would. */
 async function lookAfterOrders(
   { refresher, resting, marker }: TradingServices,
   past: { ms: number },
@@ -151,7 +151,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** Takes the best signals, and also places resting bids for the very best if that is worth more. */
+/** Buys the best signals at once, and also rests a bid for the very best if resting has an edge. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,
@@ -160,7 +160,7 @@ async function followSignals(
 ): Promise<void> {
   const best = signals.events
     .flatMap((event) => event.signals)
-    // Long shots hardly ever fill as bids, so their value would not show.
+    // Bids on long shots hardly ever fill, so resting would show no value.
     .filter(({ price }) => price >= 10n * CENT && price <= 90n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
     .slice(0, ORDERS_AT_ONCE);
@@ -194,7 +194,7 @@ async function followSignals(
       contracts: Math.min(contracts, MAX_RESTING),
       limitPrice: rest.price,
       timeInForce: 'good_till_time',
-      // `cancelOn` leaves out reports, so that the demo shows what waiting brings.
+      // `observation` is left out, so that the demo shows what waiting brings.
       rest: { expiresAt, postOnly: true, cancelOn: ['stale', 'gate_closed'] },
     });
   }

@@ -11,19 +11,19 @@ interface KnownBook {
   atMs: number;
   /** Undefined if the book was in doubt. */
   book: OrderBook | undefined;
-  /** True if the venue streamed the change, so the book was unchanged until then. */
+  /** True if the venue streamed the change, so the previous book was valid until then. */
   isTold: boolean;
 }
 
-/** The books of the last minutes, as they became known. */
+/** Recent books, with the times at which they became known. */
 export interface BookLog {
-  /** @param isTold true if the venue streamed what changed; false if each book was read again */
+  /** @param isTold true if the venue streamed the changes; false if every book was read again */
   add(
     data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
     at: Date,
     isTold: boolean,
   ): void;
-  /** The book at a time, if it is known from data later than `since`. */
+  /** Returns the book at a time if data later than `since` confirms it. */
   bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
 }
 

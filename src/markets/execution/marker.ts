@@ -15,13 +15,13 @@ import {
   type PriceMark,
 } from './queries.js';
 
-/** A mark uses the minute after a fill, and waits a little longer for prints that are listed late. */
+/** A mark looks at the minute after a fill, and waits a little longer because some prints are listed late. */
 const LOOK_MS = MINUTE_MS;
 export const WAIT_MS = LOOK_MS + 5_000;
 /** Older fills are not marked, because one read of prints spans an hour. */
 const MAX_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
-/** Markets per run; the prints of each cost one request. */
+/** Maximum markets per run; the prints of each cost one request. */
 const MARKETS_AT_ONCE = 40;
 const LEASE_SECONDS = 90;
 
@@ -30,7 +30,7 @@ interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   books: BookMemory;
 }
 
-/** Marks fills a minute later, on one instance for all Organizations. */
+/** Marks fills a minute after they happen, on one instance for all Organizations. */
 export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
   const stopping = new AbortController();
   const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
@@ -89,9 +89,9 @@ export type MarkableFill = Pick<
 >;
 
 /**
- * Marks a fill with its prices after a minute: the middle of the book as known from after the fill, or else the last print
- * since. The fill would have missed if no taker of its kind got its price or better and the first book known from after the
- * fill has nothing left there.
+ * Marks a fill with its price 15, 30 and 60 seconds later: the mid price of the book at that time if data from after
+ * the fill confirm the book, otherwise the last print since the fill. The fill would have missed if no other taker on
+ * its side got its price or better and the first book known from after the fill has nothing left at that price.
  * @param prints of the fill's market, oldest first; undefined if the source has none
  */
 export function markFill(

@@ -10,20 +10,19 @@ import { executionMarks } from './table.js';
 /** Seconds after a fill at which its price is sampled. */
 export const horizons = [15, 30, 60] as const;
 
-/** A fill that waits for its mark, or the shadow paper fill of a live order (`n` is 0). */
+/** A fill that awaits its mark, or the shadow paper fill of a live order (`n` is 0). */
 export interface DueMark extends Omit<
   typeof executionMarks.$inferSelect,
   'markedAt' | 'missed' | 'after15' | 'after30' | 'after60'
 > {
-  /** Per contract. */
+  /** Price per contract. */
   price: Micros;
-  /** True for a taker's fill. */
   hasTaken: boolean;
 }
 
 export interface PriceMark {
   missed: boolean | null;
-  /** In the order of `horizons`. */
+  /** Prices in the order of `horizons`. */
   after: (Micros | null)[];
 }
 
@@ -76,7 +75,7 @@ export async function listDueShadows(orm: Orm, { from, until, limit }: Span): Pr
   });
 }
 
-/** Existing marks stay unchanged. */
+/** Leaves existing marks unchanged. */
 export async function writeMarks(
   orm: Orm,
   marks: readonly (DueMark & PriceMark)[],
@@ -105,7 +104,7 @@ export async function writeMarks(
     });
 }
 
-/** A resting live order with its last known place. */
+/** A resting live order with its last known queue position. */
 export interface QueuedLive {
   orgId: string;
   id: string;
@@ -120,7 +119,7 @@ export interface QueuedLive {
   seen: ShadowPlace;
 }
 
-/** Oldest first in each market. */
+/** Oldest first within each market. */
 export async function listShadowedResting(orm: Orm, limit: number): Promise<QueuedLive[]> {
   const rows = await selectRows<Omit<QueuedLive, 'limitPrice'> & { limitPrice: string }>(
     orm,
@@ -156,7 +155,7 @@ export interface ExecutionPeriod {
   until: Date;
 }
 
-/** 1 for a purchase, which gains as its price rises; -1 for a sale. */
+/** 1 for a purchase, which gains when the price rises; -1 for a sale. */
 const direction = sql`case m.action when 'buy' then 1 else -1 end`;
 const settledValue = sql`case m.side when 'yes' then s.value else ${String(DOLLAR)}::bigint - s.value end`;
 
@@ -169,7 +168,7 @@ const marksOf = ({ orgId, from, until }: ExecutionPeriod, mode: TradeMode, n: SQ
   where m.org_id = ${orgId}::uuid and m.mode = ${mode} and m.at >= ${from.toISOString()}::timestamptz
     and m.at < ${until.toISOString()}::timestamptz and ${n}`;
 
-/** Gain of the fills at a price, in fractional millionths of a dollar; null if no fill has that price. */
+/** Gain of a fill valued at `price`, in fractional millionths of a dollar; null if the price is unknown. */
 const gainAt = (price: SQL): SQL => sql`${direction} * (${price} * m.contracts - m.value)`;
 const roundedSum = (amount: SQL, filter: SQL): SQL =>
   sql`round(sum(${amount}) filter (where ${filter}))::text`;
@@ -212,13 +211,13 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     judged: number('judged'),
     missed: number('missed'),
     missedContracts: number('missedContracts'),
-    /** In the order of `horizons`: fills with a price at that time, and their gain before fees. */
+    /** Fills with a price at each of the `horizons`, and their gain before fees. */
     after: columns.map((_, i) => ({
       fills: number(`n${i}`),
       contracts: number(`c${i}`),
       gain: amount(`g${i}`),
     })),
-    /** At the price a minute later, then at the market's payout; after fees. */
+    /** After fees, valued at the price a minute later, then at the market's payout. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
 }
@@ -301,16 +300,18 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
     orders: number('orders'),
     live: { contracts: number('live'), fees: amount('liveFees')! },
     paper: { contracts: number('paper'), fees: amount('paperFees')! },
-    /** At the price a minute later, then at the market's payout; after fees. */
+    /** After fees, valued at the price a minute later, then at the market's payout. */
     pnl: ends.map((_, i) => ({ orders: number(`e${i}`), live: amount(`l${i}`), paper: amount(`p${i}`) })),
-    /** Median time from sending to the venue's answer. */
+    /** Median time from sending to the venue's response. */
     roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),
   };
 }
 
 export type QueueErrors = Awaited<ReturnType<typeof readQueueErrors>>;
 
-/** How far the paper queue beside live orders was from the venue's number, over the recorded places. */
+/**
+ * Compares the paper queue that is simulated for live orders with the venue's queue positions, over all recorded rows.
+ */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
   const [row] = await selectRows<{
     orders: number;

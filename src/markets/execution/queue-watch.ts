@@ -21,14 +21,16 @@ import { createPrintReader, rememberBook } from '../orders/resting.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { insertPlaces, listShadowedResting, type QueuedLive } from './queries.js';
 
-/** Each market costs a request for its prints. */
+/** Maximum markets per read; each costs a request for its prints. */
 const MARKETS_AT_ONCE = 40;
 const MAX_ORDERS = 500;
-/** A little less than the minute after which a market is read again. */
+/** Slightly under a minute, so that a market is read again a minute after its last read. */
 const DUE_MS = 55 * SECOND_MS;
-/** Trades within this time are followed by one read. Also gives the venue time to update its numbers. */
+/** Trades within this time share one read. The delay also gives the venue time to update its numbers. */
 const GATHER_MS = SECOND_MS;
-/** An unchanged place is written this often, so that one read of prints spans the time since. */
+/**
+ * An unchanged place is written again after this time, so that one read of prints spans the time since the last row.
+ */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 const LEASE_SECONDS = 90;
 
@@ -36,7 +38,7 @@ interface QueueWatchDeps {
   live: Pick<LiveTrading, 'listQueuePositions' | 'followTrades'>;
   markets: Pick<MarketSource, 'readPrints'>;
   snapshots: SnapshotStore;
-  /** Default: a second. */
+  /** Defaults to a second. */
   gatherMs?: number | undefined;
 }
 
@@ -49,7 +51,7 @@ export function createQueueWatch(
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'queue-positions', { lengthSeconds: LEASE_SECONDS });
   const readPrints = createPrintReader(context, markets, stopping.signal);
-  /** Books at the last read; the venue has listed the prints from before them by now. */
+  /** Books at the last read; by now the venue has listed all prints from before them. */
   const shown = new Map<string, ShownBook>();
   const readAt = new Map<string, number>();
   let prices = new Map<string, Set<Micros>>();
@@ -103,7 +105,7 @@ export function createQueueWatch(
 
   const reading = shareRun(readDue);
   return {
-    /** Reads the markets whose last read is a minute old, or older than a trade at an order's price. */
+    /** Reads markets whose last read is a minute old, or older than a trade at an order's price. */
     read: reading.run,
     async stop(): Promise<void> {
       stopping.abort();
@@ -126,7 +128,7 @@ interface MarketView {
 }
 
 /**
- * The places that are worth a new row.
+ * Returns the places that need a new row.
  * @param orders all of one market, oldest first
  */
 function placeOrders(
@@ -136,7 +138,7 @@ function placeOrders(
   return orders.flatMap((order, i) => {
     const seen = advanceShadow(order, orders.slice(i), known, shown);
     const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
-    // The venue stops listing an order that has ended before it is booked here.
+    // The venue stops listing an ended order before its end is booked here, so the last known number is kept.
     const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
     const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
     const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;
@@ -149,8 +151,8 @@ function placeOrders(
 const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : DOLLAR - price);
 
 /**
- * Advances the paper queue beside a live order. Each order counts alone, because the account's earlier orders are part of the
- * book and so of its queue.
+ * Advances the paper queue that runs alongside a live order. Each order is advanced on its own, because the account's
+ * earlier orders are already part of the book's queue.
  * @param behind the order, and the account's later ones in its market
  */
 function advanceShadow(

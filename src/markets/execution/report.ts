@@ -20,7 +20,7 @@ import { readQueueCorrection, type QueueCorrection } from '../orders/queries.js'
 import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
 /**
- * A period of whole days in UTC.
+ * A period of whole UTC days.
  * @throws AppError invalid_request
  */
 export function toPeriod(

@@ -3,7 +3,10 @@ import { boolean, check, index, integer, pgTable, primaryKey, text, uuid } from 
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from '../ledger/orders-table.js';
 
-/** Prices after a fill, or (`n` 0) after the shadow paper fill of a live order. Prices are those of the order's own side. */
+/**
+ * Prices after a fill or, if `n` is 0, after the shadow paper fill of a live order. Prices are for the order's own
+ * side.
+ */
 export const executionMarks = pgTable(
   'execution_marks',
   {
@@ -22,7 +25,9 @@ export const executionMarks = pgTable(
     at: time('at').notNull(),
     /** Null until marked, a minute later. */
     markedAt: time('marked_at'),
-    /** True if nobody traded at its price or better in that minute and nothing was left there; null if unknown. */
+    /**
+     * True if nobody traded at the fill's price or better in that minute and nothing was left there; null if unknown.
+     */
     missed: boolean(),
     /** Price 15, 30 and 60 seconds later; null if unknown. */
     after15: micros('after_15'),
@@ -32,7 +37,7 @@ export const executionMarks = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
     index('execution_marks_list').on(t.orgId, t.mode, t.at),
-    // Serves the job, across Organizations.
+    // Serves the marking job, which reads across Organizations.
     index('execution_marks_waiting')
       .on(t.at)
       .where(sql`${t.markedAt} is null`),

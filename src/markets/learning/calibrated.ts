@@ -8,16 +8,17 @@ import { mixCandidates } from './mix.js';
 
 /** Seasons and weather models change, so older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
-/** °F. How far beyond its range a fit may extrapolate: a fit to a cool month does not apply to a hot spell. */
+/** °F by which a fit may extrapolate beyond its range: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
-/** °F. No forecast is more certain than half a degree, and a deviation above 15 carries no information. */
+/** °F. No forecast is certain to within half a degree, and a standard deviation above 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
-/** °F. Exceeds any plausible error of a grid point and a day together. */
+/** °F. Larger than any plausible combined error of grid point and day. */
 const LARGEST_CORRECTION_F = 12;
 
 /**
- * Corrects each model by past forecast errors: by the pooled fit of all stations, averaged with the station's own seasonal
- * fit if its archive is long enough, or not at all without a fit. Recent skill weights the models.
+ * Corrects each model by its past forecast errors, using the pooled fit of all stations, averaged with the station's
+ * own seasonal fit if the archive is long enough. A model without a fit is not corrected. Recent skill weights the
+ * models.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
@@ -71,7 +72,7 @@ const toCorrected = (method: ForecastMethod, correction: Correction, fallback: s
 });
 
 /**
- * @returns a text with the reason for having no correction; undefined for a station whose archive is too short for its own
+ * @returns the reason for having no correction as text; undefined for a station whose archive is too short for its own
  * fit
  */
 function correctBy(
@@ -90,7 +91,7 @@ function correctBy(
   return applyFit(fit, ensemble);
 }
 
-/** An earlier run of the first model uses that model's fit at its own lead. */
+/** An earlier run of the first model uses that model's fit for the run's own lead. */
 const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
@@ -128,12 +129,15 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
   return { fit, meanF: mean + beyond, deviationF: clamp(learnedF, POSSIBLE_DEVIATION_F) };
 }
 
-/** A stated deviation is too narrow by about this factor: 1.5 has the better log score (−2.419 against −2.493, published). */
+/**
+ * A model's stated standard deviation is too narrow by about this factor: 1.5 has the better log score (−2.419 against
+ * −2.493, published).
+ */
 const STATED_FACTOR = 1.5;
-/** Number of days over all stations after which the learned deviation counts as much as the stated one. */
+/** Days, summed over all stations, after which the learned standard deviation has the same weight as the stated one. */
 const STATED_DAYS = 60;
 
-/** Begins near 1.5 times the stated deviation and shrinks to the learned one. */
+/** Starts near 1.5 times the stated standard deviation and moves to the learned one as days accumulate. */
 function withStated({ spreadF }: Ensemble, learnedF: number, days: number): number {
   if (spreadF === undefined) return learnedF;
   const share = days / (days + STATED_DAYS);

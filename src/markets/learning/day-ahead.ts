@@ -3,23 +3,21 @@ import { allAtOnce, type Steps } from '../../core/steps.js';
 import { LOGISTIC_DEVIATION } from '../../core/statistics/distributions.js';
 import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } from './linear-fit.js';
 
-/*
- * Day-ahead forecast: a logistic distribution whose location and ln scale are linear in the ensemble's mean and spread,
- * place, hour and season. Non-homogeneous regression: T. Gneiting et al., Mon. Wea. Rev. 133 (2005); logistic: M.
- * Gebetsberger et al., Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019); with the seasons: M. N. Lang et al., Nonlin.
- * Processes Geophys. 27 (2020).
- */
+/* Day-ahead forecast: a logistic distribution whose location and ln scale are linear in the ensemble's mean and spread,
+   place, hour and season. Non-homogeneous regression: T. Gneiting et al., Mon. Wea. Rev. 133 (2005). Logistic
+   distribution: M. Gebetsberger et al., Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019). Seasonal terms: M. N. Lang et
+   al., Nonlin. Processes Geophys. 27 (2020). */
 
-/** An ensemble's statement about a day or an hour, in the unit of the observations. */
+/** An ensemble's forecast for a day or an hour, in the unit of the observations. */
 export interface AheadRow {
   day: number;
   hour?: number | undefined;
-  /** A unit with its own bias and spread, such as a station. */
+  /** Name of a unit with its own bias and spread, such as a station. */
   group: string;
   mean: number;
   /** Sample variance of the members; 0 for a single member. */
   variance: number;
-  /** From an earlier version of the model than the newest: its bias differs, its spread is the same. */
+  /** True if an older model version made the run: its bias differs from the newest's, its spread does not. */
   isOlder?: boolean | undefined;
 }
 
@@ -28,36 +26,39 @@ export interface AheadCase extends AheadRow {
 }
 
 /**
- * `shrunk` fits all groups together, holding differences near 0 and slopes near 1, and prefers recent days; `seasonal` fits
- * one group.
+ * `shrunk` fits all groups together, keeping group differences near 0 and slopes near 1, and weights recent days more;
+ * `seasonal` fits one group.
  */
 export type AheadDesign = 'shrunk' | 'seasonal';
 
 export interface AheadFit {
-  /** By variable, plus the errors' `bias` and `deviation`, the means' `centre` and `width`, and ln `spread` if it varies. */
+  /**
+   * Keyed by variable, plus the errors' `bias` and `deviation`, the means' `centre` and `width`, and ln `spread` if the
+   * spread varies.
+   */
   coefficients: Readonly<Record<string, number>>;
-  /** Mean CRPS of the cases including the ridge, in the unit of the observations. */
+  /** Mean CRPS of the cases plus the ridge penalty, in the unit of the observations. */
   trainingCrps: number;
   hasConverged: boolean;
 }
 
 const YEAR_DAYS = 365.25;
 const LEAST_ROWS = 20;
-/** A tenth of this changes no score by a thousandth (measured). */
+/** A tolerance ten times smaller changes no score by even a thousandth (measured). */
 const TOLERANCE = 1e-4;
-/** Limits of the scale, in deviations of the errors. */
+/** Limits of the scale, in standard deviations of the errors. */
 const SCALE = { lowest: 0.01, highest: 10 };
-/** Share of the errors' deviation; a smaller spread carries no more information. */
+/** As a share of the errors' standard deviation; a smaller spread carries no more information. */
 const LEAST_SPREAD = 0.02;
-/** ln; spreads below a quarter or above four times the usual one count as these limits. */
+/** Natural logarithm. Spreads below a quarter or above four times the usual one count as these limits. */
 const FURTHEST_SPREAD = Math.log(4);
 
-/** Bias of the earlier versions, beyond the newest version's. */
+/** Name of the variable for the bias of earlier versions relative to the newest version's. */
 const OLDER = 'older version';
 
 type Visit = (name: string, value: number) => void;
 
-/** Visits each variable of the location and of ln scale with its value; all other variables are 0. */
+/** Calls `visit` with each variable of the location and of ln scale and its value; all other variables are 0. */
 function eachVariable(
   row: AheadRow,
   coefficients: AheadFit['coefficients'],
@@ -91,11 +92,11 @@ function eachVariable(
 interface Named {
   location: string[];
   logScale: string[];
-  /** How firmly a variable is held at 0, in CRPS of one day in units of the errors' deviation. */
+  /** How strongly a variable is held at 0, as the CRPS of one day in units of the errors' standard deviation. */
   ridge: (name: string) => number;
 }
 
-/** Recent days count more, which takes 1.3 % off the CRPS of a mix (measured; 15 to 30 days do equally well). */
+/** Recent days count more, which lowers a mix's CRPS by 1.3 % (measured; 15 to 30 days do equally well). */
 const HALF_LIFE_DAYS = 20;
 const LOOSE_RIDGE = 0.1;
 const BIAS_RIDGE = 3;
@@ -106,7 +107,7 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
     const hours = [...new Set(rows.map(({ hour }) => hour))]
       .filter((hour) => hour !== undefined)
       .sort((a, b) => a - b);
-    // Rows of one day share their error, so days count.
+    // Rows of one day share their error, so the ridge is scaled to days instead of rows.
     const perDay = rows.length / new Set(rows.map(({ group, day }) => `${group} ${day}`)).size;
     const ridges: Record<string, number> = {
       bias: BIAS_RIDGE * perDay,
@@ -148,13 +149,13 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
 
 const olderIn = (rows: readonly AheadRow[]): string[] => (rows.some(({ isOlder }) => isOlder) ? [OLDER] : []);
 
-/** @param near coefficients of a fit to almost the same cases, where the search starts */
+/** @param near starting point: coefficients of a fit to almost the same cases */
 export const fitAhead = (...input: Parameters<typeof fitAheadInSteps>): AheadFit | undefined =>
   allAtOnce(fitAheadInSteps(...input));
 
 /**
- * `fitAhead` one search step at a time. It fits the residuals of the members' mean in units of their own deviation, so that
- * ridges do not depend on the unit.
+ * Runs `fitAhead` one search step at a time. Fits the residuals of the members' mean in units of their own standard
+ * deviation, so that ridges do not depend on the unit.
  * @returns undefined for fewer than 20 rows, or for rows without variation
  */
 export function* fitAheadInSteps(
@@ -212,7 +213,7 @@ export function* fitAheadInSteps(
   };
 }
 
-/** A group's slope turns about its own mean, so that it leaves the group's bias alone. */
+/** A group's slope is relative to the group's own mean, so that it does not change the group's bias. */
 const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
   Object.fromEntries(
     [...groupBy(cases, ({ group }) => group)].map(([group, own]) => [
@@ -223,7 +224,7 @@ const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
 
 const ROWS_AT_ONCE = 500;
 
-/** Mean and deviation of the expected value. A group or hour without coefficients gets the common forecast. */
+/** Returns mean and standard deviation of the prediction. An unknown group or hour gets the common forecast. */
 export function predictAhead(
   coefficients: AheadFit['coefficients'],
   row: AheadRow,
@@ -251,7 +252,10 @@ export function predictAhead(
   };
 }
 
-/** The fit as lines for one target: mean a + b·m, ln deviation c + d·ln s, for the members' mean m and deviation s. */
+/**
+ * Returns the fit for one target as two lines: mean a + b·m and ln deviation c + d·ln s, for the members' mean m and
+ * standard deviation s.
+ */
 export function lineOf(
   coefficients: AheadFit['coefficients'],
   row: Pick<AheadRow, 'day' | 'hour' | 'group' | 'isOlder'>,
@@ -263,7 +267,7 @@ export function lineOf(
   return { a, b: at(1).mean - a, c: Math.log(deviation) - d * spread, d };
 }
 
-/** Assumed warm bias of a group's or an hour's members, beyond the common bias. */
+/** Returns the assumed warm bias of a group's or an hour's members, relative to the common bias. */
 export const biasOf = (
   { deviation = 0, ...coefficients }: AheadFit['coefficients'],
   { group, hour }: Pick<AheadRow, 'group' | 'hour'>,

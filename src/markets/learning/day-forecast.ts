@@ -15,12 +15,12 @@ import {
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the day's peak. */
+/** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the peak. */
 const MIN_RAW_DEVIATION_F = 1;
-/** An observation this shortly before the day's end, or later, covers the whole day. */
+/** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
 
-/** Cap on a probability: the report may still be missing or differ from the station. */
+/** Cap on probabilities, because the report may still be missing or differ from the station. */
 const MOST_SURE = 1 - 1e-7;
 const noHourFits: HourFits = { fits: [], missing: [] };
 
@@ -36,14 +36,14 @@ export interface Ensemble extends Pick<
   varianceF: number;
 }
 
-/** The forecast read from an ensemble, before observations. */
+/** The forecast derived from an ensemble, before observations. */
 export type Corrected = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'
 >;
 
 /**
- * Turns an ensemble's mean and spread into a forecast, using the fits available at a time.
+ * Turns an ensemble's mean and spread into a forecast, using the fits available at `at`.
  * @param further runs of other models, and an earlier run of the same model, for the same target
  */
 export type Correction = (
@@ -53,7 +53,7 @@ export type Correction = (
   further: readonly Ensemble[],
 ) => Corrected;
 
-/** Corrects the newest run of each target and bounds it by observations, ignoring whatever was unknown at `at`. */
+/** Corrects the newest run of each target and bounds it by observations, ignoring data that was unknown at `at`. */
 export const modelWith = (correct: Correction): ForecastModel =>
   modelOf(function* ({ source, weather, events, fits, at }) {
     const known = groupKnownWeather(weather, at);
@@ -92,7 +92,6 @@ const byTarget = (a: DayForecast, b: DayForecast): number =>
   temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
   (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
-/** The uncorrected ensemble with the members' own mean and spread. */
 export const uncorrectedForecast = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
   method: 'raw_ensemble',
   isCalibrated: false,
@@ -120,7 +119,7 @@ function forecastDay(known: Known): DayForecast {
   const { ensemble, run, corrected, observed, event } = known;
   const { kind, date, hour, modelRunAt, fetchedAt, membersF, curveF } = ensemble;
   const { distribution, running } = givenObservation(known);
-  // Until the day's own report arrives its value remains uncertain.
+  // A day's value stays uncertain until its final report arrives.
   const isOpen = kind !== 'hourly' && observed?.isFinal !== true;
   const held = (probability: number) => (isOpen ? Math.min(MOST_SURE, probability) : probability);
   return {
@@ -150,7 +149,7 @@ function forecastDay(known: Known): DayForecast {
   };
 }
 
-/** The index value of an hour is what its markets settle on; a day's observed extreme only bounds the report. */
+/** Markets of an hour settle on the observed index value, whereas a day's observed extreme only bounds the report. */
 function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
   distribution: TemperatureDistribution;
   running: RunningDay | null;

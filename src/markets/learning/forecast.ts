@@ -8,27 +8,27 @@ import type { RunningDay } from './running-day.js';
 import type { Place } from '../market/place.js';
 
 /**
- * How a distribution was made. `same_day`: from days that had reached the same point. `emos_pooled`: corrected by a fit
- * over all stations. `emos`: the average of that and a fit to the station's own long past. `raw_ensemble`: the members' own
- * mean and spread, uncorrected.
+ * How a distribution was made. `same_day`: from past days that had reached the same point. `emos_pooled`: corrected by
+ * a fit over all stations. `emos`: the average of that and a fit to the station's own long archive. `raw_ensemble`: the
+ * members' own mean and spread, uncorrected.
  */
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];
 
 export interface ModelPart {
-  /** `MAIN_MODEL`, `EARLIER_RUN`, or the source's name for it. */
+  /** `MAIN_MODEL`, `EARLIER_RUN`, or the source's name for the model. */
   model: string;
   modelRunAt: Date;
   fetchedAt: Date;
   membersF: readonly number[];
-  /** °F: `rawMeanF` is the members' mean; the others are corrected by the model's own fit. */
+  /** °F. `rawMeanF` is the members' mean; the other values are corrected by the model's own fit. */
   rawMeanF: number;
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
   /** Weights sum to one. */
   weight: number;
-  /** Why the weight is 0; null otherwise. */
+  /** Reason for a weight of 0; null otherwise. */
   reason: string | null;
 }
 
@@ -39,42 +39,42 @@ export interface DayForecast {
   hour?: number;
   eventTicker: string | null;
   method: ForecastMethod;
-  /** Corrected by past forecast errors: true for every method but `raw_ensemble`. */
+  /** True if corrected by past forecast errors, which holds for every method but `raw_ensemble`. */
   isCalibrated: boolean;
-  /** Why no better method was used, in words; null for the best one. */
+  /** Reason for not using a better method, in words; null for the best method. */
   fallback: string | null;
   fit: Fit | null;
-  /** The station's own seasonal fit, which counts as much as `fit`; omitted without one. */
+  /** The station's own seasonal fit, weighted equally with `fit`; omitted if the station has none. */
   seasonalFit?: Fit | undefined;
-  /** From the start of the model run to the end of the day, or to the hour. */
+  /** Hours from the start of the model run to the end of the day, or to the hour. */
   leadHours: number;
   /** °F, before observations. */
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
-  /** Parts of mean and deviation if several models have a run; omitted if only the first does. */
+  /** Each model's part in the mean and standard deviation; omitted if only the first model has a run. */
   models?: readonly ModelPart[] | undefined;
   rawMeanF: number;
   rawDeviationF: number;
-  /** The forecast given the observations; all probabilities derive from it. */
+  /** The forecast given the observations; all probabilities are derived from it. */
   distribution: TemperatureDistribution;
-  /** State of a day in progress, once it has an observation; null otherwise. */
+  /** State of a day in progress; null before its first observation and for other days. */
   running: RunningDay | null;
-  /** °F, given the observations, before rounding. Once the day is over they equal the observed value. */
+  /** °F, given the observations, before rounding. After the end of the day they equal the observed value. */
   quantiles: readonly { probability: number; temperatureF: number }[];
   membersF: readonly number[];
   curveF?: readonly number[] | undefined;
   modelRunAt: Date;
   fetchedAt: Date;
   observed: ObservedExtreme | null;
-  /** Probability that each market's YES pays. They sum to one over a day's brackets. */
+  /** Probability that each market's YES pays, by ticker. The probabilities of a day's brackets sum to one. */
   probabilities: ReadonlyMap<string, number>;
 }
 
 export interface StationForecast {
   station: Place;
   source: string;
-  /** Forecasts of every kind with a run, in order of kind, date and hour. */
+  /** Forecasts of every kind with a run, ordered by kind, date and hour. */
   days: readonly DayForecast[];
 }
 
@@ -92,7 +92,7 @@ export interface ForecastInput {
   at: Date;
 }
 
-/** Makes forecasts from known data, by station. Pure: the same inputs give the same forecasts. */
+/** Makes forecasts by station from known data. Pure: the same inputs give the same forecasts. */
 export interface ForecastModel {
   (input: ForecastInput): ReadonlyMap<string, StationForecast>;
   inSteps(input: ForecastInput): Steps<ReadonlyMap<string, StationForecast>>;

@@ -1,17 +1,15 @@
 import type { Steps } from '../../core/steps.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 
-/*
- * Censored regression: location and ln scale of a logistic distribution are linear in the variables. J. W. Messner, G. J.
- * Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression with crch, R J. 8 (2016), by minimum mean CRPS; each
- * case has its own bound.
- */
+/* Censored regression: the location and ln scale of a logistic distribution are linear in the variables, and each case
+   has its own bound. J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression with
+   crch, R J. 8 (2016), by minimum mean CRPS. */
 
 export interface LinearCase {
-  /** Indices of the nonzero variables: first those of the location, then those of ln scale. */
+  /** Indices of the nonzero variables, first for the location, then for ln scale. */
   places: ArrayLike<number>;
   values: ArrayLike<number>;
-  /** Outcome and lower bound, both relative to the location's origin; the bound is −Infinity without censoring. */
+  /** Outcome and lower bound, both relative to the location's origin. The bound is −Infinity without censoring. */
   observed: number;
   bound: number;
   /** Default: 1. */
@@ -20,11 +18,11 @@ export interface LinearCase {
 
 export interface LinearRule {
   ofLocation: number;
-  /** Per variable: its coefficient in the absence of data. */
+  /** Each variable's coefficient in the absence of data. */
   prior: ArrayLike<number>;
-  /** Per variable: the CRPS that being off the prior by one costs, in units of one case. */
+  /** Each variable's penalty for a distance of one from the prior, as a CRPS in units of one case. */
   ridge: ArrayLike<number>;
-  /** Limits of the scale itself, whatever the coefficients. */
+  /** Limits of the scale itself, regardless of the coefficients. */
   scale: { lowest: number; highest: number };
   tolerance?: number;
 }
@@ -32,18 +30,18 @@ export interface LinearRule {
 interface LinearFit {
   coefficients: Float64Array;
   trainingCrps: number;
-  /** False if the search stopped before reaching a minimum; the best point found is returned. */
+  /** False if the search stopped before reaching a minimum; the fit is then the best point found. */
   hasConverged: boolean;
 }
 
-/** Default limit of the gradient of mean CRPS, per variable scaled to its own width. */
+/** Default tolerance for the gradient of the mean CRPS, with each variable scaled to its own width. */
 const TOLERANCE = 1e-5;
-/** Gradient that still counts as converged when rounding ended the search. */
+/** Gradient that still counts as converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-3;
 
 /**
  * Runs the fit one search step at a time.
- * @param near coefficients of a fit to almost the same cases, where the search starts
+ * @param near starting point: coefficients of a fit to almost the same cases
  */
 export function* fitLinearInSteps(
   cases: readonly LinearCase[],
@@ -66,7 +64,7 @@ export function* fitLinearInSteps(
   };
 }
 
-/** Location and scale of a case; the location is relative to the origin of the case's `observed`. */
+/** Returns the location and scale of a case; the location is relative to the origin of the case's `observed`. */
 export function predictLinear(
   coefficients: ArrayLike<number>,
   variables: ArrayLike<number>,
@@ -79,9 +77,12 @@ export function predictLinear(
   return { location, scale: Math.min(highest, Math.max(lowest, Math.exp(logScale))) };
 }
 
-/** The cases in sparse rows: with a bias for each of 160 stations nearly all variables are 0. */
+/** The cases as sparse rows: with a bias for each of 160 stations, nearly all variables are 0. */
 interface Rows {
-  /** Row starts in `places` and `values`, with the final end appended; `scaleBegins` has the start of the scale part. */
+  /**
+   * Start of each row in `places` and `values`, followed by the end of the last row. `scaleBegins` has the start of
+   * each row's scale part.
+   */
   begins: Int32Array;
   scaleBegins: Int32Array;
   places: Int32Array;
@@ -107,18 +108,20 @@ function toRows(cases: readonly LinearCase[], { ofLocation }: LinearRule): Rows 
 }
 
 /**
- * Coordinates in which the variables are uncorrelated with unit size; a search takes a few steps there instead of a
- * hundred. The triangle of the QR decomposition, separate for location and scale, is the Cholesky factor of the variables'
- * products, so the rotated variables, which are dense, are never stored.
+ * Coordinates in which the variables are uncorrelated and of unit size, so that a search takes a few steps instead of a
+ * hundred. The triangle of the QR decomposition, separate for location and scale, is the Cholesky factor of the
+ * variables' products, so the rotated variables, which are dense, are never stored.
  */
 interface Axes {
   fromCoefficients(values: ArrayLike<number>): Float64Array;
   toCoefficients(point: ArrayLike<number>, values: Float64Array): void;
-  /** Turns a gradient by coefficients into one by point. */
   toSlopes(byCoefficient: ArrayLike<number>, slopes: Float64Array): void;
 }
 
-/** If the others leave less than this share of a variable's square, the rest is rounding; for 167 stations rounding is 1e-14. */
+/**
+ * If the other variables leave less than this share of a variable's square, the remainder is rounding error, which is
+ * 1e-14 for 167 stations.
+ */
 const ROUNDING = 1e-10;
 
 function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule): Steps<Axes> {
@@ -162,7 +165,7 @@ function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule
   };
 }
 
-/** Mean products of each pair of location variables and each pair of scale variables; upper triangle only. */
+/** Returns the mean products of each pair of location variables and of scale variables; upper triangle only. */
 function productsOf({ begins, scaleBegins, places, values }: Rows, size: number): Float64Array {
   const n = scaleBegins.length;
   const products = new Float64Array(size * size);
@@ -175,11 +178,10 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
     add(begins[i]!, scaleBegins[i]!);
     add(scaleBegins[i]!, begins[i + 1]!);
   }
-  // Divided last so that counts of a station's rows stay exact.
+  // Divides last, so that counts of a station's rows stay exact.
   return products.map((sum) => sum / n);
 }
 
-/** Removes the i-th variable's share from the products of the later ones. */
 function subtractProjection(triangle: Float64Array, size: number, i: number, end: number): void {
   for (let k = i + 1; k < end; k++) {
     const share = triangle[i * size + k]!;
@@ -233,25 +235,26 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
 
 /**
  * CRPS of a logistic distribution censored at the extreme reached so far, and its derivatives. All mass below the bound
- * sits on the bound. Temperatures rise here; minima change all signs.
+ * is moved onto the bound. Written for maxima; for minima, all signs are reversed.
  *
- * For max(reached, R) with R logistic and A(z) = ln(1 + eᶻ) − F(z), the integral of F² up to z, the CRPS is s (A(z) − A(l)
- * + A(−z)) with z = (y − m)/s and l = (reached − m)/s. A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic Forecasts
- * with scoringRules, J. Stat. Softw. 90 (2019), A.2.
+ * For max(reached, R) with R logistic and A(z) = ln(1 + eᶻ) − F(z), the integral of F² up to z, the CRPS is s (A(z) −
+ * A(l) + A(−z)) with z = (y − m)/s and l = (reached − m)/s. A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic
+ * Forecasts with scoringRules, J. Stat. Softw. 90 (2019), A.2.
  * @param error observed − location, at least `bound`
  * @param bound reached − location; −Infinity without a bound
  * @param scale above 0
- * @param out receives the score and its derivatives by location and scale
+ * @param out receives the score and its derivatives with respect to location and scale
  */
 export function crpsOfCensored(error: number, bound: number, scale: number, out: Float64Array): void {
   const z = error / scale;
   const l = bound / scale;
-  // The smaller exponential cannot overflow, and all other terms follow from it: a search calls this millions of times.
+  // Computes one exponential, because a search calls this millions of times: the smaller one cannot overflow, and all
+  // other terms follow from it.
   const tail = Math.exp(-Math.abs(z));
   const most = 1 / (1 + tail);
   const atMost = z > 0 ? most : tail * most;
   const above = z > 0 ? tail * most : most;
-  // F and A at the bound; both 0 without a bound, as for future days.
+  // F and A at the bound; both are 0 without a bound, as for future days.
   let [below, least] = [0, 0];
   if (l !== -Infinity) {
     const boundTail = Math.exp(-Math.abs(l));

@@ -4,27 +4,29 @@ import { type ModelPart } from './forecast.js';
 import type { Known, Mix } from './fits.js';
 
 export interface ModelError {
-  /** Identifies the day or hour at its place, the same for all models. */
+  /** Identifies the target day or hour and its place; the same for all models. */
   key: string;
   date: string;
   errorF: number;
-  /** From an earlier version of the model than the newest. */
+  /** True if the error is from an earlier version of the model than the newest. */
   isOlder?: boolean | undefined;
 }
 
-/** Weather persists for weeks and models change, so data two months old count a quarter. */
+/** Weather persists for weeks and models change, so data that is two months old gets a quarter of the weight. */
 const HALF_LIFE_DAYS = 30;
-/** Share of an error from before a model's newest version. The number of dates is not reduced, so that the weights stay. */
+/**
+ * Weight of an error from before a model's newest version. The effective number of dates is not reduced, so the prior
+ * does not gain weight.
+ */
 const OLDER_SHARE = 0.25;
-/** Weight of the prior, in dates. */
 const PRIOR_DATES = 10;
 
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');
 
 /**
- * Relative skill and correlation of the models over all stations; undefined without errors of the first model and of
- * another.
- * @param errors by model, of the same kind and lead
+ * Learns the models' relative skill and correlation over all stations; undefined without errors of the first model and
+ * at least one other.
+ * @param errors by model, all for the same kind and lead
  */
 export function learnMix(
   errors: ReadonlyMap<string, readonly ModelError[]>,
@@ -79,10 +81,11 @@ export interface Candidate {
 }
 
 /**
- * The mean of several corrected models, weighted by recent skill. Its deviation follows from the models' deviations and the
- * correlation of their errors. Uncorrected models have no share; a single remaining model keeps its forecast unchanged.
+ * Averages several corrected models, weighted by recent skill. The standard deviation follows from those of the models
+ * and the correlation of their errors. Uncorrected models get no weight; if a single model remains, its forecast is
+ * unchanged.
  * @param candidates the first model first
- * @param mix undefined without past errors, which weights all models equally
+ * @param mix undefined without past errors, which gives all models equal weight
  */
 export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undefined): Corrected {
   const [main] = candidates;
@@ -105,7 +108,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
       reason: weight > 0 ? null : reasonForNoWeight(corrected),
     };
   });
-  // The first model describes the method as long as it has a share.
+  // The first model determines the stated method as long as it has weight.
   const lead = used.includes(main!) ? main! : (heaviest(used, weights) ?? main!);
   if (used.length < 2) return { ...lead.corrected, models };
   const shares = models.filter(({ weight }) => weight > 0);
@@ -129,9 +132,9 @@ const heaviest = (
   candidates.toSorted((a, b) => weights.get(modelOf(b))! - weights.get(modelOf(a))!)[0];
 
 /**
- * Weights, none negative, that sum to one and minimise the expected squared error of the mean. Weight moves between pairs
- * until no move helps: J. C. Platt, Sequential Minimal Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R. Ramanathan,
- * Improved Methods of Combining Forecasts, J. Forecasting 3 (1984).
+ * Returns nonnegative weights that sum to one and minimize the expected squared error of the mean. Moves weight between
+ * pairs until no move helps: J. C. Platt, Sequential Minimal Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R.
+ * Ramanathan, Improved Methods of Combining Forecasts, J. Forecasting 3 (1984).
  */
 function weightsOf(models: readonly string[], mix: Mix | undefined): Map<string, number> {
   const products = models.map((a) => models.map((b) => productOf(a, b, mix)));
@@ -160,8 +163,10 @@ const MAX_SWEEPS = 200;
 const SMALL = 1e-9;
 
 /**
- * Expected product of two models' errors, relative to the first model's square. The prior gives all models equal skill and
- * half of their errors in common, hence equal weights; an earlier run has all these errors and more, hence no weight; the gridpoint forecast has twice the square, hence little.
+ * Returns the expected product of two models' errors, relative to the first model's squared error. The prior assumes
+ * equal skill and half of each error in common, so all models get equal weight. An earlier run is assumed to share the
+ * whole error and add its own, so it gets no weight; the gridpoint forecast is assumed to have twice the squared error,
+ * so it gets little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;
@@ -175,7 +180,7 @@ function productOf(a: string, b: string, mix: Mix | undefined): number {
 const UNKNOWN: Known = { value: 1, dates: 0 };
 const skillOf = (model: string, mix: Mix | undefined): Known => mix?.skill[model] ?? UNKNOWN;
 
-/** Deviation of a weighted mean of errors: √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ). Pairs without data count as fully correlated. */
+/** Returns the deviation of a weighted mean of errors, √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ), with ρ = 1 for pairs without data. */
 function mixedDeviation(shares: readonly ModelPart[], mix: Mix | undefined): number {
   let variance = 0;
   for (const a of shares)

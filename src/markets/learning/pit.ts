@@ -1,8 +1,8 @@
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 
 /**
- * The probability that a chi-square variable with an integer number of degrees of freedom exceeds x. M. Abramowitz, I. A.
- * Stegun, Handbook of Mathematical Functions (1964), 26.4.4 and 26.4.5.
+ * Returns the probability that a chi-square variable with an integer number of degrees of freedom exceeds x. M.
+ * Abramowitz, I. A. Stegun, Handbook of Mathematical Functions (1964), 26.4.4 and 26.4.5.
  */
 export function chiSquareTail(x: number, degreesOfFreedom: number): number {
   if (x <= 0) return 1;
@@ -16,16 +16,14 @@ export function chiSquareTail(x: number, degreesOfFreedom: number): number {
   return Math.min(1, tail);
 }
 
-/*
- * Forecast scores, all negatively oriented: less is better. CRPS is in the unit of the forecast and equals the absolute
- * error for a forecast without spread.
- */
+/* Forecast scores, all negatively oriented: lower is better. CRPS is in the unit of the forecast and equals the
+   absolute error for a forecast without spread. */
 
 const INV_SQRT_PI = 1 / Math.sqrt(Math.PI);
 
 /**
- * The continuous ranked probability score of a normal forecast: σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ)/σ.
- * T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005), equation 5.
+ * Continuous ranked probability score of a normal forecast: σ (z (2Φ(z) − 1) + 2φ(z) − 1/√π) with z = (y − μ)/σ. T.
+ * Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005), equation 5.
  * @param deviation 0 or more
  */
 export function crpsOfNormal(mean: number, deviation: number, observed: number): number {
@@ -34,7 +32,8 @@ export function crpsOfNormal(mean: number, deviation: number, observed: number):
 }
 
 /**
- * CRPS for an error observed − mean with its derivatives: by mean 1 − 2Φ(z), by deviation 2φ(z) − 1/√π.
+ * CRPS for an error (observed − mean) and its derivatives: 1 − 2Φ(z) with respect to the mean, and 2φ(z) − 1/√π with
+ * respect to the standard deviation.
  * @param deviation above 0
  */
 export function crpsAndGradient(error: number, deviation: number) {
@@ -45,17 +44,17 @@ export function crpsAndGradient(error: number, deviation: number) {
 }
 
 /**
- * CRPS of a raw ensemble, from the members' empirical distribution: mean |xᵢ − y| − ½ mean |xᵢ − xⱼ|, the second over all
- * m² pairs. In sorted order the pairs sum to 2 Σ (2i − m − 1) xᵢ, i from 1. T. Gneiting, A. E. Raftery, Strictly Proper
- * Scoring Rules, J. Amer. Statist. Assoc. 102 (2007), equation 21.
- * @param sorted the members, ascending, at least one
+ * CRPS of a raw ensemble, from the members' empirical distribution: mean |xᵢ − y| − ½ mean |xᵢ − xⱼ|, where the second
+ * mean is over all m² pairs. In sorted order the pairs sum to 2 Σ (2i − m − 1) xᵢ, with i from 1. T. Gneiting, A. E.
+ * Raftery, Strictly Proper Scoring Rules, J. Amer. Statist. Assoc. 102 (2007), equation 21.
+ * @param sorted at least one member, ascending
  */
 export function crpsOfEnsemble(sorted: ArrayLike<number>, observed: number): number {
   const m = sorted.length;
   let error = 0;
   let pairs = 0;
   for (let i = 0; i < m; i++) {
-    // Relative to the observation, so that a large common level costs no digits.
+    // Computed relative to the observation, so that a large common level loses no precision.
     const distance = sorted[i]! - observed;
     error += Math.abs(distance);
     pairs += (2 * i + 1 - m) * distance;
@@ -63,20 +62,20 @@ export function crpsOfEnsemble(sorted: ArrayLike<number>, observed: number): num
   return error / m - pairs / (m * m);
 }
 
-/** Log score of a normal forecast, −log of its density at the observation: ln σ + ½ ln 2π + ½ z². */
+/** Log score of a normal forecast, −log of the density at the observation: ln σ + ½ ln 2π + ½ z². */
 export function logScoreOfNormal(mean: number, deviation: number, observed: number): number {
   const z = (observed - mean) / deviation;
   return Math.log(deviation) + 0.5 * Math.log(2 * Math.PI) + 0.5 * z * z;
 }
 
 /**
- * Probability integral transform: the forecast probabilities of less than the outcome and of at most the outcome. For a
- * continuous forecast both are equal, and uniform if it is calibrated.
+ * Probability integral transform: the forecast probabilities of a value below the outcome and of a value up to the
+ * outcome. For a continuous forecast they are equal, and uniform if the forecast is calibrated.
  */
 export interface PitValue {
   below: number;
   atMost: number;
-  /** For ordered outcomes: cumulative probabilities, ascending to 1. Otherwise empty. */
+  /** Cumulative probabilities of ordered outcomes, ascending to 1; empty for other outcomes. */
   steps: readonly number[];
 }
 
@@ -87,12 +86,12 @@ interface PitShares {
 }
 
 const PIT_BINS = 10;
-/** Minimum expected count per bin, so that sums over the cases are about normal. */
+/** Minimum expected count per bin, so that the bins' sums are approximately normal. */
 const MIN_PER_BIN = 5;
 /**
- * The PIT histogram: flat for a calibrated forecast, a bowl for an overconfident one, a hill for an underconfident one. An
- * outcome that covers a range of probabilities counts in each bin with its share of the range. C. Czado, T. Gneiting, L.
- * Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
+ * Returns the PIT histogram: flat for a calibrated forecast, U-shaped for an overconfident one, hump-shaped for an
+ * underconfident one. An outcome that covers a range of probabilities is spread over the bins in proportion. C. Czado,
+ * T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
  */
 export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitShares {
   const n = values.length;
@@ -102,17 +101,18 @@ export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitS
 }
 
 /**
- * The probability that a calibrated forecast has a histogram at least this uneven; null for too few cases.
+ * Returns the probability that a calibrated forecast has a histogram at least this uneven; null for too few cases.
  *
- * For a continuous forecast this is Pearson's chi-square test. Whole degrees spread over bins, so their histograms are
- * smoother than counts of draws and Pearson's test misses deviations. The bins' deviations are therefore measured with
- * their covariance under correct forecasts, Σ (Σₖ pₖ wₖ wₖᵀ − 11ᵀ/B²), with wₖ the shares of outcome k, of probability pₖ,
- * in the B bins. By the central limit theorem the quadratic form is chi-square with B − 1 degrees of freedom.
+ * For a continuous forecast this is Pearson's chi-square test. Whole degrees are spread over bins, so their histograms
+ * are smoother than counts of draws, and Pearson's test misses miscalibration. The bins' deviations are therefore
+ * measured with their covariance under correct forecasts, Σ (Σₖ pₖ wₖ wₖᵀ − 11ᵀ/B²), where outcome k has probability pₖ
+ * and the shares wₖ in the B bins. By the central limit theorem the quadratic form is chi-square with B − 1 degrees of
+ * freedom.
  */
 export function flatness(values: readonly PitValue[], bins = PIT_BINS): number | null {
   const n = values.length;
   if (n < MIN_PER_BIN * bins) return null;
-  // The other bins determine the last one.
+  // The last bin is determined by the others.
   const size = bins - 1;
   const deviations = Array.from({ length: bins }, () => -n / bins);
   const covariance = Array.from({ length: size }, () => new Float64Array(size).fill(-n / bins ** 2));
@@ -124,7 +124,7 @@ export function flatness(values: readonly PitValue[], bins = PIT_BINS): number |
   return statistic === undefined ? null : chiSquareTail(statistic, size);
 }
 
-/** Pearson's test on shares: too lenient for whole degrees. Prefer `flatness` where the forecasts are at hand. */
+/** Applies Pearson's test to shares; too lenient for whole degrees. Use `flatness` if forecasts are available. */
 export function flatnessOfShares(shares: readonly number[], n: number): number | null {
   const bins = shares.length;
   if (n < MIN_PER_BIN * bins) return null;
@@ -132,7 +132,7 @@ export function flatnessOfShares(shares: readonly number[], n: number): number |
   return chiSquareTail(statistic, bins - 1);
 }
 
-/** Spreads a weight over the bins between `below` and `atMost`, in proportion to overlap. */
+/** Spreads a weight over the bins between `below` and `atMost`, in proportion to their overlap. */
 function addShares(shares: number[], below: number, atMost: number, weight: number): void {
   const bins = shares.length;
   const first = Math.min(bins - 1, Math.floor(below * bins));
@@ -148,7 +148,7 @@ function addShares(shares: number[], below: number, atMost: number, weight: numb
   }
 }
 
-/** Adds Σₖ pₖ wₖ wₖᵀ of one forecast; without steps each outcome falls into a single bin and all bins are equally likely. */
+/** Adds one forecast's Σₖ pₖ wₖ wₖᵀ. Without steps, each outcome falls into one bin and all bins are equally likely. */
 function addCovariance(covariance: Float64Array[], steps: readonly number[], bins: number): void {
   const size = covariance.length;
   if (steps.length === 0) for (let i = 0; i < size; i++) covariance[i]![i]! += 1 / bins;
@@ -168,7 +168,7 @@ function addCovariance(covariance: Float64Array[], steps: readonly number[], bin
   }
 }
 
-/** vᵀ A⁻¹ v for a symmetric positive A by Cholesky decomposition, which overwrites A; undefined if A is singular. */
+/** Returns vᵀ A⁻¹ v for positive definite A by Cholesky decomposition, overwriting A; undefined if A is singular. */
 function quadraticForm(matrix: Float64Array[], vector: readonly number[]): number | undefined {
   const solved: number[] = [];
   for (const [i, row] of matrix.entries()) {

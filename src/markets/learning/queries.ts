@@ -10,7 +10,7 @@ import { dateOf } from '../market/climate-day.js';
 import { knownVersions, versionOn } from '../weather/versions.js';
 import { ensembleRuns } from './table.js';
 
-/** Origin of prices and forecasts; training and scores of one pair do not apply to another. */
+/** Sources of prices and forecasts. Training and scores of one pair of sources do not apply to another. */
 export interface SourceNames {
   marketSource: string;
   forecastSource: string;
@@ -25,15 +25,15 @@ export interface KnownRun extends Target {
   /** Sample variance of the members, °F²; 0 for a single member. */
   varianceF: number;
   curveF?: readonly number[] | undefined;
-  /** The version that the source named, or else the one known for the run's date. */
+  /** Model version named by the source, or else the version known for the run's date. */
   version?: string | undefined;
   isNearMidnight?: true | undefined;
 }
 
-/** Curves fetched earlier than this before their day (UTC) are not compared with its hours. */
+/** A day's hours are not compared with curves fetched earlier than this before the day (UTC). */
 const CURVE_AHEAD_HOURS = 12;
 
-/** True if training uses the run's curve. A day's maximum and minimum share the curve of the maximum. */
+/** True if training uses the run's curve. A day's maximum and minimum share the maximum's curve. */
 export const usesCurve = ({
   kind,
   date,
@@ -41,10 +41,10 @@ export const usesCurve = ({
 }: Pick<DayEnsemble, 'kind' | 'date' | 'fetchedAt'>): boolean =>
   kind === 'daily_maximum' && fetchedAt.getTime() > Date.parse(date) - CURVE_AHEAD_HOURS * HOUR_MS;
 
-/** Limit per statement; the next clean-up continues. */
+/** Row limit per statement; the next clean-up continues. */
 const DELETED_AT_ONCE = 5_000;
 
-/** Keeps existing rows. Resolves with the number of new rows. */
+/** Inserts rows and keeps existing ones. Resolves to the number of new rows. */
 async function insertNew(orm: Orm, insert: SQL): Promise<number> {
   const [added] = await selectRows<{ count: number }>(
     orm,
@@ -107,16 +107,16 @@ interface Window {
   at: Date;
 }
 
-/** Enough for 90 days of hourly runs at leads up to three days, or for 60 days' hours from four runs a day. */
+/** Enough for 90 days of hourly runs at leads up to three days, or for the hours of 60 days at four runs a day. */
 const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
-/** Training needs only one run per half day of further models; every run of the first serves days in progress. */
+/** Training needs one run per half day of other models; every run of the first model is used for days in progress. */
 const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
 
 /**
  * Returns the rows as one JSON text, which reads thousands of rows in a quarter of the time that columns take.
- * @param to the day after the last one; with an end, only one run per half day is read of every model
+ * @param to the day after the last one; if given, only one run per half day is read of every model
  */
 export async function readRuns(
   orm: Orm,
@@ -155,7 +155,7 @@ export async function readRuns(
   const runs = answer?.runs ?? [];
   return runs.map(
     ([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF, version, isNearMidnight]) => ({
-      // Objects made of literal fields take half the memory of spread ones.
+      // Objects with literal fields take half the memory of spread objects.
       model: isMain ? undefined : model,
       kind,
       stationId,
@@ -173,7 +173,7 @@ export async function readRuns(
   );
 }
 
-/** Drops the stored hour of a day, which is meaningless. */
+/** Drops the stored hour of a daily target, which is meaningless. */
 export const toTarget = ({ hour, ...target }: Target): Target =>
   target.kind === 'hourly' ? { ...target, hour } : target;
 
@@ -263,8 +263,8 @@ export async function readFirstDate(
 const LOOKED_BACK_DAYS = 31;
 
 /**
- * The first model's daily runs are kept longer because seasonal fits learn from them.
- * @param long everything before this date is deleted
+ * Deletes old runs. The first model's daily runs are kept longer, because seasonal fits learn from them.
+ * @param long runs of dates before this are all deleted
  */
 export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {
   const isShort = sql`date < ${before}::date and date >= ${before}::date - ${LOOKED_BACK_DAYS}::int and (model <> ${MAIN_MODEL} or kind = 'hourly')`;

@@ -21,7 +21,7 @@ export interface HourFit extends SameDayFit {
   kind: DailyKind;
   firstDate: string;
   lastDate: string;
-  /** °F, over the training data: mean CRPS of the uncorrected forecast curve. */
+  /** °F: mean CRPS of the uncorrected forecast curve, over the training data. */
   rawCrps: number;
   knownThrough: Date;
   trainedAt: Date;
@@ -34,41 +34,41 @@ export interface HourFits {
 }
 
 export interface RunningDay {
-  /** The latest hour (local standard time) with a known temperature; null without one. */
+  /** Latest hour (local standard time) with a known temperature; null if there is none. */
   hour: number | null;
   /** Probability that the report equals the extreme reached so far. */
   stays: number;
   /** The fit for days at that hour; null if the day-ahead forecast was used instead. */
   fit: HourFit | null;
-  /** Why no fit was used, in words; null if one was. */
+  /** Reason for not using a fit, in words; null if a fit was used. */
   fallback: string | null;
-  /** Weight of the day-ahead forecast, 0 to 1; the fit has the rest. */
+  /** Weight of the day-ahead forecast, from 0 to 1; the fit gets the rest. */
   dayAheadShare: number;
 }
 
-/** Days at an hour change with the season as forecasts do, so older fits are not used. */
+/** The course of a day changes with the season, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
-/** Assumed correlation between the errors of the fit and of the day-ahead forecast, as between two models without data. */
+/** Assumed correlation between the errors of the fit and the day-ahead forecast, as for models without data. */
 const IN_COMMON = 0.5;
 
 export interface KnownDay {
   kind: DailyKind;
   stationId: string;
   extremeF: number;
-  /** Reports (`hoursF`) and forecast (`curveF`) for hours 0 to 23, °F. */
+  /** °F for hours 0 to 23: `hoursF` from reports, `curveF` from the forecast. */
   hoursF: readonly (number | null)[];
   curveF: readonly number[];
 }
 
-/** The whole degree that the day's report is certain to reach. */
+/** Returns the whole degree that the day's report is certain to reach. */
 export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
   kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
 
-/** −1 for minima, which are treated as maxima of negated temperatures. */
+/** −1 for minima, which are handled as maxima of negated temperatures. */
 export const signOf = (kind: DailyKind): 1 | -1 => (kind === 'daily_maximum' ? 1 : -1);
 
-/** The day as fits see it at its latest known hour; undefined before the first. */
+/** Returns the day as seen by fits at its latest known hour; undefined before the first. */
 export function daySoFarOf({ kind, stationId, extremeF, hoursF, curveF }: KnownDay): DaySoFar | undefined {
   const hour = latestHour(hoursF);
   if (hour === null) return undefined;
@@ -96,11 +96,14 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
-  /** Whether models other than the first, which has the curve, contribute to the day-ahead forecast. */
+  /** True if models other than the first, which provides the curve, contribute to the day-ahead forecast. */
   isMixed: boolean;
 }
 
-/** The day's extreme is the one reached so far or a later one beyond it, by the hour's fit, the day-ahead forecast, or both. */
+/**
+ * Forecasts a day in progress: its extreme is either the one reached so far or a later one beyond it, according to the
+ * hour's fit, the day-ahead forecast, or both.
+ */
 export function forecastRunning(
   input: RunningInput,
   { fits, missing }: HourFits,
@@ -138,9 +141,10 @@ export function forecastRunning(
 }
 
 /**
- * Other models see what the first model's hours miss. The weight minimises the expected squared error: J. M. Bates,
- * C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20 (1969). A maximum so far that has reached the
- * day-ahead forecast suggests that the forecast is too low. The scale of a logistic distribution is its expected CRPS.
+ * Returns the weight of the day-ahead forecast, in which other models see what the first model's hours miss. The weight
+ * minimizes the expected squared error: J. M. Bates, C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20
+ * (1969). The scale of a logistic distribution is its expected CRPS. A maximum so far that has reached the day-ahead
+ * forecast suggests that the forecast is too low.
  */
 function shareOf({ scale, hasPeaked }: CensoredDistribution, { trainingCrps }: HourFit): number {
   const common = IN_COMMON * scale * trainingCrps;

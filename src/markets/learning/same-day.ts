@@ -4,24 +4,27 @@ import { crpsOfCensored, fitLinearInSteps, predictLinear, type LinearCase } from
 import { minimizeInSteps, type Objective } from './minimize.js';
 
 /**
- * Forecast of a day in progress: its maximum is the one reached so far or a later one that exceeds it. One fit per local
- * hour, over all stations. Censored EMOS after T. L. Thorarinsdottir, T. Gneiting, Probabilistic Forecasts of Wind Speed,
- * J. R. Stat. Soc. A 173 (2010), and J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated
- * Regression with crch, R J. 8 (2016); each day has its own bound.
+ * Forecasts a day in progress: its maximum is the one reached so far or a later one that exceeds it. There is one fit
+ * per local hour, over all stations. Censored EMOS after T. L. Thorarinsdottir, T. Gneiting, Probabilistic Forecasts of
+ * Wind Speed, J. R. Stat. Soc. A 173 (2010), and J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and
+ * Truncated Regression with crch, R J. 8 (2016); each day has its own bound.
  */
 
-/** A day as known at an hour, °F. Minima negate every temperature. */
+/** A day as known at an hour, in °F. For minima, every temperature is negated. */
 export interface DaySoFar {
   stationId: string;
-  /** The latest hour (local standard time) with a known temperature, 0 to 22. */
+  /** Latest hour (local standard time) with a known temperature, 0 to 22. */
   hour: number;
-  /** The highest so far, including reports between the hours. */
+  /** Highest temperature so far, including reports between the hours. */
   reachedF: number;
-  /** A later temperature matters only above this: for whole-degree reports, half a degree more. Defaults to `reachedF`. */
+  /**
+   * Later temperatures matter only above this. For whole-degree reports it is half a degree higher than `reachedF`,
+   * which is the default.
+   */
   boundF?: number | undefined;
-  /** Up to three hours ending with the latest. */
+  /** Temperatures of up to three hours, ending with the latest. */
   recentF: readonly number[];
-  /** Mean of the ensemble at hours 0 to 23. */
+  /** Ensemble mean at hours 0 to 23. */
   curveF: readonly number[];
 }
 
@@ -31,19 +34,19 @@ export interface SameDayCase extends DaySoFar {
 }
 
 export const LAST_HOUR = 22;
-/** Number of latest hours that changes and means cover. */
+/** Number of latest hours used for changes and means. */
 const RECENT = 3;
-/** Number of remaining hours whose mean tells whether the peak is broad. */
+/** Number of remaining hours whose mean shows whether the peak is broad. */
 const BROAD = 4;
-/** Three times the number of coefficients in mean and scale, and some more. */
+/** A little more than three times the number of coefficients in mean and scale. */
 export const MIN_SAME_DAY_CASES = 60;
 
-/** Coefficients of the mean, which multiply F⁺ − M and so on. */
+/** Coefficients of the mean, which multiply F⁺ − M and the other variables. */
 const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift'] as const;
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
 const everyPlace = [...names.keys()];
-/** Without data the rest of the day follows the curve, to within about 2 °F. */
+/** Without data, the rest of the day follows the curve to within about 2 °F. */
 const prior = names.map((name) => ({ b: 1, shift: 1, g0: 0.2 })[name as string] ?? 0);
 const rule = Object.freeze({
   ofLocation: meanNames.length,
@@ -54,14 +57,14 @@ const rule = Object.freeze({
 });
 const HURDLE_RIDGE = 2.5;
 const TOLERANCE = 1e-6;
-/** Share of rising days below which the fit adds a hurdle; the censored fit alone becomes unstable there. */
+/** Below this share of rising days, the censored fit alone becomes unstable, so a hurdle is added. */
 const LATE = 0.5;
-/** Future days differ from the training days a tenth more than these differ from each other (measured). */
+/** Future days differ from training days by a tenth more than training days differ from each other (measured). */
 const WIDER = 1.1;
-/** Days of a station that weigh as much as the pooled data. */
+/** Number of a station's days that have the same weight as the pooled data. */
 const PRIOR_DAYS = 10;
 
-/** Variables of the mean, then those of the scale. */
+/** Returns the variables of the mean, then those of the scale. */
 function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biases): Float64Array {
   const { stationId, hour, reachedF, recentF, curveF } = day;
   const biasF = stationBiasF[stationId] ?? 0;
@@ -94,7 +97,7 @@ function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biase
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-/** °F by which each station's curve is too warm. A grid point is often too warm by day and too cold by night. */
+/** °F by which each station's curve is too warm; a grid point is often too warm by day and too cold by night. */
 interface Biases {
   /** At the hours so far. */
   stationBiasF: Readonly<Record<string, number>>;
@@ -105,16 +108,16 @@ interface Biases {
 export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
-  /** Coefficients of the log odds that the day rises further; null where most days rise, so no hurdle is needed. */
+  /** Coefficients of the log odds that the temperature rises further; null if most days rise, so none are needed. */
   hurdle: readonly number[] | null;
   n: number;
   trainingCrps: number;
 }
 
 /**
- * Minimises the mean CRPS of the censored distribution with a ridge.
- * @param cases of one hour
- * @param near a fit to almost the same cases, where the search starts
+ * Minimizes the mean CRPS of the censored distribution with a ridge.
+ * @param cases all at one hour
+ * @param near starting point: a fit to almost the same cases
  * @returns undefined for fewer than `MIN_SAME_DAY_CASES`
  */
 export const fitSameDay = (cases: readonly SameDayCase[], near?: SameDayFit): SameDayFit | undefined =>
@@ -142,7 +145,7 @@ export function* fitSameDayInSteps(
   };
 }
 
-/** °F: mean CRPS of the curve corrected only by the stations' biases. */
+/** Returns the mean CRPS of the curve in °F, corrected only by the stations' biases. */
 export function crpsOfCurve(cases: readonly SameDayCase[], biases: Biases): number {
   const out = new Float64Array(3);
   const rows = cases.map((each) => variablesOf(each, biases));
@@ -178,7 +181,7 @@ const biasSoFar = ({ hour, recentF, curveF }: SameDayCase): number =>
 
 const biasOfExtreme = ({ curveF, observedF }: SameDayCase): number => Math.max(...curveF) - observedF;
 
-/** °F: each station's mean bias, shrunk towards the mean of all stations. */
+/** Returns each station's mean bias in °F, shrunk toward the mean of all stations. */
 function biasesOf(
   cases: readonly SameDayCase[],
   biasOf: (each: SameDayCase) => number,
@@ -198,7 +201,10 @@ function biasesOf(
   );
 }
 
-/** Logistic regression, with a ridge, of whether the day rises further; the constant stays near the share of rising days. */
+/**
+ * Fits a logistic regression, with a ridge, of whether the temperature rises further. The constant stays near the share
+ * of rising days.
+ */
 function* fitHurdle(
   cases: readonly SameDayCase[],
   rows: readonly Float64Array[],
@@ -235,10 +241,10 @@ function* fitHurdle(
   return hurdleVariables.map((_, k) => point[k]! / widths[k]!);
 }
 
-/** All variables of the mean, plus the distance to the curve's peak. */
+/** Indices of all variables of the mean, plus the distance to the curve's peak. */
 const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 10];
 
-/** A day's maximum as known at an hour, °F. Minima negate every temperature. */
+/** A day's maximum as known at an hour, in °F. For minima, every temperature is negated. */
 export interface CensoredDistribution {
   boundF: number;
   location: number;
@@ -262,7 +268,7 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   return { boundF, location: day.reachedF + location, scale, hasPeaked };
 }
 
-/** Probability of at most this temperature before rounding; 0 below the bound. */
+/** Returns the probability that the temperature, before rounding, is at most this value; 0 below the bound. */
 export function probabilityAtMost(
   { boundF, location, scale, hasPeaked }: CensoredDistribution,
   temperatureF: number,
@@ -273,7 +279,7 @@ export function probabilityAtMost(
   return 1 - (1 - hasPeaked) * above;
 }
 
-/** Probability of more than this temperature; stays precise when it is small. */
+/** Returns the probability that the temperature exceeds this value; precise even when small. */
 export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
   const { boundF, location, scale, hasPeaked } = distribution;
   if (temperatureF < boundF) return 1;

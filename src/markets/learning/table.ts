@@ -21,7 +21,7 @@ import { MAIN_MODEL } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
 import type { Fit, Mix } from './fits.js';
 
-/** `hour` is the local hour of hourly targets; days store a meaningless 0, so that it can be part of keys. */
+/** `hour` is the local hour of hourly targets. Days store a meaningless 0, so that the column can be part of keys. */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
   station: text().notNull(),
@@ -46,7 +46,7 @@ const learnedColumns = {
   trainedAt: time('trained_at').notNull(),
 };
 
-/** One of the source's models; rows from before further models existed belong to the first. */
+/** Name of one of the source's models. Rows from before there were other models belong to the first. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
 export interface BracketCost {
@@ -59,7 +59,7 @@ interface RecordedBracket {
   floor: number | null;
   cap: number | null;
   model: number;
-  /** The market's probability from mid prices, normalised to one over the possible outcomes. */
+  /** The market's probability from mid prices, normalized to sum to one over the possible outcomes. */
   market: number | null;
   /** Cost at the time of the record; null without a price, omitted in records of earlier versions. */
   cost?: BracketCost | null;
@@ -71,7 +71,7 @@ interface RecordedModel {
   /** °F. */
   mean: number;
   deviation: number;
-  /** Omitted for normal. */
+  /** Omitted for a normal distribution. */
   shape?: DistributionShape;
 }
 
@@ -81,8 +81,8 @@ export interface ModelScore {
 }
 
 /**
- * Forecasts of model and market for a day at a fixed time before its end (for an hour: before the hour), and the outcome.
- * Written once while still current, so it contains no later knowledge.
+ * Forecasts of the model and the market at a fixed time before a day's end or before an hour, with the outcome. Each
+ * forecast is written once, while it is current, so it contains nothing learned later.
  */
 export const forecastRecords = pgTable(
   'forecast_records',
@@ -96,38 +96,38 @@ export const forecastRecords = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     mean: doublePrecision().notNull(),
     deviation: doublePrecision().notNull(),
-    /** The whole degree that a maximum was certain to reach (`atLeast`) or a minimum could not exceed (`atMost`). */
+    /** Whole degree that a maximum was certain to reach (`atLeast`), or that a minimum could not exceed (`atMost`). */
     atLeast: integer('at_least'),
     atMost: integer('at_most'),
-    /** Probability that the extreme stays there; null where the ruled-out part was truncated instead. */
+    /** Probability that the extreme stays at that degree; null if the distribution was truncated there instead. */
     stays: doublePrecision(),
-    /** Null means normal. */
+    /** Null means a normal distribution. */
     shape: text().$type<DistributionShape>(),
     members: doublePrecision().array(),
-    /** The models with a share, if several had a run; only for forecasts made before the day. */
+    /** The models with nonzero weight, if several had a run; set only for forecasts made before the day. */
     models: jsonb().$type<RecordedModel[]>(),
-    /** Mean and deviation of the reports known for the last 30 days; null if there were too few. */
+    /** Mean and standard deviation of the reports known for the last 30 days; null if there were too few. */
     climateMean: doublePrecision('climate_mean'),
     climateDeviation: doublePrecision('climate_deviation'),
     /** From cold to warm. */
     brackets: jsonb().$type<RecordedBracket[]>().notNull(),
-    /** The reported temperature once the venue has settled: whole degrees for a day, hundredths for an hour. */
+    /** Reported temperature, set once the venue has settled: whole degrees for a day, hundredths for an hour. */
     outcome: doublePrecision(),
     settledAt: time('settled_at'),
     modelLogScore: doublePrecision('model_log_score'),
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /** Log score of the model minus that of buying the outcome, and the lowest possible value. Null without prices. */
+    /** Log score of the model minus that of buying the outcome, and its lowest possible value. Null without prices. */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
-    /** °F: CRPS over the same degrees for all four. */
+    /** CRPS in °F, over the same degrees for all four forecasts. */
     modelCrps: doublePrecision('model_crps'),
     rawCrps: doublePrecision('raw_crps'),
     climateCrps: doublePrecision('climate_crps'),
     marketCrps: doublePrecision('market_crps'),
-    /** The model's probabilities of less than the outcome and of at most the outcome. */
+    /** The model's probabilities of a value below the outcome and of a value up to the outcome. */
     pitLow: doublePrecision('pit_low'),
     pitHigh: doublePrecision('pit_high'),
   },
@@ -136,7 +136,7 @@ export const forecastRecords = pgTable(
       name: 'forecast_records_pk',
       columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.date, t.hour, t.leadHours],
     }),
-    // For the scores of recent days and the records of a day that has just settled.
+    // Serves the scores of recent days and the records of a day that has just settled.
     index('forecast_records_recent').on(t.marketSource, t.forecastSource, t.kind, t.date),
     check('forecast_records_lead', sql`${t.leadHours} >= 0`),
     hourCheck('forecast_records_hour', t),
@@ -145,7 +145,7 @@ export const forecastRecords = pgTable(
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
 
-/** Each ensemble run for one temperature as first received. Written once. */
+/** One row per ensemble run and temperature target, as first received. Written once. */
 export const ensembleRuns = pgTable(
   'ensemble_runs',
   {
@@ -155,29 +155,27 @@ export const ensembleRuns = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
     members: doublePrecision().array().notNull(),
-    /** Mean and sample variance of the members (0 for a single one), stored so that training need not read the members. */
+    /** Mean and sample variance of the members (0 for one), stored so that training need not read the members. */
     mean: doublePrecision().notNull(),
     variance: doublePrecision().notNull(),
-    /** For a day: the members' mean hour by hour, °F. Stored only with the maximum, because the minimum's is the same. */
+    /** For a day: the members' hourly means in °F. Stored with the maximum only; the minimum has the same curve. */
     curve: doublePrecision().array(),
-    /** As the source named it; null where it names none. */
+    /** Version named by the source; null if it names none. */
     version: text(),
-    /** The model's window may miss the day's extreme, so that nothing is learned from the run. */
+    /** True if the model's window may miss the day's extreme. Such runs are not used for training. */
     nearMidnight: boolean('near_midnight').notNull().default(false),
   },
   (t) => [
-    // For a station's training window.
     primaryKey({
       name: 'ensemble_runs_pk',
       columns: [t.forecastSource, t.kind, t.station, t.date, t.hour, t.modelRunAt, t.model],
     }),
-    // For the clean-up of old rows.
     index('ensemble_runs_age').on(t.date),
     hourCheck('ensemble_runs_hour', t),
   ],
 );
 
-/** Reports known when an hour's temperature became known. Written once. Hours are in local standard time. */
+/** Station reports, as known when each hour's temperature became known. Written once. Local standard time. */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -189,20 +187,18 @@ export const observedHours = pgTable(
     fetchedAt: time('fetched_at').notNull(),
     /** °F at the hour. */
     temperature: doublePrecision().notNull(),
-    /** The day's extremes so far, °F; null for an hour that was no longer the latest. */
+    /** The day's extremes so far, in °F; null if a later hour was already known. */
     highest: doublePrecision(),
     lowest: doublePrecision(),
   },
   (t) => [
-    // For a station's training window.
     primaryKey({ name: 'observed_hours_pk', columns: [t.forecastSource, t.station, t.date, t.hour] }),
-    // For the clean-up of old rows.
     index('observed_hours_age').on(t.date),
     check('observed_hours_hour', sql`${t.hour} between 0 and 23`),
   ],
 );
 
-/** Settlement values of a day or an hour. A correction adds a row, so earlier knowledge is preserved. */
+/** Settlement values of a day or an hour. A correction adds a row, so that what was known earlier is preserved. */
 export const climateReports = pgTable(
   'climate_reports',
   {
@@ -213,12 +209,10 @@ export const climateReports = pgTable(
     temperature: doublePrecision().notNull(),
   },
   (t) => [
-    // For a station's training window.
     primaryKey({
       name: 'climate_reports_pk',
       columns: [t.marketSource, t.kind, t.station, t.date, t.hour, t.knownAt],
     }),
-    // For the clean-up of old rows.
     index('climate_reports_age').on(t.date),
     hourCheck('climate_reports_hour', t),
   ],
@@ -231,7 +225,7 @@ export const forecastFits = pgTable(
     ...learnedColumns,
     model: modelColumn(),
     kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
-    /** Null for all stations together. */
+    /** Null for a fit of all stations. */
     station: text(),
     leadHours: integer('lead_hours').notNull(),
     /** Null for fits of earlier versions with a normal distribution, kept as the basis of past forecasts. */
@@ -247,7 +241,7 @@ export const forecastFits = pgTable(
     highestMean: doublePrecision('highest_mean').notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /** The fit's input, one entry per target. Empty for a station's own long past, which the archive still holds. */
+    /** The fit's input, one entry per target. Empty for seasonal fits, because the archive still has the data. */
     training: jsonb()
       .$type<
         {
@@ -265,7 +259,6 @@ export const forecastFits = pgTable(
       .notNull(),
   },
   (t) => [
-    // For the fits in use: the newest of each model, kind, station and lead.
     index('forecast_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('forecast_fits_variance', sql`${t.c} >= 0 and ${t.d} >= 0`),
   ],
@@ -281,13 +274,10 @@ export const forecastMixes = pgTable(
     skill: jsonb().$type<Mix['skill']>().notNull(),
     correlation: jsonb().$type<Mix['correlation']>().notNull(),
   },
-  (t) => [
-    // For the mixes in use: the newest of each kind and lead.
-    index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
-  ],
+  (t) => [index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt)],
 );
 
-/** Last verdict on each gate, so that each change is reported once. */
+/** The last verdict on each gate, so that each change is reported once. */
 export const signalGates = pgTable(
   'signal_gates',
   {
@@ -315,13 +305,12 @@ export const sameDayFits = pgTable(
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /** One reference per day; the archive holds the data, because a day's fits cover tens of thousands of days. */
+    /** One reference per day. The data stays in the archive, because a day's fits cover tens of thousands of days. */
     training: jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),
   },
   (t) => [
-    // For the fits in use: the newest of each kind and hour.
     index('same_day_fits_newest').on(t.forecastSource, t.marketSource, t.trainedAt),
     check('same_day_fits_hour', sql`${t.hour} between 0 and 22`),
   ],

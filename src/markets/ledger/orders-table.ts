@@ -25,13 +25,13 @@ export const contractsColumn = (name: string) => numeric(name, { precision: 12, 
 
 export const liveAccounts = pgTable('live_accounts', {
   orgId: uuid('org_id').primaryKey(),
-  /** By market, signed hundredths of contracts (negative: NO) that were held at opening or accepted later. */
+  /** Signed hundredths of contracts by market (negative: NO), held at opening or accepted later. */
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
-  /** Accepted order differences, as `venue order id ours venue's`. They are not reported again. */
+  /** Accepted order differences, each as `<venue order id> <ours> <venue's>`. They are not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
-  /** Set when a venue answer was not understood. No instance sends orders until it is accepted. */
+  /** Set when a venue answer could not be understood. No instance sends orders until it is accepted. */
   problem: text('problem'),
-  /** Venue order group of the resting orders, so that one request cancels all of them. */
+  /** The venue's order group for resting orders, so that one request cancels all of them. */
   orderGroupId: text('order_group_id'),
   openedAt: time('opened_at').notNull(),
   updatedAt: time('updated_at').notNull(),
@@ -62,10 +62,10 @@ export const isOpen = (status: OrderStatus): boolean => status === 'pending' || 
 export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;
 export type CancelCause = (typeof cancelCauses)[number];
 
-/** Progress through the venue's prints: all before `at` are done; `counted` lists later ones already used. */
+/** Progress through the venue's prints: all before `at` are processed; `counted` lists later prints already used. */
 export interface PrintsSeen {
   at: string;
-  /** Print id to time in milliseconds. */
+  /** Unix time in milliseconds by print id. */
   counted: Record<string, number>;
 }
 
@@ -116,11 +116,14 @@ export const tradingOrders = pgTable(
     /** Cancellation was requested, and the venue has not confirmed it yet. */
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
-    /** Since when the outcome of the last request to the venue is unknown. Set before a resting live order is changed. */
+    /**
+     * Time since which the outcome of the last request to the venue has been unknown. Set before a resting live order
+     * is changed.
+     */
     unknownSince: time('unknown_since'),
     /** Contracts ahead of a resting paper order at its price. Null while unknown and for other orders. */
     queueAhead: contractsColumn('queue_ahead'),
-    /** Null until the first print is counted. Prints from before the order rested never are. */
+    /** Null until the first print counts. Prints from before the order rested never count. */
     printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
     feeRule: jsonb('fee_rule').$type<{ type: string; multiplier: string }>().notNull(),
     bookFetchedAt: time('book_fetched_at').notNull(),
@@ -128,7 +131,7 @@ export const tradingOrders = pgTable(
     apiKeyId: uuid('api_key_id'),
     userId: uuid('user_id'),
     createdAt: time('created_at').notNull(),
-    /** Null while a live order waits for its turn. */
+    /** Null while a live order waits to be sent. */
     sentAt: time('sent_at'),
     finishedAt: time('finished_at'),
   },
@@ -210,15 +213,15 @@ export const paperBooks = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
 );
 
-/** The state of the paper queue that runs beside a live order. */
+/** State of the paper queue that runs alongside a live order. */
 export interface ShadowPlace extends PrintsSeen {
-  /** Contracts ahead of it at its price; null while unknown. */
+  /** Contracts ahead of the order at its price; null while unknown. */
   atPrice: number | null;
 }
 
 /**
- * The place of a live order in the venue's queue, and the place that paper trading would give it. The first row is written with
- * the order, and another when a number changes.
+ * A live order's place in the venue's queue, and the place that paper trading would give it. The first row is written
+ * with the order, and another when a number changes.
  */
 export const queuePositions = pgTable(
   'queue_positions',
@@ -226,9 +229,12 @@ export const queuePositions = pgTable(
     orgId: uuid('org_id').notNull(),
     orderId: uuid('order_id').notNull(),
     at: time('at').notNull(),
-    /** Contracts that must match before the order does, better prices included, as the venue reports them. Null in the first row. */
+    /**
+     * Contracts that must match before the order does, including better prices, as the venue reports them. Null in the
+     * first row.
+     */
     venueAhead: contractsColumn('venue_ahead'),
-    /** The same in the paper queue. Null while unknown. */
+    /** The same number in the paper queue. Null while unknown. */
     paperAhead: contractsColumn('paper_ahead'),
     printsSeen: jsonb('prints_seen').$type<ShadowPlace>().notNull(),
   },

@@ -38,7 +38,7 @@ export const tradingAccounts = pgTable(
 
 /**
  * A market is held on one side: buying the other side closes pairs at a dollar each, as at the venue. The row of a
- * closed position stays, with its realised profit.
+ * closed position stays and keeps its realised profit.
  */
 export const tradingPositions = pgTable(
   'trading_positions',
@@ -49,7 +49,7 @@ export const tradingPositions = pgTable(
     eventTicker: text('event_ticker').notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
-    /** Cost of the held contracts at average cost, without fees. */
+    /** Average-cost basis of the held contracts, without fees. */
     cost: micros('cost').notNull(),
     /** Lifetime profit, before fees; losses are negative. */
     realised: micros('realised').notNull(),
@@ -113,7 +113,7 @@ export const ledgerEntries = pgTable(
     primaryKey({ columns: [t.orgId, t.id] }),
     // UUIDv7 ids sort by time. Serves the daily loss and the profit curve.
     index('ledger_entries_list').on(t.orgId, t.mode, t.id),
-    // Serves the daily loss check of every order, which excludes deposits and withdrawals; few rows have capital.
+    // Serves the daily loss check of every order, which excludes deposits and withdrawals. Few rows have capital.
     index('ledger_entries_capital')
       .on(t.orgId, t.mode, t.at)
       .where(sql`${t.capital} <> 0`),
@@ -150,8 +150,8 @@ export const settlementStates = [
 export type SettlementState = (typeof settlementStates)[number];
 
 /**
- * Settlement reports of the venue for markets that the Organization held at the close: one row per change. Money moves
- * with `finalized` and `void`, and with later corrections of them.
+ * Settlement reports from the venue for markets that the Organization held when they closed, with one row per change.
+ * Money moves with `finalized` and `void`, and with later corrections of either.
  */
 export const tradingSettlements = pgTable(
   'trading_settlements',
@@ -161,7 +161,9 @@ export const tradingSettlements = pgTable(
     ticker: text().notNull(),
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
-    /** Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar is a last fair price. */
+    /**
+     * Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar is the last fair price.
+     */
     value: micros('value'),
     /** Settlement temperature in °F if known: whole degrees from a report, hundredths from an index. */
     temperature: doublePrecision(),
@@ -177,14 +179,14 @@ export const tradingSettlements = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
-    // Serve reads of recent settlements, which the venue may still amend.
+    // Both serve reads of recent settlements, which the venue may still amend.
     index('trading_settlements_recent').on(t.at),
     index('trading_settlements_ticker').on(t.ticker, t.orgId, t.mode, t.n),
     check('trading_settlements_contracts', sql`${t.contracts} > 0`),
   ],
 );
 
-/** Account valuations: every quarter of an hour while a position is open, and at each change. */
+/** Account valuations, recorded every 15 minutes while a position is open and at each change. */
 export const portfolioHistory = pgTable(
   'portfolio_history',
   {

@@ -36,8 +36,8 @@ export function bookFills(
 }
 
 /**
- * Like `applyFill`, for a fill that the venue has already made, whatever the ledger holds: selling more than is held
- * buys the other side at its complementary price.
+ * Like `applyFill`, for a fill that has already happened at the venue, so it is booked whatever the ledger holds.
+ * Selling more than is held buys the other side at its complementary price.
  */
 export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Booking {
   const own = held?.side === fill.side ? held.contracts : 0;
@@ -113,7 +113,7 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
   return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
 }
 
-/** Holdings by ticker, assuming that the pending purchases fill at their limits. */
+/** Holdings by ticker if all pending purchases fill at their limits. */
 export function withPurchases(
   holdings: ReadonlyMap<string, Holding>,
   purchases: readonly (Pick<BookedFill, 'side' | 'contracts'> & { ticker: string; limitPrice: Micros })[],
@@ -154,7 +154,7 @@ function book(
   };
 }
 
-/** Cost share of some of the contracts. The last ones take the rounding remainder. */
+/** Cost of `some` of the contracts. The last ones take the rounding remainder. */
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
   some === contracts ? cost : partOf(cost, some, contracts);
 
@@ -163,7 +163,6 @@ export function applySettlement(held: Holding, valueOfYes: Micros): Booking {
   return close(held, valueOf(each, held.contracts));
 }
 
-/** A void market refunds the cost. */
 export const applyVoid = (held: Holding): Booking => close(held, held.cost);
 
 const close = (held: Holding, payout: Micros): Booking => ({

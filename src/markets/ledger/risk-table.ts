@@ -12,7 +12,7 @@ export const riskLimits = pgTable(
     /** Highest cost of one purchase at its limit price, fee included. */
     maxOrderCost: micros('max_order_cost'),
     maxPositionContracts: contractsColumn('max_position_contracts'),
-    /** Loss of one event in its worst outcome, after the order. */
+    /** Worst-case loss of one event after the order. */
     maxEventLoss: micros('max_event_loss'),
     /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
@@ -34,14 +34,14 @@ export type SwitchState = (typeof switchStates)[number];
 
 const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
 
-/** The strictest of these two and the service's applies. Times are null for a switch that was never set. */
+/** The strictest of these two switches and the service's applies. Times are null for a switch that was never set. */
 export const tradingSwitches = pgTable(
   'trading_switches',
   {
     orgId: uuid('org_id').primaryKey(),
     ownState: state('own_state'),
     ownReason: text('own_reason'),
-    /** User who set it; kept after the account is deleted. */
+    /** User who set the switch; kept after the user's account is deleted. */
     ownBy: uuid('own_by'),
     ownAt: time('own_at'),
     operatorState: state('operator_state'),

@@ -9,7 +9,7 @@ import type { Holding } from './positions.js';
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
 interface EventOutcome {
-  /** Winning bracket, or the highest threshold passed; null for any outcome not listed by name. */
+  /** Ticker of the winning bracket or of the highest threshold passed; null for every other outcome. */
   ticker: string | null;
   payout: Micros;
   result: Micros;
@@ -39,7 +39,7 @@ export function eventOutcomes(
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
   const bound = held.filter(({ ticker }) => !free.has(ticker));
   const loose = held.filter(({ ticker }) => free.has(ticker));
-  // Each of these pays for all of its contracts or for none.
+  // Each loose position pays for all of its contracts or for none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
   const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,
@@ -110,8 +110,8 @@ export const quoteSale = (
  * Liquidation value: sold into the full depth of its side's bids, after the rounded taker fee. Contracts without a bid
  * are worth nothing.
  *
- * Uses the venue's book without deducting the Organization's paper fills, which are forgotten with the next
- * book seconds later, and would only make the mark jump.
+ * Uses the venue's book without deducting the Organization's paper fills. The next book forgets them seconds later, so
+ * deducting them would only make the mark jump.
  */
 export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: Quotes | undefined): Mark {
   if (!quotes) return mark('unknown', { value: null, status: null });
@@ -150,6 +150,5 @@ const mark = (valuation: Valuation, rest: Pick<Mark, 'value' | 'status'> & Parti
   ...rest,
 });
 
-/** Null if any amount is null. */
 export const sumKnown = (amounts: readonly (Micros | null)[]): Micros | null =>
   amounts.reduce<Micros | null>((sum, next) => (sum === null || next === null ? null : sum + next), 0n);

@@ -9,16 +9,19 @@ import { parseDollars, type Micros } from '../market/money.js';
 import { dollars } from '../venue/kalshi-schema.js';
 import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
 
-/** A message about one of the account's orders. A hint only: the order is looked up, and the answer decides. */
+/**
+ * A message about one of the account's orders. Only a hint: the order is looked up, and the result of the lookup
+ * decides.
+ */
 export interface OrderHint {
   venueOrderId: string;
   clientOrderId: string;
-  /** Null for a message about the order instead of a fill. */
+  /** Null if the message is about the order rather than a fill. */
   fillId: string | null;
-  /** Contracts by such a message; null for a fill. */
+  /** Filled contracts in a message about the order; null for a fill. */
   filled: number | null;
   remaining: number | null;
-  /** Sending time in milliseconds, by the venue's clock. */
+  /** Sending time by the venue's clock, in Unix milliseconds. */
   sentAtMs: number | undefined;
 }
 
@@ -29,7 +32,7 @@ const count = z
   .transform(parseCount);
 const sent = { sending_ts_ms: z.number().optional().catch(undefined) };
 
-/** The fields in use; see the venue's AsyncAPI document. */
+/** Only the fields in use. See the venue's AsyncAPI document. */
 const messageSchema = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('fill'),
@@ -56,11 +59,11 @@ export interface AccountStreamTimings extends Pick<
   ConnectionOptions,
   'silenceMs' | 'backoffMs' | 'maxBackoffMs'
 > {
-  /** Messages within this time are looked up together. */
+  /** Hints within this time share one lookup. */
   gatherMs: number;
-  /** First pause before a hint that the venue's lists do not show yet is looked up again; doubles each time. */
+  /** First pause before another lookup of a hint that the venue's lists do not show yet; doubles each time. */
   retryMs: number;
-  /** A subscription unanswered for this long was lost with its connection. */
+  /** If a subscription stays unanswered for this long, the connection is restarted. */
   answerMs: number;
 }
 
@@ -79,11 +82,10 @@ interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'
   clock: Clock;
   metrics: Pick<Metrics, 'streamFrames' | 'streamLatency' | 'streamReconnects' | 'liveFillLatency'>;
   timings?: Partial<AccountStreamTimings> | undefined;
-  /** Looks up the orders of the hints. Resolves to the hints whose news is not booked yet. */
+  /** Looks up the hinted orders. Resolves to the hints whose changes are not booked yet. */
   lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
-  /** Messages may have been missed before. */
+  /** Called when a connection opens. Earlier messages may have been missed. */
   onOpen: () => void;
-  /** A trade in a followed market. */
   onTrade: TradeListener;
 }
 
@@ -91,7 +93,10 @@ export type TradeListener = (ticker: string, yesPrice: Micros) => void;
 
 export type AccountStream = ReturnType<typeof createAccountStream>;
 
-/** The venue's messages about the account's orders and fills, and about trades in the markets of resting orders. */
+/**
+ * Receives the venue's messages about the account's orders and fills, and about trades in the markets of resting
+ * orders.
+ */
 export function createAccountStream(options: AccountStreamOptions) {
   const { url, headers, log, metrics, clock } = options;
   const times = { ...usualTimings, ...options.timings };
@@ -120,7 +125,7 @@ export function createAccountStream(options: AccountStreamOptions) {
         else if (message.msg.channel === 'fill') clearTimeout(unanswered);
         return undefined;
       case 'error':
-        // Refusals and overflows; the next connection subscribes from scratch, after a growing pause.
+        // A refusal or an overflow. The next connection subscribes from scratch, after a growing pause.
         log.warn({ msg: message.msg }, "the venue's stream of the account reports an error; reconnecting");
         connection.restart();
     }
@@ -150,7 +155,7 @@ export function createAccountStream(options: AccountStreamOptions) {
   });
 
   return {
-    /** Receives the trades of these markets from now on. */
+    /** Subscribes to the trades of these markets instead of the previous ones. */
     follow(tickers: readonly string[]): void {
       if (tickers.join() === followed.join()) return;
       followed = tickers;
@@ -166,7 +171,7 @@ export function createAccountStream(options: AccountStreamOptions) {
   };
 }
 
-/** Undefined for messages of other kinds and unreadable ones: polling finds out what they would have said. */
+/** Undefined for other kinds of messages and for unreadable ones; polling picks up the changes that they announced. */
 function readMessage(text: string): Message | undefined {
   try {
     return messageSchema.safeParse(JSON.parse(text)).data;
@@ -186,7 +191,7 @@ function toHint({
     : { ...order, fillId: null, filled: msg.fill_count_fp, remaining: msg.remaining_count_fp };
 }
 
-/** Gathers hints and has them looked up, one batch at a time. */
+/** Collects hints and looks them up, one batch at a time. */
 function createHints(
   { lookUp, metrics, clock, log }: AccountStreamOptions,
   { gatherMs, retryMs }: AccountStreamTimings,

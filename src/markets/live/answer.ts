@@ -12,12 +12,12 @@ import {
 
 type Reading =
   | { kind: 'body'; json: unknown }
-  /** The venue refuses. `isBusy`: only for the moment. */
+  /** The venue refuses the request. `isBusy` means that it does so only for now. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
   | { kind: 'conflict'; reason: string }
   /** The request may have been carried out. */
   | { kind: 'unclear'; reason: string }
-  /** As `unclear`, and the answer does not match the known API: nothing more is sent to the venue. */
+  /** Like `unclear`, but the answer does not match the known API, so nothing more is sent to the venue. */
   | { kind: 'unexpected'; reason: string };
 
 type Failure = Exclude<Reading, { kind: 'body' }>;
@@ -42,7 +42,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   }
   const error = readError(json);
   if (status >= 200 && status < 300) {
-    // A 2xx answer that holds an error has been observed.
+    // The venue has been seen to answer 2xx with an error in the body.
     if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
     return { kind: 'body', json };
   }
@@ -53,7 +53,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   return { kind: 'unexpected', reason: `${status} ${error}` };
 }
 
-/** The venue's code for a killed order, which it sends as a conflict. */
+/** The venue's code for a killed order, which it reports as a conflict. */
 const killed = /insufficient_resting_volume$/;
 
 function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
@@ -94,7 +94,7 @@ export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVer
 
 export const readOrderGroup = (answer: VenueAnswer) => readAs(answer, orderGroupSchema);
 
-/** `code: message`, without characters that cannot be stored or shown. */
+/** Returns `code: message` without characters that cannot be stored or shown. */
 function readError(json: unknown): string | undefined {
   const parsed = errorSchema.safeParse(json);
   if (!parsed.success) return undefined;
@@ -106,7 +106,7 @@ function readError(json: unknown): string | undefined {
   return text.replace(/[\p{Cc}\p{Cs}]/gu, ' ').slice(0, 200);
 }
 
-/** Without a connection nothing can have been carried out. */
+/** Without a connection, the request cannot have been carried out. */
 const neverConnected = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'UND_ERR_CONNECT_TIMEOUT']);
 
 export function readFailure(error: unknown): Extract<Failure, { kind: 'refused' | 'unclear' }> {

@@ -17,10 +17,10 @@ import {
 } from './queries.js';
 import type { ShardTransfer } from './wire.js';
 
-/** Maximum number of accepted order differences; the oldest are dropped, a day after they could last be reported. */
+/** Maximum number of accepted order differences; beyond it, the oldest are dropped. */
 const MAX_ACCEPTED = 500;
 
-/** Opens the account with the venue's cash; positions already there belong to others. */
+/** Opens the account with the venue's cash. Positions already at the venue belong to others. */
 export function openLiveAccount(
   orm: Orm,
   { orgId, cash, foreignPositions, at }: OpenedAccount,
@@ -45,7 +45,7 @@ export function openLiveAccount(
 interface OpenedAccount {
   orgId: string;
   cash: Micros;
-  /** In hundredths of contracts. */
+  /** Hundredths of contracts by market. */
   foreignPositions: Record<string, number>;
   at: Date;
 }
@@ -90,7 +90,7 @@ export function bookTransfers(
   });
 }
 
-/** Adopts the venue's side of every difference, with an audit row. */
+/** Adopts the venue's side of every difference and writes an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
   {

@@ -36,11 +36,11 @@ export type OurOrder = Pick<
 export interface Ours {
   cash: Micros;
   positions: readonly { ticker: string; side: 'yes' | 'no'; contracts: number }[];
-  /** Matched by client order id; at least every order that the venue lists. */
+  /** Our orders, matched by client order id. Includes at least every order that the venue lists. */
   orders: readonly OurOrder[];
-  /** Client order ids that the venue must list, placed well within the time that its list covers. */
+  /** Client order ids that the venue must list, because they were placed well within the time that its list covers. */
   expected: ReadonlySet<string>;
-  /** Contracts of others, in hundredths; see `liveAccounts`. */
+  /** Contracts held by others, in hundredths; see `liveAccounts`. */
   foreignPositions: Readonly<Record<string, number>>;
   accepted: readonly string[];
   settled: readonly { ticker: string; side: 'yes' | 'no'; contracts: number; cashChange: Micros }[];
@@ -51,7 +51,7 @@ export interface Venues {
   positions: readonly VenuePosition[];
   orders: readonly VenueOrder[];
   fills: readonly VenueFillAnswer[];
-  /** For the markets that we hold and the venue does not. */
+  /** Settlements of the markets that we hold and the venue no longer shows. */
   settlements: readonly VenueSettlement[];
   transfers: readonly ShardTransfer[];
 }
@@ -94,22 +94,25 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /** Venue cash less our cash, as far as pending settlements, resting orders and transfers do not explain it. */
+    /**
+     * The part of the venue's cash minus ours that pending settlements, resting orders and transfers do not explain.
+     */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
-    /** Contracts of others if the venue is right, in hundredths. */
+    /** Contracts held by others, in hundredths, assuming that the venue is right. */
     foreignPositions: positions.foreignPositions,
-    /** Our orders that the venue has in another state; they are looked up. */
+    /** Our orders that are in another state at the venue; they are looked up. */
     late: orders.late,
-    /** The subset of `late` that rests here and is unknown to the venue. */
+    /** The subset of `late` that rests in our ledger and is unknown to the venue. */
     lost: orders.lost,
     foreign: { ...orders.foreign, positions: positions.foreign },
   };
 }
 
 /**
- * The part of a cash difference that nothing explains. The venue deducts what resting orders may take, by its own calculation,
- * and a pending transfer may count already or not; so any difference from `least` to `most` is fine.
+ * Returns the part of a cash difference that nothing explains. The venue deducts what resting orders may take, by its
+ * own calculation, and may or may not count a pending transfer already, so any difference from `least` to `most` is
+ * fine.
  */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
@@ -179,7 +182,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
 const describe = (status: string, filled: number, left: number): string =>
   `${status}, ${formatHundredths(filled)} filled${left > 0 ? `, ${formatHundredths(left)} left` : ''}`;
 
-/** The most that another party's resting order can take: neither its side nor what it closes is known. */
+/** The most cash that another party's resting order can hold: we know neither its side nor what it closes. */
 const maxHoldOf = ({ remaining_count_fp: count }: VenueOrder): Micros => valueOf(DOLLAR, parseCount(count));
 
 function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds: Set<string>) {
@@ -211,8 +214,8 @@ const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }):
   toHundredths(side === 'yes' ? contracts : -contracts);
 
 /**
- * Our positions plus those of others must match the venue's. A settled market disappears from the two sides at different times;
- * that is no difference, and the expected cash covers its payout.
+ * Our positions plus others' must match the venue's. A settled market disappears from the two sides at different times;
+ * that is not a difference, and the expected cash covers its payout.
  */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
@@ -230,7 +233,7 @@ function comparePositions(ours: Ours, venues: Venues) {
     const others = ours.foreignPositions[ticker] ?? 0;
     if (theirs - mine !== 0) foreignPositions[ticker] = theirs - mine;
     if (others !== 0) foreign.push({ ticker, contracts: formatHundredths(others) });
-    // Only the positions of others changed, in a market that is not ours: at most the cash can differ.
+    // Only others' positions changed, in a market where we hold nothing, so at most the cash can differ.
     if (mine + others === theirs || (mine === 0 && theirs === 0)) continue;
     const paidThere = settledThere.get(ticker);
     if (mine !== 0 && theirs === 0 && paidThere) {

@@ -14,7 +14,7 @@ import { toWireOrder } from './wire.js';
 
 const hosts = new Set(['external-api.demo.kalshi.co', 'demo-api.kalshi.co']);
 
-/** True for the venue's demo environment, which trades play money. */
+/** True for the venue's demo environment, which uses play money. */
 export function isDemoUrl(baseUrl: string): boolean {
   if (!URL.canParse(baseUrl)) return false;
   const { protocol, host, username, password, pathname, search, hash } = new URL(baseUrl);
@@ -33,9 +33,8 @@ interface DemoDeps {
   venue: Venue;
   client: KalshiClient;
   clock: Clock;
-  /** Called as each step ends. */
   onStep: (step: DemoStep) => void;
-  /** Pauses before something that the venue does not list yet is looked up again. */
+  /** Pauses before another lookup of something that the venue does not list yet. */
   pausesMs?: readonly number[];
 }
 
@@ -46,7 +45,7 @@ export class DemoRunError extends Error {
 
 type Order = LiveOrder & { timeInForce: 'good_till_time' | 'immediate_or_cancel' };
 
-/** If the run is killed, its order expires by itself. */
+/** The order expires after this time, in case the run is killed. */
 const LIFETIME_MS = 5 * MINUTE_MS;
 const usualPausesMs = [0, 250, 500, 1_000, 2_000, 4_000];
 const marketSchema = z.object({
@@ -56,8 +55,8 @@ const marketSchema = z.object({
 });
 
 /**
- * Trades one contract with play money: an order rests, is decreased and cancelled, another one fills, and the account afterwards
- * must differ from before by that fill alone. Changes only orders that it has placed.
+ * Trades one contract with play money: one order rests, is decreased and is cancelled; another one fills. Afterwards
+ * the account must differ by that fill alone. The run changes only its own orders.
  * @throws DemoRunError, UnexpectedAnswerError, VenueUnavailableError
  */
 export async function runDemo(deps: DemoDeps, series: string, signal: AbortSignal): Promise<DemoStep[]> {
@@ -176,7 +175,7 @@ async function chooseMarket(client: KalshiClient, clock: Clock, series: string, 
     const market = marketSchema.safeParse(value).data;
     if (!market) continue;
     const [yesBid, ask] = [parseDollars(market.yes_bid_dollars), parseDollars(market.yes_ask_dollars)];
-    // An order for a cent must rest behind the bids of others.
+    // Our one-cent order must rest behind the bids of others.
     if (yesBid > CENT && ask > yesBid && ask < DOLLAR) return { ticker: market.ticker, ask };
   }
   throw new DemoRunError(`no open market of ${series} has bids and asks; try another series`);
@@ -204,7 +203,7 @@ function orderOf(ticker: string, limitPrice: Micros, clock: Clock, timeInForce: 
   };
 }
 
-/** Sends an order once. If its answer is lost, the look-up decides. */
+/** Sends an order once. If the response is lost, a lookup decides. */
 async function place(deps: DemoDeps, order: Order, signal: AbortSignal): Promise<string> {
   await deps.venue.takeTurn(signal);
   const verdict = await deps.venue.createOrder(toWireOrder(order)).then(
@@ -251,7 +250,7 @@ async function expectEnd(deps: DemoDeps, order: Order, signal: AbortSignal): Pro
   return found.outcome.fills;
 }
 
-/** After a failure the order must not stay in the book. If that fails too, it expires. */
+/** After a failure the order must not stay in the book. If the cancellation fails too, the order expires. */
 async function withdrawQuietly(deps: DemoDeps, order: Order): Promise<void> {
   const signal = AbortSignal.timeout(10_000);
   try {
@@ -265,7 +264,7 @@ async function withdrawQuietly(deps: DemoDeps, order: Order): Promise<void> {
     await deps.venue.takeTurn(signal);
     await deps.venue.cancelOrder({ venueOrderId, ticker: order.ticker });
   } catch {
-    // The failure that came first is reported.
+    // The original failure is reported instead.
   }
 }
 
@@ -306,7 +305,6 @@ function compare(before: Account, after: Account, fills: readonly VenueFill[], t
     : '';
 }
 
-/** Lines of a table, then the result. */
 export function demoReportText(steps: readonly DemoStep[]): string {
   const width = Math.max(...steps.map(({ name }) => name.length));
   const lines = steps.map(

@@ -25,16 +25,18 @@ import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
 import type { LiveDifference } from './compare.js';
 
-/** Sends orders to the venue and monitors the account there. One Organization owns it. */
+/** Sends orders to the venue and monitors the account there, which belongs to one Organization. */
 export interface LiveTrading extends LiveExecutor {
   readonly report: LiveReport;
   /** The report for the Organization that trades live; undefined for any other. */
   reportOf(orgId: string): LiveReport | undefined;
-  /** Rechecks the orders that wait to be sent, and rejects at once those that a switch now blocks. */
+  /** Rechecks the orders that wait to be sent, and immediately rejects those that a switch now blocks. */
   reviewWaiting(): void;
-  /** Recovers lost orders and compares both accounts. A call joins a running reconciliation. Never rejects. */
+  /**
+   * Recovers lost orders and compares both accounts. A concurrent call joins the running reconciliation. Never rejects.
+   */
   reconcile(): Promise<void>;
-  /** Books changes of the orders that rest at the venue. A call joins a running pass. Never rejects. */
+  /** Books changes of the orders that rest at the venue. A concurrent call joins the running pass. Never rejects. */
   watchResting(): Promise<void>;
   /**
    * Compares again and adopts the venue's side of every difference.
@@ -43,11 +45,11 @@ export interface LiveTrading extends LiveExecutor {
    */
   accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
   /**
-   * Contracts that must match before each resting order of these markets does, by the venue's order id.
+   * Contracts that must match before each resting order in these markets, by the venue's order id.
    * @throws UnexpectedAnswerError, VenueUnavailableError
    */
   listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
-  /** Reports the trades in these markets, in place of earlier ones, while the venue's stream is connected. */
+  /** Reports trades in these markets instead of the previous ones, while the venue's stream is connected. */
   followTrades(tickers: readonly string[], listener: TradeListener): void;
   stop(): Promise<void>;
 }
@@ -61,7 +63,7 @@ export interface LiveTimings {
   secondLookMs: number;
 }
 
-/** The longest that a reconciliation may take; reconciliations start a minute apart. */
+/** Longest duration of a reconciliation; reconciliations start a minute apart. */
 const LEASE_SECONDS = 90;
 
 const timings: LiveTimings = {
@@ -147,7 +149,6 @@ export function createLiveTrading(
 
 const LOST = 'the venue no longer knows it';
 
-/** Compares again and adopts the venue's side of every difference. */
 async function acceptVenue(
   deps: ReconcileDeps,
   {
@@ -166,7 +167,7 @@ async function acceptVenue(
 ): ReturnType<LiveTrading['accept']> {
   const { db, status } = deps;
   let { account, comparison } = await compareToAccept(deps, slug, signal);
-  // An order unknown to the venue will not fill any more.
+  // An order that the venue does not know will no longer fill.
   for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
     await recordOutcome(
       db.orm,
@@ -184,7 +185,7 @@ async function acceptVenue(
   return { accepted: comparison.differences, report: status.report };
 }
 
-/** Opens the stream once, after the first reconciliation, and keeps what it has to follow until then. */
+/** Opens the stream once, after the first reconciliation. Until then it remembers the markets to follow. */
 function createStreamKeeper(
   { config, clock, log, metrics }: WorkContext,
   {
@@ -253,13 +254,16 @@ function createReviews() {
   };
 }
 
-/** Runs reconciliations one at a time, and shares the problems that close live trading between the instances. */
+/** Runs reconciliations one at a time, and shares problems that close live trading with the other instances. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
   let unsharedProblem: string | undefined;
   let owner: string | undefined;
 
-  /** Shares a venue answer that closes live trading on every instance, until a person accepts it on one. */
+  /**
+   * Passes such a problem on to the other instances, or adopts theirs. Live trading stays closed until a person accepts
+   * it on one instance.
+   */
   async function shareProblem(orgId: string): Promise<void> {
     if (unsharedProblem !== undefined) {
       await updateLiveAccount(db.orm, orgId, { problem: unsharedProblem, updatedAt: new Date(now()) });

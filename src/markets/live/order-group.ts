@@ -11,7 +11,7 @@ interface GroupDeps {
   log: Logger;
 }
 
-/** The venue's order group for the account. An order is sent without one if it cannot be read. */
+/** The venue's order group for the account. If the group cannot be read, orders are sent without it. */
 async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
   try {
     return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
@@ -39,8 +39,8 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
 }
 
 /**
- * Cancels all orders of an account with one request, as far as that succeeds: each outcome is looked up, and orders that still
- * rest are cancelled one by one. This deletes the group, so the venue refuses later orders sent to it.
+ * Cancels all of an account's orders with one request, as far as that succeeds. Each outcome is looked up, and orders
+ * that still rest are cancelled one by one. The group is deleted, so the venue refuses later orders sent to it.
  */
 export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const group = await findOrderGroup(deps, orgId);

@@ -19,8 +19,8 @@ export type VenueStatus =
   | { kind: 'incomplete'; reason: string };
 
 /**
- * An older order is not sent. An order older than `SAFE_MS` that the venue does not know is booked as never sent. The gap
- * between the two exceeds the longest time that a request can be in flight.
+ * Orders older than this are not sent. An order older than `SAFE_MS` that the venue does not know is booked as never
+ * sent. The gap between the two exceeds the longest time that a request can be in flight.
  */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 
@@ -39,7 +39,7 @@ export interface StatusDeps {
 }
 
 /**
- * Finds an order by its client order id, and its outcome.
+ * Finds an order and its outcome by its client order id.
  * @param known fills that were just read
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
@@ -70,15 +70,15 @@ interface ReportedState {
   venueOrderId: string;
   filled: number;
   remaining: number;
-  /** Undefined if the state comes from the answer to the new order. */
+  /** Undefined if the state comes from the response to the new order. */
   status?: VenueOrder['status'];
   isOld: boolean;
 }
 
 /**
- * The fills of an order. The venue lists fills shortly after its answer, so for an order that has ended the list is read again
- * until it matches the order's filled count. For a resting order the listed fills are used unchanged.
- * @param known fills that were just read, also of other orders; nothing is read if they suffice
+ * Collects an order's fills. The venue lists fills with a short delay, so for an order that has ended the list is read
+ * again until it matches the filled count. For a resting order the listed fills are used unchanged.
+ * @param known fills that were just read, including those of other orders; nothing is read if they suffice
  */
 export async function collectFills(
   { venue, fillPausesMs }: StatusDeps,
@@ -123,7 +123,7 @@ function toStatus(
     return { kind: 'resting', outcome: { kind: 'resting', venueOrderId, fills, contracts }, remaining };
   }
   const mayHaveRested = mayRest(order.timeInForce);
-  // All that was left after a decrease has filled.
+  // Everything that was left after a decrease has filled.
   const isDecreased = mayHaveRested && status === 'executed' && filled < order.contracts;
   const unfilled = mayHaveRested ? TAKEN_OUT : UNFILLED;
   const reason = filled === order.contracts || isDecreased ? null : unfilled;
@@ -141,8 +141,8 @@ export interface RecoverDeps extends StatusDeps {
 }
 
 /**
- * Looks up orders with an unknown outcome and books it. An order that the venue still does not know when it can no longer
- * arrive was never sent or never arrived, so its reserved cash is released.
+ * Looks up orders with an unknown outcome and books the outcome. If the venue does not know an order when it can no
+ * longer arrive, the order is booked as never sent and its reserved cash is released.
  * @throws UnexpectedAnswerError, VenueUnavailableError: the remaining orders wait for the next pass
  */
 export async function recoverOrders(
@@ -166,7 +166,7 @@ export async function recoverOrders(
   }
 }
 
-/** Reads the fills of many orders at once, except orders old enough for the archive, which are read one by one. */
+/** Reads the fills of many orders at once, except for orders that may be archived, which are read one by one. */
 function listFillsOf(
   { venue, now }: RecoverDeps,
   orders: readonly LiveOrderRow[],
@@ -194,7 +194,7 @@ async function findOutcome(
     await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
     found = await findVenueStatus(deps, row, signal);
   }
-  // A resting order did reach the venue, so the lookup is repeated until it is found.
+  // A resting order did reach the venue, so it is never given up as lost; later passes look it up again.
   if (found.kind === 'absent' && isSafe && row.status !== 'resting') {
     await sleep(deps.secondLookMs, undefined, { signal });
     found = await findVenueStatus(deps, row, signal);

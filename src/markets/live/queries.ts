@@ -76,7 +76,7 @@ export function listOpenOrders(
     .where(
       and(
         isLive(tradingOrders, orgId),
-        // Written as a literal, because the planner matches the partial index only to a literal condition.
+        // A literal, because the planner matches the partial index only to literal conditions.
         isOpen,
         eq(tradingOrders.status, status),
       ),
@@ -116,7 +116,7 @@ export function listHinted(
     .limit(limit);
 }
 
-/** Newest first. `fromId`: the lowest id of the earliest wanted time. */
+/** Newest first. `fromId` is the lowest id of the earliest wanted time. */
 export function listOrdersSince(
   orm: Orm,
   orgId: string,
@@ -178,7 +178,6 @@ export async function listBookedTransfers(
   return new Set(rows.map(({ id }) => id));
 }
 
-/** Fills booked since the cash was last adjusted to match the venue. */
 export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promise<number> {
   const ofLedger = isLive(ledgerEntries, orgId);
   const last = orm
@@ -192,7 +191,7 @@ export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promis
   return Number(row!.count);
 }
 
-/** A fingerprint of all orders and bookings: equal values before and after mean that nothing happened. */
+/** Fingerprint of all orders and bookings. Equal values mean that nothing changed in between. */
 export async function readFingerprint(orm: Orm, orgId: string): Promise<string> {
   const last = async (table: typeof ledgerEntries | typeof tradingOrders) => {
     const rows = await orm
@@ -209,10 +208,10 @@ export async function readFingerprint(orm: Orm, orgId: string): Promise<string> 
 export const SENDING_SCOPE = 'trading:write';
 
 export interface StoredGrounds extends StoredPermissions {
-  /** Problem with the key that placed the order; null for a valid key, and for an order that a person placed. */
+  /** Problem with the key that placed the order; null if the key is valid or a person placed the order. */
   keyProblem: string | null;
   isOfPerson: boolean;
-  /** Role of the person who placed the order; null for someone outside the Organization. */
+  /** Role of the person who placed the order; null if the person is not a member of the Organization. */
   role: Role | null;
   isArchived: boolean;
   isCancelRequested: boolean;
@@ -221,7 +220,7 @@ export interface StoredGrounds extends StoredPermissions {
   orderGroupId: string | null;
 }
 
-/** Reads everything in one statement, as of one moment. Undefined if the order does not exist. */
+/** Reads everything in one statement, so that it is consistent. Undefined if the order does not exist. */
 export async function selectGrounds(
   orm: Orm,
   { orgId, id }: { orgId: string; id: string },

@@ -9,12 +9,15 @@ import { listUnresolved, markSent, type Unresolved } from '../orders/queries.js'
 import { selectGrounds, SENDING_SCOPE, type StoredGrounds } from './queries.js';
 import type { ReconcileDeps } from './reconcile.js';
 
-/** Ready to send, with the order's group at the venue, or the outcome if it may not be sent. */
+/** Ready to send, with the order's group at the venue, or the outcome of an order that may not be sent. */
 export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutcome;
 
 export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
 
-/** Repeats the permission checks after the wait for the venue's rate limit. If they cannot be read, the order is not sent. */
+/**
+ * Repeats the permission checks after the wait for the venue's rate limit. If their data cannot be read, the order is
+ * not sent.
+ */
 export async function recheck(
   { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,
   order: LiveOrder,
@@ -37,9 +40,9 @@ export async function recheck(
 }
 
 /**
- * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock makes instances
- * decide one at a time.
- * @returns what the order has to wait for; undefined once it is marked
+ * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock makes
+ * instances decide one at a time.
+ * @returns the order whose outcome this one has to wait for; undefined once this one is marked
  */
 export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
   const { orgId, id, ticker } = order;

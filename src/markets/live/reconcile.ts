@@ -30,17 +30,17 @@ import type { Venue } from './venue.js';
 import type { ShardTransfer } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
-/** An order near the edge may fall within our day but not within the venue's. */
+/** An order near the edge may fall inside our day but outside the venue's. */
 const EDGE_MS = 5 * MINUTE_MS;
 /** How long the venue may still show a position after we booked its settlement. */
 const SETTLING_MS = 2 * HOUR_MS;
-/** For clock skew and the venue's whole seconds of transfers. */
+/** Allows for clock skew and for the venue's transfer times, which are whole seconds. */
 const TRANSFER_EDGE_MS = 5 * SECOND_MS;
 const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
-/** Each lookup takes a few reads; the remaining orders follow a few seconds later. */
+/** Maximum orders per pass, because each lookup takes a few reads. The rest follow a few seconds later. */
 const MAX_LOOKED_UP = 50;
 
 interface ComparisonDeps {
@@ -51,7 +51,7 @@ interface ComparisonDeps {
 
 /**
  * Compares both accounts.
- * @returns undefined if an order was pending or something was booked during the reads, because they are not comparable then
+ * @returns undefined if an order was pending or something was booked during the reads, which makes them incomparable
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function compareAccounts(
@@ -67,7 +67,7 @@ export async function compareAccounts(
   const cash = await venue.readBalance(signal);
   const positions = await venue.listPositions(signal);
   const recentOrders = await venue.listOrders({ sinceSeconds }, signal);
-  // Resting orders of any age.
+  // The recent list omits older orders that still rest.
   const resting = await venue.listOrders({ status: 'resting' }, signal);
   const orders = [...new Map([...recentOrders, ...resting].map((order) => [order.order_id, order])).values()];
   const fills = await venue.listFills({ sinceSeconds }, signal);
@@ -105,7 +105,7 @@ export async function compareAccounts(
   };
 }
 
-/** Unbooked transfers since the account was opened; its opening cash includes earlier ones. */
+/** Transfers since the account was opened that are not booked yet; its opening cash includes earlier ones. */
 async function chooseUnbooked(
   orm: Orm,
   { orgId, openedAt }: LiveAccountRow,
@@ -125,7 +125,6 @@ const distinct = (orders: LiveOrderRow[]): OurOrder[] => [
   ...new Map(orders.map((order) => [order.id, order])).values(),
 ];
 
-/** The lowest UUIDv7 for a time. */
 const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Array(16), seq: 0 });
 
 export interface ReconcileDeps extends RecoverDeps {
@@ -133,7 +132,7 @@ export interface ReconcileDeps extends RecoverDeps {
   lease: Lease;
   /** Orders that this process is sending; their outcomes will follow. */
   sending: ReadonlySet<string>;
-  /** Pauses before a difference is checked again: the venue's lists lag behind its trades. */
+  /** Pauses before a difference is checked again, because the venue's lists lag behind its trades. */
   confirmPausesMs: readonly number[];
 }
 
@@ -146,7 +145,8 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
   const { db, status, now } = deps;
   const at = new Date(now());
   const isLeader = await deps.lease.hold();
-  // A newly started instance does not wait for a lease whose holder may be dead. Booking is idempotent.
+  // A newly started instance does not wait for a lease whose holder may be dead. This is safe because booking is
+  // idempotent.
   if (isLeader || status.report.comparedAt === null) await recoverPending(deps, orgId, signal);
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
   if (isLeader) await ensureOrderGroup(deps, orgId, signal);
@@ -182,7 +182,7 @@ async function open(
   const positions = await venue.listPositions(signal);
   const { amount: cash } = await venue.readBalance(signal);
   const transfers = await venue.listTransfers(signal);
-  // The opening cash must be known to include a transfer or not.
+  // It must be certain whether the opening cash includes a transfer.
   const isUncertain = ({ isPending, createdAt }: ShardTransfer) =>
     isPending || createdAt.getTime() > now() - 2 * TRANSFER_EDGE_MS;
   if (transfers.some(isUncertain)) {
@@ -198,8 +198,8 @@ async function open(
 }
 
 /**
- * Books changes of resting orders between two comparisons; a single read if nothing happened. One instance does it at a time,
- * and an overlap books nothing twice.
+ * Books changes of resting orders between two comparisons, with a single read if nothing happened. One instance does
+ * this at a time; if two overlap, nothing is booked twice.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
@@ -221,12 +221,15 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
 
-/** Each lookup takes two reads. More orders than this are compared with the venue's list of resting orders first. */
+/**
+ * Maximum orders that are looked up directly, at two reads each. More are first compared with the venue's list of
+ * resting orders.
+ */
 const MAX_HINTED = 5;
 
 /**
  * Looks up the orders that the venue's messages refer to and books their changes.
- * @returns the hints whose news is not booked yet
+ * @returns the hints whose changes are not booked yet
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function lookUpHinted(
@@ -261,11 +264,11 @@ async function compareUntilSure(
     if (!comparison) continue;
     last = comparison;
     if (comparison.differences.length === 0) return comparison;
-    // Such an order was given up as lost but carried out after all, or it rested and has filled or ended since.
+    // A late order was given up as lost but carried out after all, or it rested and has since filled or ended.
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }
-  // Fills that keep arriving are not a difference while they are being booked.
+  // Fills that keep arriving are not a difference as long as they are being booked.
   const isMoving =
     last && last.late.length > 0 && (await readFingerprint(deps.db.orm, orgId)) !== last.fingerprint;
   return isMoving ? undefined : last;

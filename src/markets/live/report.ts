@@ -60,9 +60,11 @@ export interface LiveReport {
   restingOrders: number;
   /** Markets that only one side has settled so far. */
   settling: readonly string[];
-  /** Money on other exchange shards: not part of the cash and not spendable here. */
+  /** Money on other exchange shards. Not part of the cash and not spendable here. */
   otherShards: readonly ShardBalance[];
-  /** Activity of others on the same account: shown, never adopted. At most 100 each, newest first. */
+  /**
+   * Activity of others on the same account, which is shown but never adopted. At most 100 entries each, newest first.
+   */
   foreign: {
     orders: readonly ForeignOrder[];
     fills: readonly ForeignFill[];
@@ -70,7 +72,7 @@ export interface LiveReport {
   };
 }
 
-/** How long an agreement stays valid; three comparisons may fail within it. */
+/** How long an agreement stays valid: three comparisons may fail before it expires. */
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
@@ -79,7 +81,10 @@ export type LiveStatus = ReturnType<typeof createLiveStatus>;
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
 const SHOWN = 100;
 
-/** This instance's knowledge of the account, and whether it may send orders. Closed until a comparison finds both sides in agreement. */
+/**
+ * What this instance knows about the account, and whether it may send orders. Closed until a comparison finds both
+ * sides in agreement.
+ */
 export function createLiveStatus(organization: string, now: () => number) {
   let comparison: AccountComparison | undefined;
   let comparedAt: Date | null = null;
@@ -134,11 +139,11 @@ export function createLiveStatus(organization: string, now: () => number) {
       failure = undefined;
       if (next.differences.length === 0) agreedAt = at;
     },
-    /** Records a failed comparison. `isUnexpected`: the venue sent an answer that is not understood. */
+    /** Records a failed comparison. `isUnexpected` is true if the venue's answer could not be understood. */
     failed(reason: string, isUnexpected: boolean): void {
       failure = { reason, isUnexpected };
     },
-    /** An answer that is not understood; null once a person has accepted it. */
+    /** Records an answer that could not be understood; null once a person has accepted it. */
     setProblem(next: string | null): void {
       problem = next;
     },

@@ -20,13 +20,13 @@ import { toWireOrder } from './wire.js';
 export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status'> {
   log: Logger;
   lookUpPausesMs: readonly number[];
-  /** Closes live trading after a venue answer that is not understood. */
+  /** Closes live trading after a venue answer that could not be understood. */
   close: (reason: string) => void;
-  /** Aborts when the waiting orders must be rechecked at once. */
+  /** Aborts when waiting orders must be rechecked at once. */
   nextReview: () => AbortSignal;
 }
 
-/** The longest that a caller waits for an order's outcome. */
+/** Longest time that a caller waits for an order's outcome. */
 const CONCLUDE_MS = 20_000;
 
 /**
@@ -66,13 +66,13 @@ async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSign
     // The recovery of lost orders relies on old orders never being sent.
     if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
       return notSent('the order had waited for too long');
-    // The database's answer may predate a switch that was set meanwhile.
+    // If a review has started meanwhile, the recheck may have read the database before a switch was set.
     if (sending?.kind === 'ready' && !review.aborted && !stopping.aborted) return checked;
     if (sending?.kind === 'wait') await sleep(CLAIM_PAUSE_MS);
   }
 }
 
-/** How long an order waits for the answer to the one ahead in its market. */
+/** How long an order waits for the response to the previous order in its market. */
 const CLAIM_WAIT_MS = MAX_SEND_AGE_MS;
 const CLAIM_PAUSE_MS = 50;
 
@@ -137,7 +137,7 @@ async function conclude(
   }
 }
 
-/** Looks the order up several times, because the venue lists an order with a delay. */
+/** Looks up the order several times, because the venue lists orders with a delay. */
 async function lookUpRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
@@ -173,9 +173,9 @@ const reasonOf = (verdict: OrderVerdict): string =>
   verdict.kind === 'accepted' ? 'the venue took it and has not listed its fills yet' : verdict.reason;
 
 /**
- * Cancels an order at the venue, or decreases it to `remaining` contracts, and determines its state afterwards. The answer's
- * state is never trusted, because a fill may have crossed the request. The request is idempotent, so it is repeated if it may
- * have been lost. Never rejects: an undetermined outcome is `unknown`.
+ * Cancels an order at the venue, or decreases it to `remaining` contracts, and determines its state afterwards. The
+ * state in the answer is never trusted, because a fill may have crossed the request. The request is idempotent, so it
+ * is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
  */
 export async function withdraw(
   deps: SendDeps,

@@ -9,7 +9,7 @@ export interface VenueKey {
   privateKey: KeyObject;
 }
 
-/** @throws ConfigError with the problem of the key file */
+/** @throws ConfigError describing the problem with the key file */
 export function readVenueKey(
   { keyId, privateKeyFile }: Pick<TradingConfig['kalshi'], 'keyId' | 'privateKeyFile'>,
   log: Logger,
@@ -26,7 +26,7 @@ export function readVenueKey(
   }
 }
 
-/** The file holds no usable signing key. The message never quotes the file. */
+/** The file holds no usable signing key. The message never quotes its content. */
 export class SigningKeyError extends Error {}
 
 const MAX_BYTES = 64 * 1024;
@@ -73,7 +73,10 @@ export function isReadableByOthers(path: string): boolean {
   return process.platform !== 'win32' && (statSync(path).mode & 0o044) !== 0;
 }
 
-/** Authentication headers: a signature over time, method and path. The path includes the API prefix and excludes the query. */
+/**
+ * Authentication headers with a signature over time, method and path. The path includes the API prefix and excludes the
+ * query.
+ */
 export function signRequest(
   { id, privateKey }: VenueKey,
   { atMs, method, path }: { atMs: number; method: string; path: string },
@@ -86,7 +89,7 @@ export function signRequest(
   };
 }
 
-/** Ed25519, which hashes internally, or RSA-PSS with SHA-256, depending on the key. */
+/** Signs with Ed25519, which hashes internally, or RSA-PSS with SHA-256, depending on the key. */
 const signText = (key: KeyObject, text: Buffer): Buffer =>
   key.asymmetricKeyType === 'ed25519'
     ? sign(null, text, key)

@@ -31,7 +31,10 @@ import {
 
 export interface VenueCash {
   amount: Micros;
-  /** Resolution: the true amount may be higher by less than this. One millionth of a dollar if the venue reports exactly, else one cent. */
+  /**
+   * Resolution: the true amount may be higher by less than this. One millionth of a dollar if the venue reports exact
+   * amounts, otherwise one cent.
+   */
   step: Micros;
 }
 
@@ -46,29 +49,28 @@ export interface VenueOptions {
   baseUrl: string;
   key: VenueKey;
   clock: Clock;
-  /** Per attempt, including the body. */
+  /** Timeout per attempt, including the body. */
   timeoutMs: number;
-  /** Shared with market data reads, which yield to the account's requests. */
+  /** Shared with market data reads, which yield to account requests. */
   budget: VenueBudget;
   backoffMs: number;
-  /** Default: the platform's. */
   fetch?: typeof fetch | undefined;
 }
 
 /** Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. */
 export interface Venue {
-  /** Waits for a turn to write, longer after the venue has reported that it is busy. */
+  /** Waits for a turn to write; the wait is longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
-  /** Sends an order once. A rejection does not mean that the order was not carried out. */
+  /** Sends an order once. Even if this rejects, the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  /** Idempotent, as is a decrease. */
+  /** Idempotent, like a decrease. */
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Cancels the group's orders; the venue refuses new orders for it. */
+  /** Cancels the group's orders. The venue then refuses new orders in the group. */
   deleteOrderGroup(id: string): Promise<VenueAnswer>;
-  /** `sinceSeconds` is inclusive. Old orders are in the archive; resting orders never are. */
+  /** `sinceSeconds` is inclusive. Old orders move to the archive, but resting orders never do. */
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
@@ -81,7 +83,7 @@ export interface Venue {
     filter: { ticker: string; orderId: string },
     signal: AbortSignal,
   ): Promise<VenueFillAnswer[]>;
-  /** Contracts that must match before each resting order of these markets does, by the venue's order id. */
+  /** Contracts that must match before each resting order in these markets, by the venue's order id. */
   listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
@@ -98,7 +100,7 @@ export interface VenueBalance extends VenueCash {
   otherShards: readonly ShardBalance[];
 }
 
-/** The venue needs an order's market to find its shard; the id alone does not suffice. */
+/** The venue finds an order's shard by its market, so the id alone is not enough. */
 export interface VenueOrderId {
   venueOrderId: string;
   ticker: string;
@@ -108,7 +110,7 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 const TRANSFERS_PAGE_SIZE = 500;
 const TICKERS_PER_CALL = 100;
-/** The path that the rate budget charges for orders and cancellations; the venue may charge less. */
+/** Path whose cost the rate budget charges for orders and cancellations; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
 /** The highest limit the venue accepts: it cancels the group if this many contracts fill within 15 seconds. */
@@ -212,7 +214,7 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
         const otherShards = shards.filter((shard) => shard !== own && shard.balance !== 0n);
         return { amount: own?.balance ?? 0n, step: 1n, otherShards };
       }
-      // Without a breakdown the sum may cover several shards.
+      // Without a breakdown by shard, the sum may cover several shards.
       const { balance, balance_dollars: exact } = await readBalanceOf(SHARD, signal);
       const cash = exact === undefined ? BigInt(balance) * CENT : parseDollars(exact);
       return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards: [] };

@@ -6,7 +6,7 @@ import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/mone
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
 /**
- * The fields that are read from the venue's account answers (OpenAPI 3.13 to 3.32). Directions come from our own orders
+ * Fields that are read from the venue's account answers (OpenAPI 3.13 to 3.32). Directions come from our own orders
  * instead, because the venue is about to rename them.
  */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
@@ -17,7 +17,7 @@ const id = z.string().min(1).max(200);
 /** Absent in answers from before the venue had several shards. */
 const shard = z.int().optional();
 
-/** The answer to a new order. It omits market and side, which are known from the request. */
+/** Response to a new order. It omits market and side, which are known from the request. */
 export const createdOrderSchema = z.object({
   order_id: id,
   client_order_id: z.string().optional(),
@@ -25,14 +25,14 @@ export const createdOrderSchema = z.object({
   remaining_count: count,
 });
 
-/** The answer to a cancellation or a decrease; only the order id is needed. */
+/** Response to a cancellation or a decrease. Only the order id is needed. */
 export const changedOrderSchema = z.object({ order_id: id });
 
 export const orderGroupSchema = z.object({ order_group_id: id });
 
 export const venueOrderSchema = z.object({
   order_id: id,
-  /** Empty for orders that were placed by hand. */
+  /** Empty for orders placed by hand. */
   client_order_id: z.string(),
   ticker: id,
   exchange_index: shard,
@@ -85,7 +85,7 @@ export const balanceSchema = z.object({
   balance_breakdown: z.array(z.object({ exchange_index: z.int(), balance: dollars })).optional(),
 });
 
-/** `queue_position_fp`: contracts that must match before the order does, by price and time. */
+/** `queue_position_fp` is the number of contracts that must match before the order does, by price and time. */
 export const queuePositionsSchema = z.object({
   queue_positions: z
     .array(
@@ -100,19 +100,19 @@ export const queuePositionsSchema = z.object({
 
 const transferSchema = z.object({
   transfer_id: id,
-  /** `event_contract`, or a part of the account that trades no events. */
+  /** `event_contract`, or a part of the account that does not trade events. */
   source: z.string(),
   destination: z.string(),
   source_exchange_shard: z.int(),
   destination_exchange_shard: z.int(),
   amount: dollars,
   status: z.enum(['pending', 'complete']),
-  /** In seconds. */
+  /** Unix time in seconds. */
   created_ts: z.number(),
 });
 export const transfersPageSchema = z.object({ transfers: z.array(transferSchema), cursor });
 
-/** A transfer to or from our shard: neither a deposit nor a profit. */
+/** A transfer to or from our shard. It is neither a deposit nor a profit. */
 export interface ShardTransfer {
   id: string;
   change: Micros;
@@ -138,7 +138,7 @@ export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTran
   };
 }
 
-/** Bare, wrapped, or only a sentence. */
+/** The error comes bare, wrapped or as a single sentence. */
 const errorFields = z.object({
   code: z.string(),
   message: z.string().optional(),
@@ -151,7 +151,7 @@ export type SentOrder = Pick<
   'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'timeInForce' | 'createdAt'
 >;
 
-/** The body of a new order. The venue keeps one book per market, so side and price are those of YES. */
+/** Body of a new order. The venue keeps one book per market, so side and price are those of YES. */
 export interface WireOrder {
   ticker: string;
   client_order_id: string;
@@ -161,11 +161,11 @@ export interface WireOrder {
   time_in_force: 'immediate_or_cancel' | 'fill_or_kill' | 'good_till_canceled';
   self_trade_prevention_type: 'taker_at_cross';
   reduce_only?: true;
-  /** In seconds. */
+  /** Unix time in seconds. */
   expiration_time?: number;
   post_only?: true;
   order_group_id?: string;
-  /** If omitted, the venue looks the shard up, which is slower and charged to the budget of every shard. */
+  /** If omitted, the venue looks up the shard, which is slower and charged to every shard's budget. */
   exchange_index: number;
 }
 
@@ -213,7 +213,7 @@ const wireTimes = {
 
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
 
-/** Our form of an order's fills: oldest first, at the price of the order's side. */
+/** Converts the venue's fills of an order: oldest first, at the price of the order's side. */
 export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]): VenueFill[] =>
   wires
     .map((wire) => ({
@@ -225,6 +225,6 @@ export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]
     }))
     .sort((a, b) => a.filledAt.getTime() - b.filledAt.getTime() || (isBetter(order, a, b) ? -1 : 1));
 
-/** Among fills of the same time, the better price came first. */
+/** Among fills with the same time, the better price came first. */
 const isBetter = ({ action }: SentOrder, a: { price: Micros }, b: { price: Micros }): boolean =>
   action === 'buy' ? a.price < b.price : a.price > b.price;

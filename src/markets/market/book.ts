@@ -27,8 +27,8 @@ interface Match {
 }
 
 /**
- * Fills an order against a book, level by level from the best price, within its limit and the depth. Fill-or-kill fills
- * completely or not at all; otherwise the caller handles the rest.
+ * Matches an order against a book, level by level from the best price, within its limit and the depth. Fill-or-kill
+ * fills completely or not at all; for other orders, the caller handles the remainder.
  */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
@@ -70,16 +70,16 @@ interface QuotedFill extends Level {
 export interface Quote {
   fills: QuotedFill[];
   filledContracts: number;
-  /** Rounded to the millionth; null if nothing is filled. */
+  /** Rounded to the millionth; null without a fill. */
   averagePrice: Micros | null;
   fees: Micros;
   /** Negative for a purchase. */
   balanceChange: Micros;
-  /** Highest possible payout of the filled contracts: a dollar each for a purchase. */
+  /** Highest possible payout of the filled contracts; for a purchase, a dollar each. */
   maximumPayout: Micros;
-  /** Probability at which a purchase breaks even after fees; null if nothing is filled. */
+  /** Probability at which a purchase breaks even after fees; null without a fill. */
   breakEven: number | null;
-  /** Unrounded balance change, see `OrderAccount`. */
+  /** Unrounded balance change; see `OrderAccount`. */
   exact: Micros;
 }
 
@@ -109,9 +109,9 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
 }
 
 /**
- * Highest cost of a purchase: every contract at the limit price, with its fee. The fee peaks at 50 cents, so a fill
- * below the limit can pay more fee but not more in total. Exception: with sub-cent prices, each of many small fills may
- * round up by at most $0.0001 that is not refunded.
+ * Returns the highest cost of a purchase: every contract at the limit price, with its fee. Fees peak at 50 cents, so a
+ * fill below the limit can have a higher fee, but not a higher total. Exception: with sub-cent prices, each of many
+ * small fills may round up by at most $0.0001 that is not refunded.
  */
 export function worstCost(
   feeRule: FeeRule,
@@ -127,7 +127,7 @@ export interface Level {
   contracts: number;
 }
 
-/** Bids of both sides, best first. There are no asks: selling YES at 60 cents is bidding 40 for NO. */
+/** Bids of both sides, best first. There are no asks: an offer to sell YES at 60 cents is a bid of 40 cents for NO. */
 export interface OrderBook {
   yes: readonly Level[];
   no: readonly Level[];
@@ -137,16 +137,15 @@ export const emptyBook: OrderBook = { yes: [], no: [] };
 
 export const otherSide = { yes: 'no', no: 'yes' } as const;
 
-/** Offers for a side, cheapest first: the other side's bids at complementary prices. */
+/** Returns the offers for a side, cheapest first: the other side's bids at complementary prices. */
 export const asksOf = (book: OrderBook, side: Side): Level[] =>
   book[otherSide[side]].map(({ price, contracts }) => ({ price: DOLLAR - price, contracts }));
 
-/** Bids for a side, highest first. */
 export const bidsOf = (book: OrderBook, side: Side): readonly Level[] => book[side];
 
 /**
- * Normalises bids: best first, one level per price, no empty levels and no price outside the dollar. The venue writes
- * "no bid" as a price of zero or a whole dollar.
+ * Normalizes bids: best first, one level per price, no empty levels, and only prices strictly between zero and a
+ * dollar. The venue writes "no bid" as a price of zero or a dollar.
  */
 export function toLevels(levels: Iterable<Level>): Level[] {
   const byPrice = new Map<Micros, number>();
@@ -159,7 +158,7 @@ export function toLevels(levels: Iterable<Level>): Level[] {
     .sort((a, b) => (a.price > b.price ? -1 : 1));
 }
 
-/** True if the best YES bid meets or exceeds the best ask: such a book is about to change, or wrong. */
+/** True if the best YES bid meets or exceeds the best YES ask. Such a book is about to change, or wrong. */
 export function isCrossed({ yes, no }: OrderBook): boolean {
   const [bid, otherBid] = [yes[0], no[0]];
   return bid !== undefined && otherBid !== undefined && bid.price + otherBid.price >= DOLLAR;

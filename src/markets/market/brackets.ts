@@ -1,4 +1,4 @@
-/** Reported temperatures, inclusive; null is open-ended. */
+/** Range of reported temperatures, inclusive; null means open-ended. */
 export interface DegreeRange {
   lowest: number | null;
   highest: number | null;
@@ -10,13 +10,13 @@ export interface Payout {
 }
 
 /**
- * Mutually exclusive outcomes that an event's markets distinguish, from cold to warm: the brackets of a ladder, or the
- * n + 1 intervals between n thresholds, of which the first pays no market.
+ * The mutually exclusive outcomes that an event's markets distinguish, from cold to warm: the brackets of a ladder, or
+ * the n + 1 intervals between n thresholds. The lowest interval pays no market.
  */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
   pays: readonly Payout[];
-  /** Rounding step of temperatures, °F. */
+  /** Step in °F to which temperatures are rounded. */
   step: number;
 }
 
@@ -44,7 +44,7 @@ export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
 export const isPaid = ({ from, to }: Payout, outcome: number): boolean => outcome >= from && outcome <= to;
 
 export function outcomeProbabilities({ ranges, pays }: Outcomes, ofYes: readonly number[]): number[] {
-  // A threshold's probability includes all higher ones.
+  // A threshold's probability includes the outcomes of all higher thresholds.
   const isNested = ranges.length > pays.length;
   if (!isNested) return [...ofYes];
   const above = Array.from({ length: ranges.length + 1 }, () => 0);
@@ -60,22 +60,22 @@ export const yesProbabilities = ({ pays }: Outcomes, ofOutcomes: readonly number
     return sum;
   });
 
-/** Index of the outcome for a reported temperature; −1 for none. */
+/** Returns the index of the outcome for a reported temperature; −1 if it is in no bracket. */
 export function outcomeAt(brackets: readonly Bracket[], temperatureF: number): number {
   if (areThresholds(brackets)) return brackets.filter((bracket) => bracketPays(bracket, temperatureF)).length;
   return brackets.findIndex((bracket) => bracketPays(bracket, temperatureF));
 }
 
 /**
- * `between` includes both ends; the tails are strict: `less` than 84 is 83 and below, `greater` than 91 is 92 and
- * above, and in hundredths 90.00 and above is `greater` than 89.99.
+ * `between` includes both ends. The tails are strict: `less` than 84 is 83 and below, and `greater` than 91 is 92 and
+ * above; in hundredths, `greater` than 89.99 is 90.00 and above.
  */
 export type Bracket = (
   | { kind: 'less'; floor: null; cap: number }
   | { kind: 'between'; floor: number; cap: number }
   | { kind: 'greater'; floor: number; cap: null }
 ) & {
-  /** Rounding of the settlement value, °F: whole degrees of a report or hundredths of an index. Default: 1. */
+  /** Rounding of the settlement value in °F: whole degrees for a report, hundredths for an index. Default: 1. */
   step?: 1 | 0.01;
 };
 
@@ -87,7 +87,7 @@ export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.
     : { kind: 'between', floor, cap, ...rounding };
 }
 
-/** Values that pay, inclusive; null is open-ended. */
+/** Returns the range of values that pay, inclusive; null means open-ended. */
 export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): DegreeRange {
   if (kind === 'less') return { lowest: null, highest: toHundredths(cap - step) };
   if (kind === 'greater') return { lowest: toHundredths(floor + step), highest: null };
@@ -102,7 +102,7 @@ export function bracketPays(bracket: Bracket, value: number): boolean {
   return value >= bracket.floor && value <= bracket.cap;
 }
 
-/** `83° or below`, `84° to 85°`, `92° or above`, as the venue writes it. */
+/** Returns `83° or below`, `84° to 85°` or `92° or above`, as the venue writes labels. */
 export function bracketLabel(bracket: Bracket): string {
   const { lowest, highest } = bracketRange(bracket);
   if (lowest === null) return `${highest}° or below`;
@@ -122,7 +122,7 @@ export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   });
 }
 
-/** True if the brackets are distinct thresholds of one value: `90° or above`, `91° or above`, … Several can pay together. */
+/** True if the brackets are distinct thresholds of one value, such as `90° or above`. Several of them can pay. */
 export const areThresholds = (brackets: readonly Bracket[]): boolean =>
   brackets.length > 0 &&
   brackets.every(({ kind }) => kind === 'greater') &&
@@ -133,16 +133,16 @@ interface BracketFields {
   strikeType?: string | undefined;
   floorStrike?: number | undefined;
   capStrike?: number | undefined;
-  /** `84° to 85°`. */
+  /** For example `84° to 85°`. */
   label: string;
   step?: 1 | 0.01;
 }
 
 /**
- * Parses a market's bracket; undefined if it is not certain.
+ * Parses a market's bracket; undefined if the bracket is not certain.
  *
- * Some markets lack strike fields (winners of early 2025). The label repeats them in words and the ticker's suffix in
- * numbers, so each source is checked against the others, and two must agree.
+ * Some markets lack strike fields (winners of early 2025). The label repeats the strikes in words and the ticker's
+ * suffix repeats them in numbers, so the sources are checked against each other, and two must agree.
  */
 export function parseBracket(fields: BracketFields): Bracket | undefined {
   const readings = [fromStrikes(fields), fromLabel(fields)].filter((reading) => reading !== undefined);
@@ -179,7 +179,7 @@ function fromLabel({ label, step = 1 }: BracketFields): Bracket | undefined {
   return undefined;
 }
 
-/** `-T84` holds the strike of a tail, `-B84.5` the midpoint of a bracket. */
+/** `-T84` contains the strike of a tail, `-B84.5` the midpoint of a bracket. */
 function agreesWithTicker(bracket: Bracket, ticker: string): boolean {
   const [, letter, digits] = /-([TB])(-?\d+(?:\.\d+)?)$/.exec(ticker) ?? [];
   const strike = Number(digits);

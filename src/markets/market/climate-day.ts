@@ -2,14 +2,14 @@ import { createRecall } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Place } from './place.js';
 
-/** Days in the inclusive range, `YYYY-MM-DD`. Empty if `to` is before `from`. */
+/** Returns the days in the inclusive range as `YYYY-MM-DD`; empty if `to` is before `from`. */
 export function daysBetween(from: string, to: string): string[] {
   const [first, last] = [Date.parse(from), Date.parse(to)];
   const count = Math.max(0, Math.round((last - first) / DAY_MS) + 1);
   return Array.from({ length: count }, (_, i) => addDays(from, i));
 }
 
-/** Undefined for a date that does not exist, such as April 31. */
+/** Returns undefined for a date that does not exist, such as April 31. */
 export function dateFrom(year: string, month: number, day: string): string | undefined {
   const date = `${year}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
   const midnight = Date.parse(`${date}T00:00:00Z`);
@@ -18,18 +18,21 @@ export function dateFrom(year: string, month: number, day: string): string | und
 
 export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
 
-/** Forecasts, reports and markets ask for the same days; this keeps several years of them. */
+/** Forecasts, reports and markets ask for the same days; this is enough for several years. */
 const MAX_KEPT = 2_000;
 const recallDate = createRecall<string>(MAX_KEPT);
 const recallMidnight = createRecall<number>(MAX_KEPT);
 
-/** UTC date. */
+/** Returns the UTC date as `YYYY-MM-DD`. */
 export function dateOf(ms: number): string {
   const day = Math.floor(ms / DAY_MS);
   return recallDate(day, () => new Date(day * DAY_MS).toISOString().slice(0, 10));
 }
 
-/** Day of a climate report: midnight to midnight in local standard time all year (1:00 to 1:00 by the clock in summer). */
+/**
+ * The day of a climate report: midnight to midnight in local standard time all year, which is 1:00 to 1:00 local clock
+ * time in summer.
+ */
 export interface ClimateDay {
   /** `YYYY-MM-DD` at the station. */
   date: string;
@@ -66,7 +69,7 @@ interface ClockTime {
   readonly hour: number;
 }
 
-/** Local clock time, including summer time. */
+/** Returns the local clock time, including daylight saving time. */
 export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date): ClockTime =>
   recallClock(`${timeZone} ${at.getTime()}`, () => readClock(timeZone, at));
 
@@ -80,7 +83,7 @@ function readClock(timeZone: string, at: Date): ClockTime {
   return { date: `${parts.year}-${parts.month}-${parts.day}`, hour: Number(parts.hour) };
 }
 
-/** Start of a local clock hour: the first of two in autumn; for an hour skipped in spring, the next one. */
+/** Returns the start of a local clock hour: the first of two in autumn; for an hour skipped in spring, the next one. */
 export function hourOf(
   place: Pick<Place, 'timeZone' | 'standardOffsetHours'>,
   date: string,

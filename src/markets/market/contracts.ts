@@ -16,14 +16,14 @@ export const contractsText = z
 export const contractsField = (description: string) =>
   z.number().meta({ description: `${description} At most two decimals.` });
 
-/** Counts are doubles nearest to multiples of 0.01; arithmetic uses whole hundredths because floats drift. */
+/** Counts are the doubles nearest to multiples of 0.01. Arithmetic uses whole hundredths, because doubles drift. */
 
 const HUNDREDTHS = 100;
 
-/** Largest count of a book, position or order. Its hundredths stay exact in a double. */
+/** Highest count of a book, position or order. Its hundredths are still exact in a double. */
 const MAX_COUNT = 9_999_999_999.99;
 
-/** `2.5` becomes 250; rounds to the nearest hundredth. */
+/** Rounds to the nearest hundredth: `2.5` becomes 250. */
 export const toHundredths = (contracts: number): number => Math.round(contracts * HUNDREDTHS);
 
 export const fromHundredths = (hundredths: number): number => hundredths / HUNDREDTHS;
@@ -32,8 +32,8 @@ export const isCount = (value: number): boolean =>
   Math.abs(value) <= MAX_COUNT && fromHundredths(toHundredths(value)) === value;
 
 /**
- * Parses `2.50`, `48`, `-3.1` as the venue and the database write them.
- * @throws RangeError for anything else, including non-zero digits after the second decimal
+ * Parses counts such as `2.50`, `48` or `-3.1`, as the venue and the database write them.
+ * @throws RangeError for anything else, including nonzero digits after the second decimal
  */
 export function parseCount(text: string): number {
   if (!/^-?\d{1,12}(\.\d{1,2}0{0,6})?$/.test(text))
@@ -54,22 +54,22 @@ export const sumCounts = (counts: Iterable<number>): number => {
 };
 
 /**
- * Price times contracts. Exact for prices in whole hundredths of a cent, which all ticks are; otherwise rounded down to
- * the millionth, the venue's finest unit.
+ * Returns price times contracts. Exact for prices in whole hundredths of a cent, which all ticks are; otherwise rounded
+ * down to the millionth, the venue's smallest unit.
  */
 export const valueOf = (price: Micros, contracts: number): Micros => partOf(price, contracts, 1);
 
-/** Value per contract, rounded down to the millionth. */
+/** Returns the value per contract, rounded down to the millionth. */
 export const perContract = (value: Micros, contracts: number): Micros => partOf(value, 1, contracts);
 
-/** Amount times `some / contracts`, rounded down to the millionth. */
+/** Returns the amount times `some / contracts`, rounded down to the millionth. */
 export function partOf(amount: Micros, some: number, contracts: number): Micros {
   const [scaled, whole] = [amount * BigInt(toHundredths(some)), BigInt(toHundredths(contracts))];
   const quotient = scaled / whole;
   return scaled % whole !== 0n && scaled < 0n !== whole < 0n ? quotient - 1n : quotient;
 }
 
-/** Venue comparisons and stored foreign positions use whole hundredths. */
+/** Parses into whole hundredths, for comparisons with the venue and for stored positions made outside Gauge. */
 export const parseHundredths = (text: string): number => toHundredths(parseCount(text));
 
 export const formatHundredths = (hundredths: number): string => formatContracts(fromHundredths(hundredths));

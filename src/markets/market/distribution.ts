@@ -9,43 +9,46 @@ import {
   normalQuantile,
 } from '../../core/statistics/distributions.js';
 
-/** Shape before rounding. `logistic` has heavier tails. */
+/** Shape before rounding; `logistic` has heavier tails. */
 export type DistributionShape = 'normal' | 'logistic';
 
 /**
- * Distribution of a reported temperature: rounded to the step of the brackets, and bounded by the extreme already
- * measured (a maximum from below, a minimum from above).
+ * Distribution of a reported temperature, rounded to the brackets' step and bounded by the extreme measured so far:
+ * from below for a maximum, from above for a minimum.
  */
 export interface TemperatureDistribution {
   /** °F, before truncation. */
   mean: number;
-  /** °F. 0 means that `mean` is the known report. */
+  /** °F; 0 means that `mean` is the known report. */
   deviation: number;
-  /** Lower bound of a day's maximum in whole degrees; null if nothing was measured yet. */
+  /** Lower bound of a day's maximum in whole degrees; null before any measurement. */
   atLeast: number | null;
-  /** Upper bound of a day's minimum. At most one of the two bounds is set. */
+  /** Upper bound of a day's minimum in whole degrees. At most one of the two bounds is set. */
   atMost?: number | null;
   /**
-   * Probability that the extreme stays at the bound for the rest of the day. Null or absent: the distribution is
-   * truncated at the bound and renormalised.
+   * Probability that the extreme stays at the bound for the rest of the day. If null or absent, the distribution is
+   * truncated at the bound and renormalized.
    */
   stays?: number | null;
   /** Default: normal. */
   shape?: DistributionShape;
 }
 
-/** Lowest degree that a maximum's report can show after `extremeF`. A half rounds down, so the bound holds. */
+/**
+ * Returns the lowest degree that the report of a maximum can show after `extremeF`. A half rounds down, so the bound
+ * holds either way.
+ */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
-/** Highest degree that the report of a minimum can show. */
+/** Returns the highest degree that the report of a minimum can show. */
 export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
-/** Standard distribution: symmetric about 0, deviation 1. */
+/** A standardized distribution: symmetric about 0, with standard deviation 1. */
 interface Family {
   cdf: (z: number) => number;
   /** P(Z ≥ z | Z ≥ f), for z ≥ f. */
   survival: (z: number, f: number) => number;
-  /** Inverse of `survival`, which runs from 1 down to 0. */
+  /** Inverse of `survival`, whose values run from 1 down to 0. */
   quantile: (survival: number, f: number) => number;
 }
 
@@ -59,7 +62,7 @@ const normal: Family = {
   },
   quantile(survival, f) {
     if (f < 5) return -normalQuantile(survival * normalCdf(-f));
-    // Far out, the tail falls almost exponentially: a few Newton steps on its logarithm are enough.
+    // The tail falls almost exponentially, so a few Newton steps on its logarithm are enough.
     const target = Math.log(survival);
     let z = Math.sqrt(f * f - 2 * target);
     for (let i = 0; i < 3; i++) z += (Math.log(normal.survival(z, f)) - target) * millsRatio(z);
@@ -79,7 +82,10 @@ const logistic: Family = {
 const familyOf = ({ shape = 'normal' }: Pick<TemperatureDistribution, 'shape'>): Family =>
   shape === 'normal' ? normal : logistic;
 
-/** P(a ≤ Z < b | Z ≥ f). Takes differences on the side with small values, and ratios of tails far out, to avoid cancellation. */
+/**
+ * Returns P(a ≤ Z < b | Z ≥ f). To avoid cancellation, takes differences on the side with the smaller values, and
+ * ratios of tails far out.
+ */
 function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: number): number {
   const from = Math.max(a, f);
   if (!(b > from)) return 0;
@@ -87,7 +93,7 @@ function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: 
   return Math.min(1, Math.max(0, survival(from, f) - survival(b, f)));
 }
 
-/** Probability that a bracket's YES pays. A whole ladder sums to one; thresholds are nested. */
+/** Returns the probability that a bracket's YES pays. A complete ladder sums to one; thresholds are nested. */
 export function probabilityOf(distribution: TemperatureDistribution, bracket: Bracket): number {
   return probabilityWithin(distribution, { ...bracketRange(bracket), step: bracket.step ?? 1 });
 }
@@ -126,7 +132,7 @@ function probabilityFromBound(
   return Math.max(0, from - (highest === null ? 0 : above(highest)));
 }
 
-/** Negates the temperature, which turns an upper bound into a lower one. */
+/** Negates the temperature, which turns an upper bound into a lower bound. */
 const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): TemperatureDistribution => ({
   ...rest,
   mean: -rest.mean,
@@ -134,7 +140,7 @@ const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): Temperat
 });
 
 /**
- * Quantile in °F, before rounding.
+ * Returns a quantile in °F, before rounding.
  * @param probability above 0 and below 1
  */
 export function quantileOf(distribution: TemperatureDistribution, probability: number): number {
@@ -143,13 +149,13 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // The temperature is known to exceed the bound by half a degree; nothing else is ruled out.
+    // Here the temperature exceeds the bound by at least half a degree; nothing else is ruled out.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }
   return mean + deviation * familyOf(distribution).quantile(1 - probability, floorOf(distribution));
 }
 
-/** Lower bound in deviations from the mean. */
+/** Returns the lower bound in standard deviations from the mean. */
 const floorOf = ({ mean, deviation, atLeast }: TemperatureDistribution): number =>
   atLeast === null ? -Infinity : (atLeast - 0.5 - mean) / deviation;

@@ -11,15 +11,15 @@ const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', '
 
 export interface NamedEvent {
   seriesTicker: string;
-  /** `YYYY-MM-DD` */
+  /** `YYYY-MM-DD`. */
   date: string;
   /** Local clock hour, 0 to 23; set for hourly events only. */
   hour?: number;
 }
 
 /**
- * `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16; `KXTEMPMIAH-26SEP1312` is the hour from 12 by the local
- * clock. Undefined if the ticker names no series and day.
+ * Parses an event ticker: `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` is the
+ * hour that starts at 12 local clock time. Undefined if the ticker does not name a series and a day.
  */
 export function readEventTicker(ticker: string): NamedEvent | undefined {
   const [, seriesTicker, year, name, day, hour] =
@@ -39,7 +39,7 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
 
 export interface EventEnds {
   outcomes: readonly EventEnd[];
-  /** Markets with no known relation to the others: each may pay or not, independently. */
+  /** Markets without a known relation to the others; each may pay or not, independently. */
   free: ReadonlySet<string>;
 }
 
@@ -50,11 +50,11 @@ interface EventEnd {
 }
 
 /**
- * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly one that is not known;
- * of an hour's thresholds, all that are passed pay. For an unlisted event only daily series are known to have brackets:
- * markets of any other series may pay together.
- * @param event if the venue lists it
- * @param tickers further markets of the event
+ * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly an unknown one; every
+ * threshold of an hour that is passed pays. If the venue does not list the event, only daily series are known to have
+ * brackets; markets of any other series may pay together.
+ * @param event undefined if the venue does not list it
+ * @param tickers other markets of the event
  */
 export function endsOf(
   eventTicker: string,
@@ -89,12 +89,12 @@ function isDaily(eventTicker: string): boolean {
   return named !== undefined && findSeries(named.seriesTicker) !== undefined;
 }
 
-/** The markets on one temperature. Exactly one bracket of a day wins; of an hour's thresholds, all below the temperature pay. */
+/** The markets on one temperature. Exactly one bracket of a day wins; all thresholds below an hour's value pay. */
 export interface MarketEvent {
   eventTicker: string;
   kind: TemperatureKind;
   station: Place;
-  /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. */
+  /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. */
   date: string;
   hour?: number;
   /** From cold to warm. */
@@ -120,8 +120,8 @@ export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
 export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;
 
 /**
- * Final outcomes whose reported temperature agrees with the payouts. Results before `finalized` may still change; void
- * and split payouts have no outcome to score.
+ * Returns final outcomes whose reported temperature agrees with the payouts. Results before `finalized` may still
+ * change, and void or split payouts have no outcome to score.
  */
 export function finalOutcomes(events: readonly MarketEvent[]): Omit<SettledDay, 'knownAt'>[] {
   return events.flatMap((event) => {

@@ -2,7 +2,7 @@ import { toHundredths, valueOf } from './contracts.js';
 import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
 
-/** Fee rule of the event if it has one, otherwise of the series. Undefined if unknown; no orders are taken then. */
+/** Returns the fee rule of the event, or else of its series. Undefined if unknown; orders are then refused. */
 export function feeRuleOf(
   { feeRules }: { feeRules: ReadonlyMap<string, FeeRule> },
   { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,
@@ -20,9 +20,9 @@ export const feeTypes = [
 type FeeType = (typeof feeTypes)[number];
 
 export interface FeeRule {
-  /** `unknown`: the venue names a type that is not listed here. */
+  /** `unknown`: the venue reports a fee type that is not listed here. */
   type: FeeType | 'unknown';
-  /** Millionths: 1,000,000 is one. */
+  /** In millionths: 1,000,000 means one. */
   multiplier: bigint;
 }
 
@@ -33,24 +33,24 @@ export interface Fill {
   isMaker?: boolean;
 }
 
-/** Hundredths of the taker's fee that the maker pays, by fee type. */
+/** Maker's fee in hundredths of the taker's fee, by fee type. */
 const makerShares: Partial<Record<FeeRule['type'], bigint>> = {
   quadratic: 0n,
   quadratic_with_maker_fees: 25n,
   quadratic_with_combo_maker_fees: 50n,
 };
 
-/** False for flat fees too: no public source gives their amounts. */
+/** Also false for flat fees, because no public source gives their amounts. */
 export const isSupported = (rule: FeeRule | undefined): rule is FeeRule =>
   rule !== undefined && makerShares[rule.type] !== undefined;
 
 /**
- * Fee of one fill, rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) × multiplier,
- * makers the fee type's share of that.
+ * Returns the fee of one fill, rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) ×
+ * multiplier; makers pay a share of that, which depends on the fee type.
  *
- * Source: the venue's fee schedule of 2026-07-07, its API's text on fee types, and its text on fee rounding of October
- * 2026.
- * @throws RangeError for a rule that is not supported
+ * Source: the venue's fee schedule of 2026-07-07, its API documentation of fee types, and its documentation of fee
+ * rounding of October 2026.
+ * @throws RangeError for an unsupported rule
  */
 export function tradeFee(
   { type, multiplier }: FeeRule,
@@ -59,16 +59,16 @@ export function tradeFee(
   const makerShare = makerShares[type];
   if (makerShare === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
   const share = isMaker ? makerShare : 100n;
-  // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths: a single division at the end keeps
+  // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths. A single division at the end keeps
   // the result exact.
   const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;
   const denominator = 100n * 100n * 100n * DOLLAR * DOLLAR;
   return (numerator + denominator - 1n) / denominator;
 }
 
-/** Running cost of an order. Both start at 0; the difference is rounding not yet refunded. */
+/** Running totals of an order, both starting at 0. Their difference is rounding that has not been refunded yet. */
 interface OrderAccount {
-  /** Unrounded: amounts received minus amounts paid minus fees. */
+  /** Amounts received minus amounts paid minus fees, unrounded. */
   exact: Micros;
   /** Actual balance change, in whole balance steps. */
   booked: Micros;
@@ -79,16 +79,16 @@ export const newOrderAccount: OrderAccount = { exact: 0n, booked: 0n };
 interface Charge {
   /** Negative for a purchase. */
   balanceChange: Micros;
-  /** Fee, including rounding, less refunds of earlier rounding. Never negative. */
+  /** Fee including rounding, less refunds of earlier rounding. Never negative. */
   fee: Micros;
   account: OrderAccount;
 }
 
 /**
  * Charges the next fill of an order. Each balance change is rounded down to $0.0001; accumulated overpayment is
- * refunded in steps of $0.0001, capped by the fill's own fee. In total an order pays its exact amount, rounded once.
+ * refunded in steps of $0.0001, up to the fill's own fee. In total an order pays its exact amount, rounded once.
  *
- * Source: the venue's text on fee rounding of October 2026, steps 1 to 5, for direct members.
+ * Source: the venue's documentation of fee rounding of October 2026, steps 1 to 5, for direct members.
  */
 export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Charge {
   const value = valueOf(fill.price, fill.contracts);
@@ -106,7 +106,7 @@ export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Ch
   };
 }
 
-/** Marginal cost of a contract in dollars, with the unrounded fee. */
+/** Returns the marginal cost of a contract in dollars, with the unrounded fee. */
 export function allInCost({ multiplier }: FeeRule, price: Micros | number): number {
   const dollars = Number(price) / MICROS_PER_DOLLAR;
   return dollars + 0.07 * (Number(multiplier) / 1_000_000) * dollars * (1 - dollars);

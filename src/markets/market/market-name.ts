@@ -9,30 +9,30 @@ export interface MarketName {
   ticker: string;
   eventTicker: string;
   station: Place | undefined;
-  /** City of the station, or the venue's own if there is no station. Null if neither is known. */
+  /** The station's city, or else the city named by the venue; null if neither is known. */
   city: string | null;
   kind: MarketKind | null;
-  /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. Null if the ticker does not say. */
+  /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. Null if the ticker does not contain it. */
   date: string | null;
   /** Local clock hour; set for hourly markets only. */
   hour: number | null;
-  /** `84° to 85°`. */
+  /** For example `84° to 85°`. */
   label: string;
   isListed: boolean;
-  /** Settlement source by the rules of the market's day; null if not certain. */
+  /** Settlement source according to the rules on the market's day; null if not certain. */
   source: SettlementSource | null;
 }
 
 /**
- * Describes a market, from the listing if possible.
- * @param known bracket in words as stored with an order; without it, the ticker is parsed
+ * Names a market, from its listing if possible.
+ * @param known the bracket's label as stored with an order; without it, the ticker is parsed
  */
 export function nameMarket(
   ticker: string,
   market: ListedMarket | undefined,
   known?: string | null,
 ): MarketName {
-  // Degrees may be negative: `-B-3.5`.
+  // Degrees may be negative, as in `-B-3.5`.
   const eventTicker = market?.eventTicker ?? ticker.replace(/-([TB]-?[\d.]+|[^-]*)$/, '');
   const named = readEventTicker(eventTicker);
   const series = market ? undefined : findNamed(named);
@@ -66,7 +66,7 @@ function findNamed(named: NamedEvent | undefined): { station: Place; kind: Marke
   return area ? { station: area, kind: 'hourly' } : findSeries(named.seriesTicker);
 }
 
-/** `-B84.5` is the midpoint of a bracket. `-T84` is either tail of a day, but for an hour `-T89.99` is a threshold. */
+/** `-B84.5` is the midpoint of a bracket. `-T84` is either tail of a day, but `-T89.99` is the threshold of an hour. */
 function bracketOf(ticker: string, isHour: boolean): Bracket | undefined {
   const threshold = isHour ? /-T(-?\d+(?:\.\d+)?)$/.exec(ticker)?.[1] : undefined;
   if (threshold !== undefined) return { kind: 'greater', floor: Number(threshold), cap: null, step: 0.01 };

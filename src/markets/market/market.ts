@@ -4,7 +4,7 @@ import { climateDayOf, hourOf } from './climate-day.js';
 import type { SettlementSource } from './rules.js';
 import type { Place } from './place.js';
 
-/** The venue's states. A market pays only once `finalized`; before that its result may change. */
+/** The venue's market states. A market pays only when it is `finalized`; before that its result may change. */
 export const marketStatuses = [
   'initialized',
   'inactive',
@@ -23,14 +23,14 @@ export type TemperatureKind = (typeof temperatureKinds)[number];
 export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const satisfies readonly TemperatureKind[];
 export type DailyKind = (typeof dailyKinds)[number];
 
-/** Subject of a market, by its rules. `other`: a different subject or unknown wording. */
+/** A market's subject according to its rules. `other`: another subject or unknown wording. */
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
-/** Exchange shard for weather. An order is paid on its market's shard, so live cash is on this one only. */
+/** Exchange shard for weather. An order is paid from its market's shard, so live cash is on this shard only. */
 export const WEATHER_SHARD = 0;
 
-/** Inclusive price range and its tick size. */
+/** An inclusive price range and its tick size. */
 export interface PriceRange {
   start: Micros;
   end: Micros;
@@ -42,7 +42,7 @@ interface AnyMarket {
   eventTicker: string;
   seriesTicker: string;
   status: MarketStatus;
-  /** Why neither paper nor live orders are accepted, as a clause; absent if they are. */
+  /** Reason for accepting neither paper nor live orders, as a clause; absent if orders are accepted. */
   untradable?: string;
   /** Exchange shard; absent for the weather shard. */
   exchangeIndex?: number;
@@ -59,9 +59,9 @@ interface AnyMarket {
   closeTime: Date;
   priceRanges: readonly PriceRange[];
   settlement: { source: SettlementSource | null; rulesText: string };
-  /** YES payout; null until the venue reports it. A fraction of a dollar is a last fair price after missing data. */
+  /** YES payout; null until the venue reports it. A fraction of a dollar is the last fair price if data is missing. */
   settlementValue: Micros | null;
-  /** Set if the venue called the market off: contracts are refunded at cost. */
+  /** True if the venue canceled the market and refunds contracts at cost. */
   isVoid?: true;
   /** Reported temperature: whole degrees for a day, hundredths for an hour; null until known. */
   settledTemperature: number | null;
@@ -70,14 +70,14 @@ interface AnyMarket {
 export interface Market extends AnyMarket {
   kind: TemperatureKind;
   station: Place;
-  /** Climate day, `YYYY-MM-DD`; for an hour the local calendar date. */
+  /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. */
   date: string;
   /** Local clock hour, 0 to 23; set for hourly markets only. */
   hour?: number;
   bracket: Bracket;
 }
 
-/** A market without a known or forecastable subject. It settles by the venue's report alone. */
+/** A market whose subject is unknown or cannot be forecast. It settles only on the venue's result. */
 export interface UnplacedMarket extends AnyMarket {
   kind: MarketKind;
   station: null;
@@ -86,7 +86,7 @@ export interface UnplacedMarket extends AnyMarket {
   date: string | null;
   title: string;
   label: string;
-  /** Why there is no forecast and no signal, as a clause. */
+  /** Reason for having neither a forecast nor a signal, as a clause. */
   problem: string;
 }
 
@@ -125,7 +125,7 @@ export const targetOf = ({
   ...(hour === undefined ? {} : { hour }),
 });
 
-/** UTC time span of a target. An hour's temperature is that of one minute, so start and end are equal. */
+/** Returns a target's UTC time span. An hour's temperature is that of one minute, so its start and end are equal. */
 export function spanOf(
   station: Place,
   { date, hour }: Pick<Target, 'date' | 'hour'>,

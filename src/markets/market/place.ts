@@ -5,8 +5,8 @@ export interface Place {
   name: string;
   latitude: number;
   longitude: number;
-  /** IANA name, for venue times given by the local clock. */
+  /** IANA name, for times that the venue gives as local clock time. */
   timeZone: string;
-  /** Local standard time minus UTC. Applies all year: climate days ignore summer time. */
+  /** Hours of local standard time minus UTC. Applies all year, because climate days ignore daylight saving time. */
   standardOffsetHours: number;
 }

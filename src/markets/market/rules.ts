@@ -7,12 +7,12 @@ export type SettlementSource =
   | 'Kalshi Weather Index'
   | 'AccuWeather';
 
-/** Parsed rules of a temperature market. Uses the rules' text only: titles and tickers have been wrong. */
+/** Parsed rules of a temperature market. Uses only the rules' text, because titles and tickers have been wrong. */
 export interface TemperatureRules {
   measure: 'maximum' | 'minimum' | 'hour';
-  /** As written, without the report: `New York City`. */
+  /** Place as written, without the report, such as `New York City`. */
   place: string;
-  /** `CLINYC`; null in rules before 2026-08-15 and for index markets. */
+  /** Name of the report, such as `CLINYC`; null in rules before 2026-08-15 and for index markets. */
   report: string | null;
   date: string;
   /** Local clock hour, 0 to 23; null for a whole day. */
@@ -25,8 +25,8 @@ export interface TemperatureRules {
 const months = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 
 /**
- * The venue's wordings since 2024: `highest temperature recorded in Central Park, New York for August 16, 2024 as
- * reported by the National Weather Service's Daily Climate Report, is less than 84°`, also as `is less than 82°
+ * Matches the venue's wordings since 2024: `highest temperature recorded in Central Park, New York for August 16, 2024
+ * as reported by the National Weather Service's Daily Climate Report, is less than 84°`, also as `is less than 82°
  * according to …`; since 2026-08-14 `maximum temperature recorded at New York City (CLINYC) for Oct 6, 2026, is greater
  * than 70° fahrenheit according to The Weather Company`; for an hour `temperature recorded at Miami, FL for Sep 13,
  * 2026 at 12 PM EDT as reported by Synoptic Data, is above 89.99°`.
@@ -43,7 +43,7 @@ const wording = new RegExp(
 );
 
 /**
- * @param secondary further rules, which name an index's method
+ * @param secondary the secondary rules, which name an index's method
  * @returns undefined for unknown wording
  */
 export function readTemperatureRules(primary: string, secondary = ''): TemperatureRules | undefined {
@@ -87,7 +87,7 @@ function readBracket(text: string, step: 1 | 0.01): Bracket | undefined {
   return bracketOf(Number(from), Number(to), step);
 }
 
-/** Synoptic's data means the index only if the rules also name the index's method. */
+/** Synoptic's data is the index only if the rules also name the index's method. */
 function readSource(text: string, secondary: string): SettlementSource | null {
   if (/\bNWS\b|National Weather Service/.test(text)) return 'National Weather Service';
   if (/Weather Company/.test(text)) return 'The Weather Company';
@@ -97,7 +97,7 @@ function readSource(text: string, secondary: string): SettlementSource | null {
     : null;
 }
 
-/** First day settled by The Weather Company. Earlier days settled by the weather service's own report. */
+/** First day settled by The Weather Company. Earlier days were settled by the National Weather Service's own report. */
 const RELAYED_SINCE = '2026-08-14';
 
 export const sourceOn = (date: string): SettlementSource =>

@@ -4,7 +4,7 @@ import type { FeeRule } from './fees.js';
 import type { ListedMarket, Target } from './market.js';
 import type { Micros } from './money.js';
 
-/** Kinds of unexpected data in venue answers. `contradiction`: the market contradicts itself and was left out. */
+/** Kinds of unexpected data from the venue. `contradiction`: the market contradicts itself and was excluded. */
 export const noteKinds = [
   'contradiction',
   'missing_field',
@@ -26,7 +26,7 @@ export interface VenueNote {
 
 export type NoteBook = ReturnType<typeof createNoteBook>;
 
-/** Further names share one entry, so that a completely changed venue cannot exhaust memory. */
+/** More names than this share one entry, so that a completely changed venue cannot exhaust memory. */
 const MAX_NAMES = 50;
 const MAX_LENGTH = 200;
 
@@ -45,46 +45,46 @@ export function createNoteBook() {
   };
 }
 
-/** Trading pause; `until` is exclusive. */
+/** A trading pause; `until` is exclusive. */
 export interface Pause {
   from: Date;
   until: Date;
 }
 
 export const TIME_TO_LIVE_MS = 30_000;
-/** Orders are refused on older data. */
+/** Orders are refused on data older than this. */
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
 export interface MarketData {
   fetchedAt: Date;
   isTrading: boolean;
-  /** Set only during a pause, if the venue says when it ends. */
+  /** Set only during a pause whose end the venue has announced. */
   resumesAt?: Date;
-  /** An announced pause that is near or has begun. */
+  /** An announced pause that is near or in progress. */
   pause?: Pause;
-  /** Venue clock minus ours, without network delay; absent if the venue sends no time. */
+  /** The venue's clock minus ours, corrected for network delay; absent if the venue sends no time. */
   clockSkewMs?: number;
-  /** Ordered by station, kind, day and bracket; markets without a place follow, by ticker. */
+  /** Ordered by station, kind, day and bracket, followed by markets without a place, ordered by ticker. */
   markets: readonly ListedMarket[];
-  /** By market; empty for a market without bids. */
+  /** Keyed by market; empty for a market without bids. */
   books: ReadonlyMap<string, OrderBook>;
-  /** Read time of a book. A book not listed here is as old as the data, or kept current by the stream. */
+  /** Read times of individual books. Any other book is as old as the data, or kept current by the stream. */
   bookTimes?: ReadonlyMap<string, Date>;
-  /** Books with only the best price and size of each side, as old as the data. */
+  /** Books that contain only the best price and size of each side, as old as the data. */
   shallow?: ReadonlyMap<string, true>;
-  /** Books that may be out of date, and since when. They hold the last certain state. */
+  /** Books that may be out of date, and since when. Each contains its last certain state. */
   doubts?: ReadonlyMap<string, Date>;
-  /** By series, and by event for events with their own rules. Read with `feeRuleOf`. */
+  /** Keyed by series, and by event for events with their own rules. Read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;
-  /** Data that could not be read or placed; absent for sources where this cannot happen. */
+  /** Data that could not be parsed or placed; absent for sources where this cannot happen. */
   notes?: readonly VenueNote[];
 }
 
 export interface MarketChanges {
-  /** Reports changed markets in batches until the returned function is called. */
+  /** Reports changed markets in batches, until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void;
   /**
-   * Applies the known changes; returns the same object if there are none.
+   * Applies the changes received so far; returns the same object if there are none.
    * @param tickers default: all
    */
   apply(data: MarketData, tickers?: ReadonlySet<string>): MarketData;
@@ -95,10 +95,10 @@ export interface Print {
   id: string;
   ticker: string;
   at: Date;
-  /** YES price, whichever side the taker traded. */
+  /** The YES price, whichever side the taker traded. */
   yesPrice: Micros;
   contracts: number;
-  /** `yes`: the taker bought YES or sold NO, at the best YES ask, against a resting NO bid. */
+  /** `yes` means that the taker bought YES or sold NO, at the best YES ask, against a resting NO bid. */
   takerSide: Side;
 }
 
@@ -110,20 +110,20 @@ export interface PrintsRead {
   prints: readonly Print[];
 }
 
-/** Longest period read at once. A caller further behind continues from its end. */
+/** Longest period per read. A caller that is further behind continues from the end of that period. */
 export const PRINTS_SPAN_MS = HOUR_MS;
-/** Prints can be listed late, so reads overlap by this much. */
+/** Prints can appear late in the listing, so reads overlap by this much. */
 export const LISTING_LAG_MS = MINUTE_MS;
 
 export interface MarketSource {
   readonly name: string;
-  /** Reads everything. Rejects if the answer cannot be trusted; the caller keeps its previous data. */
+  /** Reads everything. Rejects if the response cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
-  /** Finds markets, also ones gone from `read`; skips unknown and contradictory ones. Rejects like `read`. */
+  /** Finds markets, even if gone from `read`. Skips unknown and contradictory markets. Rejects like `read`. */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /**
-   * Order book prints from `since` until now, at most `PRINTS_SPAN_MS` later, oldest first. Absent if the source has
-   * none. Rejects like `read`.
+   * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Absent if the
+   * source has no prints. Rejects like `read`.
    * @param since inclusive
    */
   readPrints?(tickers: readonly string[], since: Date, signal: AbortSignal): Promise<Print[]>;
@@ -134,11 +134,11 @@ export interface MarketSource {
 export interface SettledDay extends Target {
   /** Whole degrees for a day, hundredths for an hour. */
   temperatureF: number;
-  /** When this service learned it; for a later query, the time of the query. */
+  /** When this service learned the outcome; if it was queried later, the time of the query. */
   knownAt: Date;
 }
 
 export interface MarketHistory {
-  /** Final outcomes of an inclusive range of at most 31 days, with their hours. Rejects like `read`. */
+  /** Reads the final outcomes of an inclusive range of at most 31 days, hours included. Rejects like `read`. */
   readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }

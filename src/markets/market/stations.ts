@@ -13,8 +13,8 @@ export function readStationId(given: string): string {
 }
 
 /**
- * Id of the place that has markets of a kind: a station, or for hours an area, which can also be given by its city's
- * station.
+ * Returns the id of the place that has markets of a kind: a station, or for hourly markets an area, for which the
+ * station of its city is also accepted.
  * @throws AppError unknown_station
  */
 export function readPlaceId(given: string, kind: TemperatureKind): string {
@@ -27,7 +27,7 @@ export function readPlaceId(given: string, kind: TemperatureKind): string {
 }
 
 /**
- * Id of a station or index area; case-insensitive.
+ * Returns the id of a station or index area; case-insensitive.
  * @throws AppError unknown_station
  */
 export function readAnyPlaceId(given: string): string {
@@ -39,7 +39,7 @@ export function readAnyPlaceId(given: string): string {
 const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
 
 interface StationDetails {
-  /** Words in the rules' place name before 2026-08-14, in lower case. */
+  /** Words in the place names of rules before 2026-08-14, in lower case. */
   formerPlaces: readonly string[];
   evidence?: Evidence;
 }
@@ -60,8 +60,9 @@ type Row = [
 ];
 
 /**
- * Sources: the venue's rules texts (station, city, former places); the weather service's station metadata (coordinates,
- * zone, office); for the evidence, winners from 2024-08 to 2025-05 compared with daily highs in the ACIS records.
+ * Sources: the texts of the venue's rules (station, city, former places); the weather service's station metadata
+ * (coordinates, zone, office); for the evidence, winners from 2024-08 to 2025-05, compared with daily highs in the ACIS
+ * records.
  */
 // oxfmt-ignore
 const stationRows: readonly Row[] = [
@@ -91,34 +92,37 @@ const stationRows: readonly Row[] = [
   ['KSDF', 'Louisville', 'Louisville', 'Louisville Muhammad Ali International Airport', 38.17406, -85.7365, 'America/Kentucky/Louisville', -5, 'LMK', 'KXHIGHTSDF', 'KXLOWTSDF'],
 ];
 
-/** How many compared days had the station's report in the winning bracket. */
+/** Number of compared days on which the station's report was in the winning bracket. */
 type Evidence = { matched: number; compared: number } | 'rules text only';
 
-/** Settles by its daily climate report. Taken from the rules only: a nearby airport differs on half of the days. */
+/**
+ * A station whose daily climate report settles markets. Taken only from the rules, because a nearby airport differs on
+ * half of the days.
+ */
 export interface Station extends Place {
-  /** Product of the National Weather Service: `CLINYC`. Named in the rules in parentheses since 2026-08-15. */
+  /** The National Weather Service's product, such as `CLINYC`. Rules since 2026-08-15 name it in parentheses. */
   report: string;
   office: string;
   /** City as written in the rules since 2026-08-14. */
   rulesCity: string;
-  /** Words of the place in earlier rules, in lower case; empty if there were no markets then. */
+  /** Words in the place names of earlier rules, in lower case; empty if there were no markets then. */
   formerPlaces: readonly string[];
-  /** Series tickers, for queries only; never evidence of a market's subject. */
+  /** Series tickers, used only for queries: they never determine a market's subject. */
   series: { maximum: string; minimum: string; formerMaximum: string | null };
-  /** For daily maxima settled before The Weather Company became the source. */
+  /** Covers daily maxima settled before The Weather Company became the source. */
   evidence: Evidence;
 }
 
 /**
  * An area of the venue's temperature index: several stations, weighted and corrected by a published method. Coordinates
- * are their centre if known.
+ * are those of its center if known.
  */
 export interface IndexArea extends Place {
-  /** The `:city` of `/live_data/weather/:city`. */
+  /** The `:city` in `/live_data/weather/:city`. */
   indexId: string;
-  /** Ticker of the hourly series, to name old positions; never evidence of a market's subject. */
+  /** Ticker of the hourly series, used to name old positions: it never determines a market's subject. */
   series: string;
-  /** Spellings in the rules, in lower case. */
+  /** The area's spellings in the rules, in lower case. */
   rulesPlaces: readonly string[];
 }
 
@@ -140,7 +144,7 @@ export const stations: readonly Station[] = stationRows.map(
   }),
 );
 
-/** Miami's and New York's stations are in the venue's filing; other areas use the city's daily station. */
+/** The stations of Miami and New York are from the venue's filing; other areas use the city's daily station. */
 export const indexAreas: readonly IndexArea[] = [
   area('miami', 'KXTEMPMIAH', 'KMIA', ['miami', 'miami, fl'], [26.044, -80.206]),
   area(
@@ -209,10 +213,10 @@ const bySeries = new Map<string, KnownSeries>(
 export const dailySeriesOf = ({ series }: Station, kind: TemperatureKind): string =>
   kind === 'daily_minimum' ? series.minimum : series.maximum;
 
-/** ICAO id in upper case. */
+/** @param id ICAO id in upper case */
 export const findStation = (id: string): Station | undefined => byId.get(id);
 
-/** Id in upper case. */
+/** @param id in upper case */
 export const findPlace = (id: string): Place | undefined => placeById.get(id);
 
 export const placesOf = (kind: TemperatureKind): readonly Place[] =>
@@ -221,7 +225,7 @@ export const placesOf = (kind: TemperatureKind): readonly Place[] =>
 export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
   indexAreas.find((each) => each.city === city);
 
-/** Tickers of all series of a city: highs, lows, hours, and highs under their former name. */
+/** Returns the tickers of all series of a city: highs, lows, hours, and highs under their former name. */
 export const seriesOfCity = (city: string): string[] => [
   ...[...bySeries].flatMap(([ticker, { station }]) => (station.city === city ? [ticker] : [])),
   ...indexAreas.flatMap((each) => (each.city === city ? [each.series] : [])),
@@ -229,24 +233,24 @@ export const seriesOfCity = (city: string): string[] => [
 
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 
-/** Station for a place in rules from before reports were named; undefined unless exactly one matches. */
+/** Returns the station of a place in rules that do not name the report; undefined unless exactly one matches. */
 export function findStationOfPlace(place: string): Station | undefined {
   const text = place.toLowerCase();
   const found = stations.filter(({ formerPlaces }) => formerPlaces.some((name) => text.includes(name)));
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** By city as the rules write it today. */
+/** Finds a station by its city as written in current rules. */
 export const findStationOfCity = (city: string): Station | undefined =>
   stations.find(({ rulesCity }) => rulesCity.toLowerCase() === city.toLowerCase());
 
 export const findIndexArea = (place: string): IndexArea | undefined =>
   indexAreas.find(({ rulesPlaces }) => rulesPlaces.includes(place.toLowerCase()));
 
-/** By current or former series ticker. Names old positions; never evidence of a market's subject. */
+/** Finds a series by its current or former ticker. Used to name old positions; never determines a market's subject. */
 export const findSeries = (ticker: string): KnownSeries | undefined => bySeries.get(ticker);
 
-/** Names old positions; never evidence of a market's subject. */
+/** Used to name old positions; never determines a market's subject. */
 export const findAreaOfSeries = (ticker: string): IndexArea | undefined =>
   indexAreas.find(({ series }) => series === ticker);
 

@@ -32,7 +32,10 @@ import { notifyFilled } from './trade.js';
 
 export interface MarketNews {
   snapshots: SnapshotStore;
-  /** Undefined if the venue could not be read: then nothing fills, and no order ends that an unread print may have filled first. */
+  /**
+   * Undefined if the venue could not be read. Then nothing fills, and no order ends if an unread print may have filled
+   * it first.
+   */
   known: KnownPrints | undefined;
   shown: ShownBook | undefined;
   /** Whether to evaluate the orders' cancel conditions. */
@@ -45,14 +48,15 @@ interface Ending {
   reason: string;
 }
 
-/** An order ends after this long even if the prints before its end are still unknown. */
+/** An order ends after this long even if prints from before its end are still unknown. */
 const LONGEST_WAIT_MS = HOUR_MS;
-/** Maximum lag of the stored watermark of an unchanged order; well within what one read of prints covers. */
+/** Maximum lag of an unchanged order's stored watermark; well within what one read of prints covers. */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 
 /**
- * Advances an account's resting paper orders in one market to now, inside the transaction `orm`: fills them from new prints and
- * ends those that are due. The watermark is stored with the fills, so no print counts twice after a crash.
+ * Advances an account's resting paper orders in one market to now, inside the transaction `orm`: fills them from new
+ * prints and ends those that are due. The watermark is stored together with the fills, so a crash cannot make a print
+ * count twice.
  * @returns how many orders filled, at least in part, or ended
  */
 export async function advanceOrders(
@@ -140,7 +144,7 @@ interface BookedPrints {
   failure?: string;
 }
 
-/** Books the prints that fill an order, at the order's own price and the maker fee. */
+/** Books the prints that fill an order, at the order's own price and with the maker fee. */
 function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held): BookedPrints {
   const { position, at } = held;
   const { side, action, limitPrice: price } = order;
@@ -213,7 +217,10 @@ function conclude(
   };
 }
 
-/** The queue place rarely changes. The print watermark always does, so it is only stored every `WRITTEN_EVERY_MS`. */
+/**
+ * The queue place rarely changes. The print watermark changes with every pass, so it is only stored every
+ * `WRITTEN_EVERY_MS`.
+ */
 function isWorthWriting(before: OrderRow, next: OrderRow): boolean {
   const seenMs = (order: OrderRow) => Date.parse(order.printsSeen?.at ?? '');
   return (

@@ -9,22 +9,22 @@ import { assertWithinRisk } from '../risk/gate.js';
 import type { AccountState } from './queries.js';
 import { assertReachable, type TradableMarket } from './tradable.js';
 
-/** A paper order that passed every check and has travelled for `latencyMs`. */
+/** A paper order that passed every check and then travelled for `latencyMs`. */
 export interface ArrivedOrder {
   latencyMs: number;
-  /** The book of the check, less what the Organization's earlier paper orders took. */
+  /** Book at the time of the check, without what the Organization's earlier paper orders took. */
   book: OrderBook;
-  /** Contracts that were available within the limit price at the check. */
+  /** Contracts available within the limit price at the time of the check. */
   within: number;
 }
 
 export interface Grounds {
   view: TradableMarket;
   state: AccountState;
-  /** For a paper order, less what the Organization's earlier paper orders took. */
+  /** For a paper order, without what the Organization's earlier paper orders took. */
   book: OrderBook;
   cash: Micros;
-  /** Undefined if they cannot be read. */
+  /** Undefined if the facts could not be read. */
   facts: RiskFacts | undefined;
   at: Date;
   /** Set for an arrived paper order, whose price was checked before it travelled. */
@@ -32,7 +32,7 @@ export interface Grounds {
 }
 
 /**
- * Runs every check of an order in a tradable market. Pure, so a preview and a placed order pass the same checks.
+ * Runs every check of an order in a tradable market. Pure, so that a preview and a placed order pass the same checks.
  * @returns the most that the order can take from the balance
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit,
  * insufficient_funds
@@ -54,7 +54,7 @@ export function assertAllowed(
   return outlay;
 }
 
-/** Contracts of a side that are held and not claimed by an open order. */
+/** Contracts of a side that are held and not reserved for an open order. */
 const freeContracts = ({ position, committed }: AccountState, side: 'yes' | 'no'): number =>
   position?.side === side ? Math.max(0, subtractCounts(position.contracts, committed[side])) : 0;
 
@@ -74,8 +74,8 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
 }
 
 /**
- * The most that a purchase can cost. Each fill is rounded on its own, so many small fills can cost more than one large fill at
- * the limit price. A paper order's fills are known, so their cost counts if it is higher.
+ * Maximum cost of a purchase. Each fill is rounded on its own, so many small fills can cost more than one large fill at
+ * the limit price. The fills of a paper order are known, so their cost counts if it is higher.
  */
 function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
   const worst = worstCost(feeRule, input);
@@ -83,7 +83,9 @@ function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefine
   return filled > worst ? filled : worst;
 }
 
-/** The most that the order can take from the balance, after the dollar that each closed pair pays at once. */
+/**
+ * Maximum amount that the order can take from the balance. Each closed pair pays a dollar at once, which is deducted.
+ */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;
   const pairs = Math.min(input.contracts, freeContracts(state, otherSide[input.side]));

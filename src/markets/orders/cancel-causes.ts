@@ -56,7 +56,10 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
   return refreshOf(snapshot).signals.events.find((event) => event.eventTicker === eventTicker)?.gate;
 };
 
-/** Why a resting order must be cancelled now, by its `cancelOn` conditions or its market; undefined if nothing applies. */
+/**
+ * Why a resting order must be cancelled now, because of its `cancelOn` conditions or its market; undefined if it may
+ * stay.
+ */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
   const market = current?.markets.get(order.ticker);
@@ -71,13 +74,15 @@ export function findCause(order: OrderRow, seen: Seen): string | undefined {
   return undefined;
 }
 
-/** Why the switches or the Organization's access to markets no longer allow a resting order; undefined if they do. */
+/**
+ * Why the switches or the Organization's access to markets no longer allow a resting order; undefined if they still do.
+ */
 export function findBarrier(
   order: OrderRow,
   facts: RiskFacts | undefined,
   position: Pick<Position, 'side' | 'contracts'> | undefined,
 ): string | undefined {
-  // Fail closed.
+  // Unknown switches count as closed.
   if (!facts) return 'Cancelled because the trading switches are not known.';
   const remaining = subtractCounts(order.contracts, order.filledContracts);
   const closable = position?.side === closedSide(order) ? position.contracts : 0;

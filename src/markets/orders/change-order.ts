@@ -53,7 +53,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
         : order,
     );
     if (order.status === 'resting' && mode === 'paper') await resting.advance(orgId, ticker);
-    // A pending order is cancelled once it rests in the book.
+    // A pending order is cancelled as soon as it rests in the book.
     if (order.status === 'resting' && mode === 'live')
       await askVenue({ db, clock, log }, order, (one) => requireLive(live).cancel(one));
     const { order: now, fills } = await find(orgId, id);
@@ -64,7 +64,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     if (remaining === 0) return cancel(change);
     const { orgId, id } = change;
     const { mode, ticker, status } = (await find(orgId, id)).order;
-    // Prints up to now fill the order at its size before the decrease.
+    // Prints up to now still fill the order at its old size.
     if (status === 'resting' && mode === 'paper') await resting.advance(orgId, ticker);
     const order = await decide(change, mode, async (tx, order, at) => {
       const most = remainingOf(order);

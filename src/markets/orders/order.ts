@@ -11,8 +11,8 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import type { FillRow, OrderRow } from './queries.js';
 
 /**
- * Identifies the terms of an order: SHA-256 in hex of every requested field. An order that may not rest leaves out the `rest`
- * fields, so hashes from before resting orders stay valid.
+ * SHA-256 in hex of every requested field, which identifies the terms of an order. Orders that may not rest leave out
+ * the `rest` fields, so that hashes from before resting orders stay valid.
  */
 export function requestHash(order: OrderInput): string {
   const { mode, ticker, side, action, contracts, limitPrice, timeInForce, rest } = order;
@@ -21,7 +21,10 @@ export function requestHash(order: OrderInput): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex');
 }
 
-/** The venue's name for an order: a UUID that every instance derives from the Organization and the idempotency key. */
+/**
+ * The id that the venue uses for our order: a UUID that every instance derives from the Organization and the
+ * idempotency key.
+ */
 export const clientOrderId = ({
   orgId,
   idempotencyKey,
@@ -50,13 +53,13 @@ export function toTrade(order: OrderRow, fills: readonly TradeFill[]): Trade {
 
 export interface PlacedOrder {
   trade: Trade;
-  /** The idempotency key had already placed this order, so nothing was done. */
+  /** True if an earlier request with this idempotency key placed the order, so nothing was done. */
   isRepeat: boolean;
 }
 
 export interface VenueFill {
   venueFillId: string;
-  /** Price of one contract of the order's side. */
+  /** Price per contract of the order's side. */
   price: Micros;
   contracts: number;
   fee: Micros;
@@ -64,11 +67,11 @@ export interface VenueFill {
 }
 
 export type VenueOutcome =
-  /** The rest is in the book. `contracts`: the venue's size of the order, including what has filled. */
+  /** The rest is in the book. `contracts` is the order's size at the venue, including what has filled. */
   | { kind: 'resting'; venueOrderId: string; fills: VenueFill[]; contracts: number }
   /**
-   * Carried out as far as possible. The venue may give no id if nothing was traded. `contracts`: set if the order was decreased
-   * before it ended.
+   * Carried out as far as possible. The venue may give no id if nothing was traded. `contracts` is set if the order was
+   * decreased before it ended.
    */
   | {
       kind: 'done';
@@ -78,7 +81,7 @@ export type VenueOutcome =
       contracts?: number;
     }
   | { kind: 'rejected'; reason: string }
-  /** No intelligible answer came. The order may have been carried out, so it is looked up and never sent again. */
+  /** No intelligible response arrived. The order may have been carried out, so it is looked up and never sent again. */
   | { kind: 'unknown'; reason: string };
 
 export type LiveOrder = Pick<
@@ -103,13 +106,19 @@ export const SAFE_MS = MINUTE_MS;
 
 /** The last step of a live order; paper orders share everything before it. */
 export interface LiveExecutor {
-  /** @throws AppError unavailable until orders, fills, positions and cash have been found to agree with the venue's */
+  /**
+   * @throws AppError unavailable until a comparison has found that orders, fills, positions and cash agree with the
+   * venue's
+   */
   assertOpen(): void;
-  /** Sends an order, already stored as pending, exactly once. */
+  /** Sends an order exactly once. The order is already stored as pending. */
   send(order: LiveOrder): Promise<VenueOutcome>;
   /** Cancels an order in the venue's book. The outcome includes any fill that beat the cancellation. */
   cancel(order: RestingOrder): Promise<VenueOutcome>;
-  /** Leaves `remaining` contracts in the venue's book, or fewer after further fills. The outcome is `resting` if that worked. */
+  /**
+   * Leaves at most `remaining` contracts in the venue's book; fewer after further fills. The outcome is `resting` if
+   * that worked.
+   */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
   /**
    * Cancels all of an Organization's resting orders with one request, as far as the venue supports that, and books the result.
@@ -118,7 +127,7 @@ export interface LiveExecutor {
   cancelAll(orgId: string): Promise<void>;
 }
 
-/** The one change to a number that would let the order pass now. */
+/** The change to one number that would let the order pass now. */
 export type Remedy =
   | { field: 'contracts'; atMost: number }
   | { field: 'limitPrice'; bound: 'at most' | 'at least'; price: Micros };
@@ -160,8 +169,8 @@ export interface Orders {
    */
   cancel(change: OrderChange): Promise<Trade>;
   /**
-   * Reduces the contracts still to be filled without losing the order's place in the queue; 0 cancels it.
-   * @throws AppError invalid_request if more remain than may still fill, and as `cancel`
+   * Reduces the contracts still to be filled without losing the order's place in the queue; 0 cancels the order.
+   * @throws AppError invalid_request if `remaining` exceeds what may still fill, and everything that `cancel` throws
    */
   decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
 }
@@ -186,8 +195,8 @@ type Reserving = Pick<
 >;
 
 /**
- * The reserve of an open order after `filled` more contracts. A purchase that closes pairs reserves less than its cost because
- * each pair pays a dollar; the first fills close the pairs and so fund the later ones.
+ * The amount to reserve for an open order after `filled` more contracts. A purchase that closes pairs reserves less
+ * than its cost because each pair pays a dollar; the first fills close the pairs and so fund the later ones.
  * @param order before the fill
  * @param contracts the order's new size, smaller if it was decreased
  */

@@ -28,7 +28,7 @@ import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 interface TurnsOptions {
   clock: Clock;
   parallel: number;
-  /** Work beyond this is refused at once. */
+  /** Calls beyond this number are refused at once. */
   maxWaiting: number;
   /** An order that has waited longer is refused, because prices have moved. */
   maxWaitMs: number;
@@ -41,8 +41,8 @@ interface Waiting {
 }
 
 /**
- * Queues work per key in memory, so that callers that wait for the same row lock do not each hold a database connection. It
- * only saves connections: the row locks guarantee the exclusion.
+ * Queues work per key in memory, so that callers waiting for the same row lock do not each hold a database connection.
+ * This only saves connections; the row locks guarantee the exclusion.
  */
 export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
   const waiting: Waiting[] = [];
@@ -92,7 +92,10 @@ const tooBusy = (): AppError =>
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
 
-/** Refusals that rule out a repeat: the idempotency key is new, or the sender may no longer learn about the order. */
+/**
+ * Refusals after which the order cannot be a repeat: the idempotency key is new, or the sender may no longer learn
+ * about the order.
+ */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',
   'forbidden_role',
@@ -110,8 +113,8 @@ const refusalsOfNewOrders = new Set<ErrorCode>([
 ]);
 
 /**
- * True if the failed order may already exist and should be returned instead. Paper and live orders lock different rows but
- * share keys, so two orders with one key may collide on the unique index.
+ * True if the failed order may already exist and should be returned instead. Paper and live orders lock different rows
+ * but share idempotency keys, so two orders with one key may collide on the unique index.
  */
 const mayBeRepeat = (error: unknown): boolean =>
   error instanceof AppError ? !refusalsOfNewOrders.has(error.code) : sqlState(error) === UNIQUE_VIOLATION;
@@ -120,7 +123,7 @@ interface OrdersDeps {
   snapshots: SnapshotStore;
   live: LiveExecutor | undefined;
   resting: Pick<Resting, 'advance'>;
-  /** Delay of a paper order on its way; sleeps by default. */
+  /** Simulates a paper order's latency; sleeps by default. */
   onTheWay?: ((ms: number) => Promise<void>) | undefined;
 }
 
@@ -165,7 +168,7 @@ export function createOrders(
   async function checkAndPlace(input: OrderInput): Promise<PlacedOrder> {
     if (input.mode === 'live') await assertLive(context, live, input.orgId);
     assertTerms(input, clock.now());
-    // Checked before queueing: an untradable market needs no turn.
+    // Checked before queueing, because an order in an untradable market needs no turn.
     requireTradable(snapshots, input, clock.now());
     const decide = <T>(work: (tx: Orm) => Promise<T>) => inTurn(input, () => db.transaction(work));
     if (input.mode === 'live' || paperLatencyMs === 0) return decide((tx) => checkAndWrite(tx, input, deps));
@@ -175,7 +178,6 @@ export function createOrders(
     return decide((tx) => checkAndWrite(tx, input, deps, sent));
   }
 
-  /** Sends a live order exactly once. An order with a lost outcome is looked up, never sent again. */
   async function send(trade: Trade): Promise<Trade> {
     let outcome: VenueOutcome;
     try {

@@ -11,7 +11,7 @@ import { requireTradable } from './tradable.js';
 import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
-/** Runs the checks of placing a paper order, without locks or writes. Undefined if the order would pass now. */
+/** Runs the checks for placing a paper order, without locks or writes. Undefined if the order would pass now. */
 export async function previewOrder(
   orm: Orm,
   input: PaperOrder,
@@ -41,7 +41,7 @@ function attempt<T>(check: () => T): T | AppError {
   }
 }
 
-/** Fewer contracts, or else another limit price; both have passed the order's own checks. */
+/** Suggests fewer contracts, or else another limit price. The suggestion passes the order's own checks. */
 function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
   const passes = (changes: Partial<PaperOrder>) =>
     !(attempt(() => assertAllowed({ ...input, ...changes }, grounds)) instanceof AppError);
@@ -58,12 +58,14 @@ function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
   const step = priceRanges.reduce((least, range) => (range.step < least ? range.step : least), slack);
   const away = (steps: number) => best + BigInt(isBuy ? steps : -steps) * step;
   let steps = largest(Number(slack / step), (count) => passes({ limitPrice: away(count) }));
-  // Ticks may vary in size within a market; the best price is always on one of them.
+  // Ticks may vary in size within a market; the best price is always on a tick.
   while (steps > 0 && !isOnTick(priceRanges, away(steps))) steps--;
   return { field: 'limitPrice', bound: isBuy ? 'at most' : 'at least', price: away(steps) };
 }
 
-/** The largest number up to `most` that passes, or 0. Binary search: everything below a passing number must pass too. */
+/**
+ * The largest number up to `most` that passes, or 0. Binary search, so everything below a passing number must pass too.
+ */
 function largest(most: number, passes: (count: number) => boolean): number {
   let [least, highest] = [0, most];
   while (least < highest) {

@@ -28,7 +28,10 @@ export interface AccountState {
   /** Contracts of each side that open orders may still sell, or close by buying the other side. */
   committed: Record<Side, number>;
   taken: Taken;
-  /** Listeners for the order's fills. Read here because orders of one account wait for each other, so a later query would hold them up. */
+  /**
+   * Listeners for the order's fills. Read here because orders of one account wait for each other, so a later query
+   * would hold up the next order.
+   */
   listeners: Listener[];
 }
 
@@ -48,8 +51,8 @@ interface StateRow {
 }
 
 /**
- * One statement, planned once. The subqueries look orders up by the full key of one index: on nearly empty tables the planner
- * rates any index that begins with the Organization as equal and would keep using it.
+ * One statement, planned once. The subqueries look up orders by the full key of one index. On nearly empty tables the
+ * planner rates any index that begins with the Organization as equal and would keep using it.
  * @param bookHash of the book whose taken contracts are read
  */
 export async function readState(
@@ -120,11 +123,11 @@ export interface Execution {
   isNew: boolean;
   filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
-  /** What paper orders, this one included, have taken from the market's book; undefined for live orders. */
+  /** What paper orders, including this one, have taken from the market's book; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
-  /** What paper trading would have filled of a new live order. */
+  /** What paper trading would have filled of a new live order at once. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
-  /** The place in the paper queue of a new live order that may rest. */
+  /** Paper queue place of a new live order that may rest. */
   place?: { paperAhead: number | null; seen: ShadowPlace } | undefined;
 }
 
@@ -252,7 +255,7 @@ export function listOrders(
   { orgId, mode, ticker, cursor, limit }: ListFilter,
 ): Promise<OrderRow[]> {
   const modes = mode ? [mode] : tradeModes;
-  // One page per mode, merged: each index is read from its end, and never further than one page.
+  // Merges one page per mode, so that each index is read from its end and never further than one page.
   const page = (of: TradeMode) => sql`(
     select id from trading_orders where org_id = ${orgId} and mode = ${of}
       ${ticker === undefined ? sql`` : sql`and ticker = ${ticker}`}
@@ -275,10 +278,10 @@ export interface ListFilter {
   limit: number;
 }
 
-// Written as a literal, because the planner matches the partial index only to a literal condition.
+// A literal, because the planner matches the partial index only to literal conditions.
 const isResting = sql`${tradingOrders.status} = 'resting'`;
 
-/** An account with resting paper orders in a market, and the oldest of their print watermarks. */
+/** An account with resting paper orders in a market, and the oldest print watermark among them. */
 export interface RestingMarket {
   ticker: string;
   orgId: string;
@@ -308,7 +311,7 @@ export function listResting(orm: Orm, account: Account, ticker: string): Promise
     .orderBy(asc(tradingOrders.id));
 }
 
-/** Paper only: the documentation must not offer real money for cancelling. */
+/** Paper only: the documentation must not offer a live order for cancelling. */
 export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
   const [order] = await orm
     .select()
@@ -329,7 +332,7 @@ export function listRestingLive(orm: Orm, limit: number): Promise<OrderRow[]> {
 }
 
 export interface QueueCorrection {
-  /** Live orders with a venue's number for their place. */
+  /** Number of live orders for which the venue has reported a queue position. */
   orders: number;
   /** Multiplier for the queue ahead of a new paper order; 1 until enough orders are known. */
   factor: number;
@@ -339,8 +342,9 @@ const LEARNED_DAYS = 30;
 const ENOUGH_ORDERS = 30;
 
 /**
- * What the account's live orders teach about the queue ahead of a paper order: one plus the median difference between the venue's
- * first number and the paper queue's, as a share of what the book showed at the order's price when it was sent.
+ * Learns from the account's live orders how far the paper queue is off. The factor is one plus the median difference
+ * between the venue's first number and the paper queue's, as a share of what the book showed at the order's price when
+ * it was sent.
  */
 export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Promise<QueueCorrection> {
   const since = new Date(at.getTime() - LEARNED_DAYS * DAY_MS).toISOString();
@@ -359,21 +363,21 @@ export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Pr
   return { orders, factor: orders < ENOUGH_ORDERS ? 1 : Math.max(0, 1 + median!) };
 }
 
-/** A live order whose last request to the venue is on its way, or whose outcome is unknown. */
+/** A live order whose last request to the venue is in flight, or whose outcome is unknown. */
 export interface Unresolved {
   id: string;
   ticker: string;
   label: string;
   since: Date;
   reason: string | null;
-  /** True once the answer is overdue or was lost. */
+  /** True once the response is overdue or was lost. */
   isLost: boolean;
 }
 
-/** An answer that takes longer is overdue. */
+/** A response that takes longer is overdue. */
 const OVERDUE_MS = 10_000;
 
-/** Oldest first; of one market if `ticker` is given. */
+/** Oldest first; limited to one market if `ticker` is given. */
 export async function listUnresolved(
   orm: Orm,
   orgId: string,

@@ -5,12 +5,13 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import { LISTING_LAG_MS, type Print } from '../market/source.js';
 
 /**
- * The place of a paper order in the venue's queue, and its fills there. It never fills earlier than a real order could have:
+ * The place of a paper order in the venue's queue, and its fills there. A paper order never fills earlier than a real
+ * order could have:
  * - All contracts that the book showed at its price when it came to rest are ahead of it.
- * - Only prints fill it: takers on the other side, at its price or through it, after it came to rest. They fill the queue ahead
- *   first.
- * - Orders that leave the level without a print count as having stood behind it, until the book shows less than its queue
- *   ahead.
+ * - Only prints fill it: takers on the other side, at its price or through it, after it came to rest. They fill the
+ *   queue ahead first.
+ * - Orders that leave the level without a print are assumed to have stood behind it, until the book shows less than its
+ *   queue ahead.
  * - One print fills all orders of one Organization at most once in total: best price first, then oldest.
  */
 
@@ -32,8 +33,9 @@ export const shownAt = (book: OrderBook, { side, price }: Bid): number =>
   bidsOf(book, side).find((level) => level.price === price)?.contracts ?? 0;
 
 /**
- * Contracts ahead of an order at its price; null if unknown, in a shallow book below the best price.
- * @param isShallow only the best prices are known
+ * Contracts ahead of an order at its price; null if unknown because only the best prices are known and the order is
+ * below them.
+ * @param isShallow true if only the best prices are known
  */
 export function aheadOf(book: OrderBook, isShallow: boolean, bid: Bid): number | null {
   const best = bidsOf(book, bid.side)[0];
@@ -41,8 +43,8 @@ export function aheadOf(book: OrderBook, isShallow: boolean, bid: Bid): number |
 }
 
 /**
- * Contracts ahead of an order at its price and better ones, by a book and the contracts ahead at its price.
- * @param atPrice null if unknown
+ * Contracts ahead of an order at its price and at better prices.
+ * @param atPrice contracts ahead at the order's price; null if unknown
  */
 export function aheadInAll(book: OrderBook, { side, price }: Bid, atPrice: number | null): number | null {
   if (atPrice === null) return null;
@@ -55,10 +57,10 @@ export interface QueuedOrder {
   id: string;
   bid: Bid;
   remaining: number;
-  /** Infinity while unknown. */
+  /** Infinity if unknown. */
   queueAhead: number;
   seen: PrintsSeen;
-  /** Prints from this time on cannot fill the order; null if it has no end. */
+  /** Prints from this time on cannot fill the order; null if the order has no end. */
   endsAt: Date | null;
 }
 
@@ -92,15 +94,15 @@ export interface Advanced {
 }
 
 interface RankedOrder extends QueuedOrder {
-  /** Milliseconds; older prints have been applied. */
+  /** Unix time in milliseconds; older prints have been applied. */
   from: number;
-  /** Newer prints that have been applied: their times in milliseconds, by id. */
+  /** Unix times in milliseconds of newer prints that have been applied, by print id. */
   counted: Map<string, number>;
 }
 
 /**
- * Applies each print once, in time order, and the shown book at its own time: earlier prints are already gone from that book,
- * so they count first.
+ * Applies each print once, in time order. The shown book is applied at its own time, after the prints that it already
+ * reflects.
  * @param orders all orders of one Organization in one market
  * @param shown ignored while prints from before it may be missing
  */
@@ -128,7 +130,10 @@ const toRanked = (order: QueuedOrder): RankedOrder => {
 const byPriority = (a: QueuedOrder, b: QueuedOrder): number =>
   a.bid.price === b.bid.price ? (a.id < b.id ? -1 : 1) : a.bid.price > b.bid.price ? -1 : 1;
 
-/** Applies one print to the orders. Contracts ahead of one order are ahead of the next one too, so they use up the print only once. */
+/**
+ * Applies one print to the orders. Contracts ahead of one order are also ahead of the next, so they use up the print
+ * only once.
+ */
 function applyPrint(ranked: RankedOrder[], print: Print): QueueFill[] {
   const fills: QueueFill[] = [];
   let left = print.contracts;

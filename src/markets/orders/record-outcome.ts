@@ -19,10 +19,11 @@ import { isOpen } from '../ledger/orders-table.js';
 import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
 
 /**
- * Books an outcome of a live order. Idempotent: fills are matched by the venue's id, and a final order never becomes pending or
- * rejected again. A fill that is reported later is still booked.
- * @param isOfChange the outcome answers a cancellation or a decrease
- * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; nothing is written then
+ * Books an outcome of a live order. Idempotent: fills are matched by the venue's id, and a final order never becomes
+ * pending or rejected again. A fill that is reported later is still booked.
+ * @param isOfChange true if the outcome answers a cancellation or a decrease
+ * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; nothing is written
+ * then
  */
 export function recordOutcome(
   orm: Orm,
@@ -77,7 +78,7 @@ function applyOutcome(
     if (isFinal && fills.length === 0) return undefined;
     const next = addFills(order, outcome, fills, at);
     if (next.status !== 'resting' || order.status !== 'resting') return { order: next, fills };
-    // An order that is unchanged does not show yet whether a recent change will still arrive.
+    // An unchanged order does not prove that a recent change request was lost; it may still arrive.
     if (!isOfChange && mayStillChange(order, at))
       Object.assign(next, { reason: order.reason, unknownSince: order.unknownSince });
     const isSame = next.contracts === order.contracts && next.unknownSince === order.unknownSince;
@@ -109,7 +110,7 @@ function addFills(
       `The venue reports ${filledContracts} filled contracts for order ${order.id}, which is for ${order.contracts}.`,
     );
   const wasOpen = isOpen(order.status);
-  // A decrease never goes below what is filled, and never applies to an order that has ended.
+  // A decrease never goes below what has filled, and never applies to an order that has ended.
   const asked = wasOpen ? Math.min(outcome.contracts ?? order.contracts, order.contracts) : order.contracts;
   const contracts = Math.max(asked, filledContracts);
   const rests = outcome.kind === 'resting' && wasOpen && filledContracts < contracts;

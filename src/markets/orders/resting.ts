@@ -31,7 +31,10 @@ import { recordOutcome } from './record-outcome.js';
 import { requireFresh } from './tradable.js';
 
 export interface Resting {
-  /** Fills paper orders from new prints and cancels orders that must leave the book. Does nothing if another instance does the work. */
+  /**
+   * Fills paper orders from new prints and cancels orders that must leave the book. Does nothing if another instance
+   * holds the lease.
+   */
   pass(): Promise<void>;
   /** Advances an account's paper orders in one market to now, without checking their cancel conditions. */
   advance(orgId: string, ticker: string): Promise<void>;
@@ -44,7 +47,7 @@ interface RestingDeps {
   live: LiveExecutor | undefined;
 }
 
-/** Longer than the pause between two passes; then another instance takes over. */
+/** Longer than the pause between two passes. When the lease expires, another instance takes over. */
 const LEASE_SECONDS = 60;
 const MARKETS_AT_ONCE = 200;
 const MAX_LIVE = 500;
@@ -59,7 +62,7 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
   const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
-  /** Books at the last pass; the venue has listed the prints from before them by now. */
+  /** Books at the last pass; by now the venue has listed all prints from before them. */
   const shown = new Map<string, ShownBook>();
   const readPrints = createPrintReader(context, markets, stopping.signal);
   const mayWork = createWorkGuard(context, snapshots, lease);
@@ -73,7 +76,7 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
     await db.transaction((tx) => advanceOrders(tx, orgId, ticker, news));
   }
 
-  /** An account that fails does not hold up the others. */
+  /** A failing account does not hold up the others. */
   async function advanceAll(page: readonly RestingMarket[]): Promise<void> {
     for (const ticker of new Set(page.map((one) => one.ticker))) {
       const accounts = page.filter((one) => one.ticker === ticker);
@@ -158,7 +161,10 @@ export function createPrintReader(
   };
 }
 
-/** Decides whether this instance works. Without fresh data it offers the lease to another, and works only if none took it. */
+/**
+ * Decides whether this instance does the work. Without fresh data it offers the lease to the others, and works only if
+ * none of them took it.
+ */
 function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
   let lackedData = false;
@@ -181,7 +187,7 @@ function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: Snaps
       await lease.release();
       return false;
     }
-    // Just after a start the first market data are still loading.
+    // Market data are still loading just after the start.
     if (!snapshots.current && clock.now() - startedAt < STARTING_MS) return false;
     return lease.hold();
   };
@@ -206,7 +212,7 @@ async function cancelLiveOrders(
     if (mark?.isBarred) barred++;
   }
   if (marked === 0) return;
-  // If every order must go, one request is faster than many that wait for their turns.
+  // If every order must be cancelled, one request is faster than many that wait for their turns.
   if (barred > 1 && barred === orders.length) await live.cancelAll(orders[0]!.orgId);
   for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
     stopping.throwIfAborted();
@@ -217,7 +223,10 @@ async function cancelLiveOrders(
   }
 }
 
-/** Marks an order before the venue is asked; undefined if it may stay. `isBarred`: a switch or the market access forbids it. */
+/**
+ * Marks an order as cancelled before the venue is asked; undefined if the order may stay. `isBarred` is true if a
+ * switch or the market access forbids the order.
+ */
 const markLive = (
   { db, clock }: WorkContext,
   snapshots: SnapshotStore,

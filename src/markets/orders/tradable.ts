@@ -19,7 +19,7 @@ export interface TradableMarket {
 type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 'limitPrice' | 'rest'>;
 
 /**
- * The order's market, if it is tradable now on fresh data.
+ * Returns the order's market if it is tradable now, on fresh data.
  * @throws AppError market_data_unavailable, market_data_stale, unknown_market, live_trading_disabled, market_closed,
  * invalid_request
  */
@@ -31,7 +31,7 @@ export function requireTradable(
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
-  // Real money needs a market whose subject is certain.
+  // Real money needs a market whose subject is known for certain.
   if (mode === 'live' && !isPlaced(market))
     throw new AppError('live_trading_disabled', `${ticker} can be traded only on paper: ${market.problem}.`);
   if (mode === 'live' && market.exchangeIndex !== undefined)
@@ -66,7 +66,7 @@ export function requireFresh({ current, sources }: SnapshotStore, nowMs: number)
   return current;
 }
 
-/** @throws AppError market_data_stale if the book is too old, which its listing need not be, or out of sync with the venue */
+/** @throws AppError market_data_stale if the book is in doubt or too old, even if the listing is fresh */
 export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
   if (data.doubts?.has(ticker))
     throw stale(
@@ -92,7 +92,10 @@ function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): vo
   if (nowMs >= closeTime.getTime()) throw closed(market, `it closed at ${closeTime.toISOString()}`);
 }
 
-/** Why no market trades; undefined if trading is on. Data from before an announced pause cannot tell whether it took effect. */
+/**
+ * Why no market trades; undefined if trading is on. Data from before an announced pause cannot show whether the pause
+ * took effect.
+ */
 function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: number): string | undefined {
   if (!isTrading)
     return resumesAt === undefined
@@ -128,9 +131,10 @@ export function invalid(pointer: string, detail: string): AppError {
 }
 
 /**
- * Accepts an order that can fill at least in part or may rest, and a post-only order only if none of it would fill.
+ * Accepts an order that may rest or can fill at least in part. Accepts a post-only order only if no part of it would
+ * fill.
  * @param whole the book as the venue shows it
- * @param book the same, less what paper orders took
+ * @param book the same, without what paper orders took
  * @throws AppError price_moved
  */
 export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedOrder): void {

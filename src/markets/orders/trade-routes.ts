@@ -74,7 +74,7 @@ const noSuchTrade = problemExample('not_found', {
   request: { params: { id: unknownId } },
 });
 
-/** @throws AppError not_found, also for a live trade and a test key */
+/** @throws AppError not_found, also for a live trade requested with a test key */
 async function findTrade({ orders }: OrderRouteDeps, req: Request, { orgId, livemode }: Principal) {
   const trade = await orders.find(orgId, readPathId(req, 'id', 'trade'));
   if (!trade || (trade.mode === 'live' && !livemode))

@@ -45,7 +45,7 @@ interface AcceptedOrder {
 const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 
 /**
- * @param book less what earlier paper orders took
+ * @param book without what earlier paper orders took
  * @param outlay the most that the whole order can take from the balance
  */
 async function fillOnPaper(
@@ -108,7 +108,7 @@ async function fillOnPaper(
   );
 }
 
-/** The state of the unfilled rest in the book: behind everything at its price, and ahead of all later prints. */
+/** State of the unfilled rest in the book; only later prints can fill it. */
 function restOf(
   { at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
@@ -122,7 +122,7 @@ function restOf(
   };
 }
 
-/** Prints from this moment on are not counted yet. */
+/** Watermark of an order for which no print has counted; only prints after `at` will. */
 const noPrints = (at: Date): PrintsSeen => ({ at: new Date(at.getTime() + 1).toISOString(), counted: {} });
 
 const aheadAtPrice = ({ input, view: { book, snapshot } }: AcceptedOrder): number | null =>
@@ -187,7 +187,7 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   return toTrade(order, []);
 }
 
-/** The order's cancel conditions, without a gate that is already closed and so cannot close. */
+/** The order's cancel conditions, without `gate_closed` if the gate is closed already. */
 const causesOf = ({ snapshot, market }: TradableMarket, rest: OrderInput['rest']): CancelCause[] =>
   (rest?.cancelOn ?? []).filter(
     (cause) => cause !== 'gate_closed' || gateOf(snapshot, market.ticker)?.isOpen,
@@ -244,9 +244,10 @@ export interface TransactionDeps {
 }
 
 /**
- * Checks and writes an order, and fills it if it is a paper order, in the transaction `orm`. Every decision uses data read
- * under the account's row lock, so the next order, on any instance, sees the result.
- * @param sent for a paper order that has arrived: contracts that have left the book since are a miss, not a refusal
+ * Checks and writes an order in the transaction `orm`, and fills it if it is a paper order. Every decision uses data
+ * read under the account's row lock, so the next order sees the result on any instance.
+ * @param sent set for a paper order that has arrived: contracts that have left the book since count as a miss, not a
+ * refusal
  * @throws AppError see `Orders.place`
  */
 export async function checkAndWrite(
@@ -266,7 +267,7 @@ export async function checkAndWrite(
 }
 
 /**
- * Runs the checks of `checkAndWrite` on a paper order before it travels, and writes nothing.
+ * Runs the checks of `checkAndWrite` before a paper order travels, and writes nothing.
  * @throws AppError see `Orders.place`
  */
 export async function checkAndSend(
@@ -284,7 +285,7 @@ export async function checkAndSend(
 interface CheckedOrder {
   tx: Tx;
   accepted: AcceptedOrder;
-  /** For a paper order, less what earlier paper orders took. */
+  /** For a paper order, without what earlier paper orders took. */
   book: OrderBook;
   outlay: Micros;
 }
@@ -296,9 +297,9 @@ async function check(
   sent: ArrivedOrder | undefined,
 ): Promise<CheckedOrder | PlacedOrder> {
   const cash = await lockOrOpen(orm, input, { clock, paperCash });
-  // Read again: time has passed and the books have changed while the order waited.
+  // Read again, because time has passed and books have changed while the order waited.
   const at = new Date(clock.now());
-  // After the account's lock, so that waiting orders do not block the revocation of their key.
+  // Confirmed after taking the account's lock, so that waiting orders do not block the revocation of their key.
   const tx = await confirmAuthority(orm, input.by, at);
   const view = requireTradable(snapshots, input, at.getTime());
   const state = await readState(tx, input, bookHash(view.book));
@@ -315,8 +316,8 @@ async function check(
 }
 
 /**
- * Until the outcome of an order is known, nothing more is ordered in its market. An order whose answer is merely on its way
- * delays the next one when that is sent.
+ * Refuses an order in a market where the outcome of an earlier order has been lost. An earlier order whose response is
+ * still awaited only delays this one when it is sent.
  * @throws AppError unavailable
  */
 async function assertResolved(tx: Tx, { orgId, ticker }: OrderInput, at: Date): Promise<void> {

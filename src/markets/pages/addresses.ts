@@ -56,19 +56,18 @@ export const scoresAddress = (kind: TemperatureKind, station?: string): string =
 export const overviewAddress = (tab: Tab, q = ''): string =>
   toAddress(MARKETS_PATH, { kind: kindParam(tab), q });
 
-/** Query parameters of a city's page; the page chooses what is omitted. `q` is the overview's search. */
+/** Query parameters of a city's page, which chooses the omitted ones. `q` is the overview's search. */
 interface EventChoice {
   station: string;
   kind: TemperatureKind;
   date?: string | undefined;
   hour?: number | undefined;
   q?: string | undefined;
-  /** Scale of the price charts. */
   scale?: PriceScale | undefined;
 }
 
 export const priceScales = ['range', 'full'] as const;
-/** `range`: from the lowest to the highest price. `full`: from 0 to 100 cents. */
+/** `range` spans the lowest to the highest price, `full` 0 to 100 cents. */
 export type PriceScale = (typeof priceScales)[number];
 
 export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
@@ -90,13 +89,16 @@ export const addressOfEvent = (
 
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
-/** Query parameters of a ticket; the ticket chooses what is omitted. */
+/** Query parameters of an order ticket, which chooses the omitted ones. */
 interface TicketChoice {
   side?: Side;
   action?: Action;
   contracts?: number;
   limitPrice?: Micros;
-  /** Limit of a signal. The ticket starts with the current price, at most this one. */
+  /**
+   * Limit price of a signal. The ticket starts with the price that fills the order within this limit, or else with the
+   * best price.
+   */
   signal?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';

@@ -6,13 +6,12 @@ import { formatDegrees, formatExactProbability } from '../../core/pages/format.j
 import { degreesOf, possibleDegrees, type Degree } from './probabilities.js';
 
 export const CHART_HEIGHT = 170;
-/** Keeps the smallest bars visible. */
 const MIN_HEIGHT = 1.5;
 
 /**
- * The forecast's distribution as bars, one for each whole degree that the report can still have; for an hour, one for
- * each degree of the index. X positions are percentages, so that the drawing stretches to any width while its text
- * keeps its size.
+ * The forecast's distribution as bars. A day has one bar for each whole degree that the report can still show; an hour
+ * has one for each degree of the index. X positions are percentages, so that the drawing stretches to any width while
+ * its text keeps its size.
  */
 export function toDistribution(day: DayForecast, event: MarketEvent) {
   const degrees = degreesOf(day, event);
@@ -81,7 +80,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   };
 }
 
-/** Degrees the day has ruled out: below the running maximum, or above the running minimum. */
+/** Degrees that the day has ruled out: below the running maximum or above the running minimum. */
 function toPassed(
   degrees: readonly Degree[],
   { lowest, highest }: ReturnType<typeof possibleDegrees>,
@@ -95,7 +94,7 @@ function toPassed(
   return { x: percent(step * from), width: percent(step * count) };
 }
 
-/** Null outside the chart: early in a day, temperatures are far from its maximum. */
+/** Null outside the chart. Early in a day, temperatures are still far from its maximum. */
 function observedMark(x: number, extremeF: number) {
   if (x < 0 || x > 100) return null;
   return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };

@@ -67,11 +67,10 @@ const describeMean = (move: Micros) => ({
   direction: move < 0n ? 'against' : 'in favour of',
 });
 
-/** `+1.6¢` */
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 
-/** Profit and loss of fills, held for a minute and to settlement, where known. */
+/** Profit and loss of fills, after a minute and at settlement, as far as they are known. */
 const toResults = (name: string, { pnl }: FillSums) =>
   pnl
     .map(({ fills, all, missed }, i) => ({
@@ -114,7 +113,10 @@ const describeSide = ({ contracts, value }: ShadowedOrder['live']): string =>
     ? 'Nothing'
     : `${formatDecimal(contracts)} at ${formatPrice(perContract(value, contracts))}`;
 
-/** The difference per contract between live and paper where both filled, else the difference in filled contracts. */
+/**
+ * Describes the difference per contract between live and paper if both filled, otherwise the difference in filled
+ * contracts.
+ */
 function describeDifference({
   action,
   live,

@@ -44,7 +44,7 @@ export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: Temperatu
   };
 }
 
-/** Cities with an open gate or this share of the evidence lead; the others follow in a disclosure. */
+/** Cities with an open gate or at least this share of the evidence come first; the others follow in a disclosure. */
 const LEADING_SHARE = 0.1;
 
 function splitRows<Row extends { open: number; best: number }>(rows: readonly Row[]) {
@@ -57,7 +57,7 @@ function splitRows<Row extends { open: number; best: number }>(rows: readonly Ro
 const keyOf = ({ kind, stationId, leadHours }: Pick<Gate, 'kind' | 'stationId' | 'leadHours'>): string =>
   `${kind} ${stationId} ${leadHours}`;
 
-/** `level` chooses the colour; the text says the same. */
+/** `level` sets the colour; the text says the same without colour. */
 function toCell(gate: Gate | undefined) {
   if (!gate) return { level: 'absent', share: 0, text: '', words: 'No market' };
   const share = evidenceShare(gate);
@@ -73,13 +73,16 @@ function toCell(gate: Gate | undefined) {
   };
 }
 
-/** Evidence multiplies from day to day, so its share is one of logarithms. Below 1, because a closed gate may only lack days. */
+/**
+ * Evidence multiplies from day to day, so the share compares logarithms. It stays below 1 because a closed gate may
+ * only lack days.
+ */
 function evidenceShare({ evidence, needed }: Pick<Gate, 'evidence' | 'needed'>): number {
   const share = Math.log(evidence) / Math.log(needed);
   return share > 0 ? Math.min(share, 0.99) : 0;
 }
 
-/** `7 of 28 gates are open for highs.`; for one station without its kind. */
+/** Returns `7 of 28 gates are open for highs.`; omits the kind for a single station. */
 export function describeGates({ stations, kind }: ScoresAnswer, isOneStation: boolean): string {
   const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
   const open = gates.filter(({ isOpen }) => isOpen).length;
@@ -88,7 +91,6 @@ export function describeGates({ stations, kind }: ScoresAnswer, isOneStation: bo
     : `${open} of ${formatCount(gates.length, 'gate')} ${open === 1 ? 'is' : 'are'} open${isOneStation ? '' : ` for ${kindLabels[kind].plural}`}.`;
 }
 
-/** The gates of one station. */
 export const toGateRows = ({ stations }: Pick<ScoresAnswer, 'stations'>) =>
   stations.flatMap(({ leads }) =>
     leads.map(({ leadHours, gate }) => ({

@@ -52,7 +52,7 @@ export const kindNames: Readonly<Record<MarketKind, string>> = {
   other: 'Other',
 };
 
-/** By source. A model without an entry keeps its own name. */
+/** Model names by source. A model without an entry keeps its own name. */
 const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openmeteo: {
     main: 'GEFS',
@@ -69,7 +69,6 @@ const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 
 export const modelName = (source: string, model: string): string => modelNames[source]?.[model] ?? model;
 
-/** `07:00` */
 export const formatHour = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
 
 export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; tone: string }>> = {
@@ -83,7 +82,7 @@ export const marketStatusLabels: Readonly<Record<MarketStatus, { label: string; 
   finalized: { label: 'Final', tone: 'info' },
 };
 
-/** A climate day is a date of the station's own calendar, so it has no time zone. */
+/** A climate day is a date in the station's own calendar, so it has no time zone. */
 export const formatDate = (date: string): string => formatDay(new Date(`${date}T00:00:00Z`));
 
 export const toMarketView = (name: MarketName) => ({
@@ -93,7 +92,7 @@ export const toMarketView = (name: MarketName) => ({
   href: hrefOf(name),
 });
 
-/** @param label text of its bracket as recorded with an order */
+/** @param label bracket text recorded with an order */
 export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string) =>
   toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker), label));
 
@@ -103,7 +102,7 @@ const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
   rain: ' rain',
 };
 
-/** `New York high, 21 Nov 2026`, `Miami, 12:00 on 13 Sep 2026`. */
+/** Returns `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
 function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   const what = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
   if (date === null) return what;
@@ -111,7 +110,7 @@ function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   return `${what}, ${clock}${formatDate(date)}`;
 }
 
-/** Page of its event. A market without a place links to its own ticket while it is listed. */
+/** Link to the event's page. A market without a station links to its own ticket while it is listed. */
 function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {
   if (!station) return isListed ? ticketAddress(ticker) : undefined;
   return toAddress(MARKETS_PATH, {

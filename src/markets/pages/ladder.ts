@@ -21,7 +21,7 @@ interface LadderInput {
   signals: readonly Signal[];
 }
 
-/** Brackets from cold to warm. */
+/** Lists the brackets from cold to warm. */
 export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
@@ -43,7 +43,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       isOpen,
       status: statusOf(market),
       impossible,
-      // Among thresholds the lowest is always the likeliest.
+      // The lowest threshold is always the likeliest, so hourly events mark none.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
@@ -60,13 +60,16 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-/** Why YES cannot pay: the measured temperature, or null if only the forecast rules it out. Null while it can pay. */
+/**
+ * Why YES can no longer pay: the measured temperature, or null if only the forecast rules it out. Null if YES can still
+ * pay.
+ */
 function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
 }
 
-/** Null for a market that is simply open. */
+/** Null for a market that is open and tradable. */
 function statusOf({ status, settlementValue, untradable }: Market) {
   if (status === 'active') return untradable === undefined ? null : { label: 'No orders', tone: 'warn' };
   if (settlementValue !== null && status !== 'disputed') {
@@ -90,7 +93,7 @@ function toQuoted(market: Market, book: OrderBook, side: Side, mayOpen: boolean)
   return {
     bid,
     ask,
-    /** Null if nothing is for sale or the side can no longer pay. */
+    /** Null if nothing is offered or the side can no longer pay. */
     buyHref:
       ask && takesOrders(market) && mayOpen ? ticketAddress(market.ticker, { side, action: 'buy' }) : null,
   };
@@ -106,14 +109,14 @@ function toHeld(market: Market, held: Holding | undefined) {
   };
 }
 
-/** Asks and bids of YES, highest price first. The NO book is the same one mirrored. */
+/** Asks and bids for YES, highest price first. The NO book is the mirror image. */
 export function toBookLevels(book: OrderBook) {
   const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
   const toLevel = ({ price, contracts }: Level) => ({
     price,
     contracts,
-    /** Percent. */
+    /** Percent of the widest level. */
     width: ((100 * contracts) / most).toFixed(1),
   });
   return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };

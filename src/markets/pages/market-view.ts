@@ -46,7 +46,7 @@ function toSettlementView(
     report: isStation(station) && source === 'National Weather Service' ? station.report : null,
     value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindLabels[kind].temperature} in whole °F`,
     rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },
-    // The comparison covers maxima only.
+    // The comparison with the market covers maxima only.
     evidence: kind === 'daily_maximum' ? evidence : null,
     crossCheck: kind === 'hourly' ? null : (crossChecks?.get(station.id)?.[kind] ?? null),
   };
@@ -58,7 +58,7 @@ const shortDay = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
 });
-/** `Sat, 21 Nov`: a climate day is a date without a time zone. */
+/** Formats like `Sat, 21 Nov`. A climate day is a date without a time zone. */
 export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
 
 export function dayLabel(date: string, today: string): string {
@@ -69,11 +69,11 @@ export function dayLabel(date: string, today: string): string {
 
 type Moment = Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>;
 
-/** Today at a place: by standard time for days, by local time for hours. */
+/** Today's date at a place: by standard time for daily events, by local time for hourly ones. */
 export const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
   kind === 'hourly' ? clockAt(station, now).date : climateDayAt(station, now).date;
 
-/** The shortest name for an event's time: `Today, Sun 22 Nov`, `12:00 today`. */
+/** Shortest name for an event's time, such as `Today, Sun 22 Nov` or `12:00 today`. */
 export function whenOf({ hour, ...event }: Moment, now: Date): string {
   const label = dayLabel(event.date, todayAt(event, now)).split(', ');
   const day =
@@ -81,7 +81,7 @@ export function whenOf({ hour, ...event }: Moment, now: Date): string {
   return hour === undefined ? day : `${day} ${formatHour(hour)}`;
 }
 
-/** `Sun, 22 Nov`, `12:00 on Sun, 22 Nov`. */
+/** Formats like `Sun, 22 Nov` or `12:00 on Sun, 22 Nov`. */
 export const formatMoment = ({ date, hour }: { date: string; hour?: number | undefined }): string =>
   hour === undefined ? formatClimateDay(date) : `${formatHour(hour)} on ${formatClimateDay(date)}`;
 
@@ -89,10 +89,10 @@ export interface OwnAccount {
   /** Spendable cash; undefined if the account was never opened. */
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
-  /** Whether purchases are resting. */
+  /** True if purchases are resting in the book. */
   isWaiting: boolean;
   signals: SignalReport;
-  /** Whether positions may be opened; if not, they may only be sold. */
+  /** False if positions may only be sold, not opened. */
   mayOpen: boolean;
 }
 
@@ -168,7 +168,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
   };
 }
 
-/** The weather models in the forecast by descending weight; empty if only the main model is used. */
+/** The weather models in the forecast, by descending weight; empty if only the main model is used. */
 const toModels = ({ models = [] }: DayForecast, source: string) =>
   models
     .filter(({ model, weight }) => weight > 0 && (model !== MAIN_MODEL || weight < 1))
@@ -198,7 +198,7 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
     fit && {
       days: fit.n,
       isPooled: fit.stationId === null,
-      /** Days of the station's own history, which supplies half of the correction; null without one. */
+      /** Days in the station's own history, which supplies half of the correction; null without a history. */
       ownDays: seasonalFit?.n ?? null,
       from: formatClimateDay(fit.firstDate),
       to: formatClimateDay(fit.lastDate),
@@ -208,7 +208,7 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
 }
 
 function toSettled({ kind, markets }: MarketEvent) {
-  // All thresholds up to some point pay, so the last one is the result.
+  // Every threshold up to some point pays, so the last one that pays is the result.
   const winner = markets.findLast(({ settlementValue }) => settlementValue === DOLLAR);
   const isDecided = markets.every(({ settlementValue }) => settlementValue !== null);
   const temperature = markets.find(

@@ -48,7 +48,7 @@ import { describePlaced, toOrderPage, toSettlementView } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
 const PAGE_SIZE = 25;
-/** Far more fills than a book has levels. */
+/** More fills than any book has levels. */
 const MAX_FILLS = 500;
 
 const section = 'portfolio';
@@ -105,7 +105,6 @@ export function addOrderPages(router: Router, context: Context, deps: OrderPages
   });
 }
 
-/** True right after a purchase on paper whose market still takes orders. */
 function isSellable({ mode, action, filledContracts, ticker }: ListedOrder, snapshot: Snapshot | undefined) {
   const market = snapshot?.markets.get(ticker);
   return mode === 'paper' && action === 'buy' && filledContracts > 0 && !!market && takesOrders(market);

@@ -35,10 +35,10 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   placedBy: toPlacedBy(order),
 });
 
-/** Longest reason that fits beside a status. */
+/** Maximum characters that fit beside a status. */
 const MAX_REASON = 44;
 
-/** A long reason in one line, with the whole of it for a disclosure. */
+/** A long reason shortened to one line, with the full text for a disclosure. */
 function toWhy(reason: string | null) {
   if (reason === null || reason.length <= MAX_REASON) return { short: reason, full: undefined };
   const cut = reason.slice(0, MAX_REASON).replace(/\W+\w*$/, '');
@@ -63,7 +63,7 @@ export function describePlaced(order: ListedOrder): string {
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
-/** Linked while the key's or person's page exists. */
+/** Links to the key or person as long as their page exists. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
@@ -105,7 +105,7 @@ const causeNames: Record<CancelCause, string> = {
   gate_closed: 'a closed gate',
 };
 
-/** Why no other order in the market is sent, and since when. Undefined if the outcome of the last request is known. */
+/** Why no other order is sent in the market, and since when. Undefined if the outcome of the last request is known. */
 function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
   const since = unknownSince ?? (status === 'pending' ? sentAt : null);
   if (since === null) return undefined;
@@ -144,7 +144,7 @@ export const toOrderPage = (
     isPending: order.status === 'pending',
     unresolved: describeUnresolved(order),
     isResting: order.status === 'resting',
-    // Within a second a live fill is on the page. Paper fills and outcomes wait for a job.
+    // A live fill reaches the page within a second. Paper fills and outcomes wait for a job.
     pollSeconds: !isOpen(order.status) ? null : order.mode === 'live' ? 0.5 : 5,
     remaining: subtractCounts(order.contracts, order.filledContracts),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
@@ -177,7 +177,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
-    /** Null while the venue has only announced the payment. */
+    /** Null while the venue has announced the payment but not made it. */
     moved: cashChange === 0n && !isPaid ? null : cashChange,
     result: isPaid ? cashChange - cost : null,
   };

@@ -20,7 +20,6 @@ import { toOrderView } from './order-view.js';
 
 export const ORDERS_PAGE_SIZE = 25;
 
-/** Choices of the status filter. */
 const statusChoices = {
   open: { label: 'Open', statuses: ['pending', 'resting'] },
   filled: { label: 'Filled', statuses: ['filled'] },
@@ -89,7 +88,7 @@ function decodePosition(cursor: string): OrderPosition {
   return { id, ticker };
 }
 
-/** @param found one more than a page, to find out whether there is a next one; undefined for a refused query */
+/** @param found up to one row more than a page, which shows that there is a next page; undefined for a refused query */
 export function toOrdersView(
   query: FormFields,
   found: readonly ListedOrder[] | undefined,

@@ -33,7 +33,7 @@ import type { Place } from '../market/place.js';
 
 const OTHERS_PAGE = 200;
 
-/** @param cursor last ticker of the previous page; an unknown ticker starts over */
+/** @param cursor last ticker of the previous page; an unknown ticker restarts from the beginning */
 export function toOthers(
   { data }: Snapshot,
   { q, cursor, mayOpen }: { q: string; cursor: string | undefined; mayOpen: boolean },
@@ -58,7 +58,7 @@ export function toOthers(
 const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
   contains([cityOf(market), market.title, market.label, market.ticker, kindNames[market.kind]], q);
 
-/** Name of a market without a place. Its label is dropped if the title already contains it. */
+/** Name of a market without a station. Its label is dropped if the title already contains it. */
 export const unplacedTitle = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
   label === '' || title.includes(label) ? title : `${title} ${label}`;
 
@@ -85,7 +85,7 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
 
 const SHOWN_SIGNALS = 5;
 
-/** Tabs with the number of cities, or of other markets, that match the search; links keep the search. */
+/** Tabs with the number of cities or other markets that match the search. Links keep the search. */
 export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   const tab = (name: Tab, label: string, count: number, unit: string) => ({
     label,
@@ -136,11 +136,10 @@ export function toCities(
     });
 }
 
-/** The events that the cards of a kind show. */
 export const shownEvents = (snapshot: Snapshot, kind: TemperatureKind, now: Date): MarketEvent[] =>
   [...citiesOf(snapshot.events, kind).values()].map((events) => currentEvent(events, now)!);
 
-/** The end of a sentence; empty if the forecast of each event is calibrated. */
+/** Completes a sentence; empty if the forecast of each event is calibrated. */
 export function describeUncalibrated(
   { forecasts }: Snapshot,
   events: readonly Pick<MarketEvent, 'kind' | 'station' | 'date' | 'hour'>[],
@@ -204,7 +203,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
   };
 }
 
-/** Why there are no signals at all, if one reason applies to all events. */
+/** Why there are no signals, if one reason applies to all events. */
 function noneBecause(snapshot: Snapshot, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
     return 'No signals: the prices have expired. Signals return with the next prices.';

@@ -36,15 +36,18 @@ import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 import type { Place } from '../market/place.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
-/** Limit for cached accounts per snapshot. The cache spares pages that poll every few seconds a new sizing. */
+/**
+ * Maximum cached accounts per snapshot. Without the cache, pages that poll every few seconds would size signals each
+ * time.
+ */
 const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, RecentMap<string, Promise<SignalReport>>>();
 
 /**
- * The signals for a paper account in its current state. Holdings, including those from purchases that may still fill,
- * count towards the caps and reduce the value of further purchases. A new account starts with the bankroll of the
- * snapshot's own signals.
- * @param cash spendable cash; undefined for an account that was never opened
+ * Signals for a paper account in its current state. Holdings, including those from purchases that may still fill, count
+ * towards the caps and reduce the value of further purchases. A new account starts with the bankroll of the snapshot's
+ * own signals.
+ * @param cash spendable cash; undefined if the account was never opened
  */
 export async function signalsFor(
   { signals, data, events, forecasts, gates }: Snapshot,
@@ -52,7 +55,7 @@ export async function signalsFor(
   now: Date,
 ): Promise<SignalReport> {
   if (cash === undefined || (holdings.size === 0 && cash === signals.bankroll)) return signals;
-  // Recomputed with each refresh, not with each book change in between.
+  // Recomputed at each refresh, but not for the book changes in between.
   const ofSnapshot = kept.get(signals) ?? createRecentMap<string, Promise<SignalReport>>(MAX_KEPT);
   kept.set(signals, ofSnapshot);
   const key = JSON.stringify([
@@ -81,13 +84,13 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
-/** `Today` with the detail `, Sat, 21 Nov`; other days have no detail. */
+/** Splits `Today, Sat, 21 Nov` into `Today` and the detail `, Sat, 21 Nov`. Other days have no detail. */
 function splitDay(label: string): { label: string; detail?: string } {
   const [, word, detail] = /^(\w{5,})(, .*)$/.exec(label) ?? [];
   return word === undefined || detail === undefined ? { label } : { label: word, detail };
 }
 
-/** Past days come newest first. */
+/** Tradable days come first, in order; past days follow, newest first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   const today = todayAt({ station, kind }, now);
   const open = new Set(events.filter((event) => isTradable(event, now)).map(({ date }) => date));
@@ -103,7 +106,6 @@ function toDays({ station, kind, events, event: chosen, missing }: Choice, q: st
   }));
 }
 
-/** Empty for daily kinds. */
 function toHours({ kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   if (kind !== 'hourly') return [];
   const date = chosen?.date ?? missing?.date;

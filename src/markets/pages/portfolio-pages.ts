@@ -25,7 +25,7 @@ import { addOrderPages } from './order-pages.js';
 import { toOrderView, toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
-/** The live account compared with the venue's; undefined report: the Organization does not trade live. */
+/** Compares the live account with the venue's. `report` is undefined if the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {
   if (!report) return { isOff: true as const };
   const { organization: _, state, foreign, ...rest } = report;
@@ -39,7 +39,9 @@ function toVenueView(report: LiveReport | undefined) {
   };
 }
 
-/** A curl command that places a first paper trade in a market that is open now. Undefined without such a market. */
+/**
+ * A curl command that places a first paper trade in a market that is open now. Undefined if there is no such market.
+ */
 function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string | undefined {
   const order = findFirstOrder(snapshot);
   if (!order) return undefined;
@@ -58,7 +60,9 @@ const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
 const day = axisOf({ day: 'numeric', month: 'short' });
 const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
-/** The equity curve with its drawing, table and ranges; no drawing with too few points for a line. */
+/**
+ * The equity curve with its drawing, table and ranges. The drawing is missing if there are too few points for a line.
+ */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
   return {
     ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
@@ -73,7 +77,7 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
   };
 }
 
-/** Change of the total over the range, and on its worst day; null where the total is not known. */
+/** Change of the total over the range and on its worst day; null if the total is unknown. */
 function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
@@ -94,7 +98,7 @@ const hasAny = (points: readonly CurvePoint[]): boolean =>
     ({ realised, fees, unrealised }) => realised !== 0n || fees !== 0n || (unrealised ?? 0n) !== 0n,
   );
 
-/** Whole cents suffice for a drawing. */
+/** Whole cents are precise enough for a drawing. */
 const toNumber = (micros: bigint): number => Number(micros / CENT) / 100;
 
 function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
@@ -116,7 +120,7 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Maximum number of rows in lists that have their own pages. */
+/** Maximum rows of each list that also has its own page. */
 const RECENT = 5;
 
 /** `/dashboard/portfolio`: positions and their history, for every role. */

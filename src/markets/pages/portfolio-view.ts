@@ -70,7 +70,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
   };
 }
 
-/** Undefined if the value is simply the order book's. */
+/** Undefined if the value simply comes from the order book. */
 function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;
@@ -89,7 +89,7 @@ const notes = {
   unknown: undefined,
 };
 
-/** One event: the joint result of all its positions, by outcome. */
+/** One event with the joint result of all its positions, by outcome. */
 function toEventView(
   { eventTicker, cost, worstCase, bestCase, outcomes }: EventOutcomes,
   positions: readonly ValuedPosition[],

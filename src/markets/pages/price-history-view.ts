@@ -9,13 +9,13 @@ import type { BestPrices } from '../snapshot/table.js';
 import type { PriceScale } from './addresses.js';
 import { isTradable } from './choice.js';
 
-/** SVG user units: the drawing stretches with its container. */
+/** SVG user units. The drawing stretches with its container. */
 const WIDTH = 300;
 const HEIGHT = 60;
-/** Minimum range of a chart in cents, so that a step of one cent does not look like a crash. */
+/** Minimum price range of a chart in cents, so that a one-cent step does not look like a crash. */
 const MIN_CENTS = 4;
 
-/** Prices up to the current ones, with gaps for missing records, bids and asks. Null before anything is recorded. */
+/** Bids and asks up to the current prices, with gaps for missing records. Null before anything is recorded. */
 export function toPriceHistoryView(
   { points: recorded, stepMs }: PriceHistory,
   event: MarketEvent,
@@ -60,7 +60,7 @@ export function toPriceHistoryView(
         asks: toRange(points.flatMap((point) => priceOf(point, market, 'ask') ?? [])),
       };
     }),
-    /** Newest first; prices in the order of the charts. */
+    /** Newest first. Prices are in the order of the charts. */
     rows: points.toReversed().map((point) => ({
       at: point.at,
       prices: event.markets.map((market) => ({
@@ -73,7 +73,7 @@ export function toPriceHistoryView(
 
 const wholeDollar = { low: 0, high: Number(DOLLAR) };
 
-/** Whole cents from below the lowest to above the highest price, within 0 and 100. */
+/** Whole cents from below the lowest to above the highest price, clamped to 0 and 100. */
 function centsAround(prices: readonly number[]): { low: number; high: number } {
   const cent = Number(CENT);
   if (prices.length === 0) return wholeDollar;
@@ -88,7 +88,10 @@ function centsAround(prices: readonly number[]): { low: number; high: number } {
   return { low: low * cent, high: high * cent };
 }
 
-/** Inserts a point without prices where one is missing. The current prices arrive slightly after the step they belong to. */
+/**
+ * Inserts a point without prices where a record is missing. The current prices arrive slightly later than the step they
+ * belong to.
+ */
 function withGaps(points: readonly PricePoint[], stepMs: number): PricePoint[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1];
@@ -104,7 +107,6 @@ const priceOf = ({ prices }: PricePoint, { ticker }: Market, name: 'ask' | 'bid'
 
 const toMicros = (price: number | null): Micros | null => (price === null ? null : BigInt(price));
 
-/** Null if nothing was ever offered. */
 function toRange(asks: readonly number[]) {
   if (asks.length === 0) return null;
   const [first, last] = [asks[0]!, asks.at(-1)!];

@@ -6,11 +6,11 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
-/** Mid prices by ticker, normalised unless over thresholds, of which several can pay. Null without quotes. */
+/** Mid prices by ticker, normalised except over thresholds, because several thresholds can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
-  // An incomplete ladder has no total to normalise to.
+  // An incomplete set of brackets has no total to normalise to.
   const isOneOf = !areThresholds(markets.map(({ bracket }) => bracket)) && mids.every((mid) => mid !== null);
   const scale = isOneOf && sum > 0 ? 1 / sum : 1;
   return new Map(markets.map(({ ticker }, i) => [ticker, mids[i] == null ? null : mids[i] * scale]));
@@ -24,13 +24,15 @@ function midOf({ status, yesBid, yesAsk }: Market): number | null {
 type Observed = Pick<ObservedExtreme, 'extremeF'> | null;
 type Bounds = { lowest: number | null; highest: number | null };
 
-/** Whole degrees that a day's report can still have: a maximum can only rise, a minimum only fall. Null: no bound. */
+/**
+ * Whole degrees that a day's report can still show: a maximum can only rise, a minimum only fall. Null means no bound.
+ */
 export function possibleDegrees(observed: Observed, kind: TemperatureKind): Bounds {
   const none = { lowest: null, highest: null };
   if (observed === null || kind === 'hourly') return none;
   return kind === 'daily_maximum'
     ? { ...none, lowest: sureDegree(observed.extremeF) }
-    : // A tie rounds up, so that the bound holds.
+    : // Rounds a tie up, so that the bound always holds.
       { ...none, highest: Math.floor(observed.extremeF + 0.5) };
 }
 
@@ -48,17 +50,17 @@ export interface Degree {
   /** Whole °F as reported; for an hour, all hundredths from this degree to the next. */
   temperature: number;
   probability: number;
-  /** The market whose YES pays at this degree; for thresholds the highest such market, null below all of them. */
+  /** The market whose YES pays at this degree. For thresholds, the highest such market; null below all of them. */
   ticker: string | null;
 }
 
-/** Standard deviations beyond which a drawing shows nothing. */
+/** Half-width of a drawing in standard deviations. */
 const REACH = 3.2;
 const MAX_DEGREES = 60;
 
 /**
- * The distribution over whole degrees from cold to warm. Each bracket (or range between thresholds) has the
- * forecast's probability, spread by the shape of the forecast's distribution. Empty if a market boundary splits a
+ * The distribution over whole degrees, from cold to warm. Each bracket, or range between thresholds, keeps its forecast
+ * probability, spread over its degrees in the shape of the forecast's distribution. Empty if a market boundary splits a
  * degree.
  */
 export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
@@ -69,7 +71,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const ends = parts.flatMap(({ lowest, highest }) => [lowest, highest].filter((end) => end !== null));
   if (!ends.every(Number.isInteger)) return [];
   const possible = possibleDegrees(day.observed, event.kind);
-  // Only near bounds are drawn: a far one, such as a morning temperature, would squeeze the chart.
+  // Only bounds near the mean are drawn: a far one, such as a morning temperature, would squeeze the chart.
   if (possible.lowest !== null && possible.lowest > meanF) ends.push(possible.lowest);
   if (possible.highest !== null && possible.highest < meanF) ends.push(possible.highest);
   const from = Math.max(
@@ -92,7 +94,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    // A finished day's distribution may contradict its probabilities: then all degrees count equally.
+    // A finished day's distribution may contradict its probabilities. All degrees then count equally.
     const shapes = [temperatures.map(shape), temperatures.map(() => 1)];
     const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);
@@ -105,7 +107,10 @@ interface Part extends Bounds {
   probability: number;
 }
 
-/** Splits all temperatures at the event's markets, from cold to warm, in whole degrees with both ends included. */
+/**
+ * Splits the temperature scale at the event's markets, from cold to warm. Parts are in whole degrees and include both
+ * ends.
+ */
 function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part[] {
   const given = (ticker: string) => probabilities.get(ticker) ?? 0;
   if (!areThresholds(markets.map(({ bracket }) => bracket)))
@@ -132,7 +137,7 @@ function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part
 
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
-/** Null if unknown. */
+/** Expected temperature in °F; null if unknown. */
 export function expectedOf(day: DayForecast, event: MarketEvent): number | null {
   if (event.kind === 'hourly') return day.observed?.extremeF ?? day.meanF;
   const degrees = degreesOf(day, event);

@@ -19,11 +19,11 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;
-  /** Contracts still available, without those the Organization's paper orders have already taken. */
+  /** Without the contracts that the Organization's paper orders have already taken. */
   book: OrderBook;
   feeRule: FeeRule;
   order: MarketableOrder & { rest?: RestTerms };
-  /** The venue's full book; a resting order queues behind it. */
+  /** The venue's full book, in which a resting order queues. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
@@ -36,7 +36,7 @@ export interface Review {
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
   facts: Fact[];
   results: { label: string; change: Micros }[];
-  /** Probabilities of the side, the order's edge over its cost, and its expected value. */
+  /** The side's probabilities, the order's edge over its cost, and its expected value. */
   chance: {
     isBuy: boolean;
     sideName: string;
@@ -72,7 +72,7 @@ export function reviewOrder(input: ReviewInput): Review {
   };
 }
 
-/** The part of a resting order that fills now, and the queue ahead of the rest. */
+/** Describes how much of a resting order fills now, and the queue ahead of the rest. */
 function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote): Review['outcome'] {
   const rest = subtractCounts(order.contracts, filledContracts);
   if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
@@ -85,7 +85,6 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
-/** A resting purchase reserves its cost. */
 const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
   order.rest && order.action === 'buy'
     ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'while it rests' }]
@@ -233,7 +232,7 @@ function chanceOf(
   if (probability === null) return { ...asked, forecast: null };
   const probabilityOfSide = side === 'yes' ? probability : 1 - probability;
   const edge = isBuy ? probabilityOfSide - breakEven : breakEven - probabilityOfSide;
-  // Floating point suffices: an expected value is never charged.
+  // An expected value is never charged, so floating point is precise enough.
   const expected = BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
   return { ...asked, forecast: { probability: probabilityOfSide, edge, expected } };
 }

@@ -81,7 +81,7 @@ export function riskPages(
     show: showSwitch,
   });
 
-  /** Confirmation page. @throws AppError invalid_request for an unknown state */
+  /** The confirmation page. @throws AppError invalid_request for an unknown state */
   async function showSwitch(req: Request, res: Response, form: FormState): Promise<void> {
     const { state } = parseInput(stateSchema, { state: textField(form.values, 'state') });
     const tradingSwitch = await readSwitch(db.orm, sessionOf(res).orgId);

@@ -56,12 +56,12 @@ export function toLimitViews(
   }));
 }
 
-/** Use of a limit; undefined if it has no meaning or is unknown. */
+/** Use of a limit; undefined if it is unknown or not meaningful. */
 function toUse(name: keyof RiskLimits, limits: RiskLimits, use: LimitUse, snapshot: Snapshot | undefined) {
   const used = usedOf(name, use);
   if (used === undefined) return undefined;
   const limit = limits[name];
-  // A limit of zero is always used up.
+  // A limit of zero always counts as used up.
   const share = Number(limit) === 0 ? 1 : Math.max(0, Number(used) / Number(limit));
   return {
     text: textOf(name, used),

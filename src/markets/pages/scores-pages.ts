@@ -67,7 +67,7 @@ export function scoresPages(
 
 const daysSchema = executionQuerySchema.pick({ from: true, to: true });
 
-/** The cached answer of `GET /scores`: computing it reads megabytes, parsing it is cheap. */
+/** Parses the cached answer of `GET /scores`: computing it reads megabytes, while parsing it is cheap. */
 async function readAnswer(report: ScoreReport, asked: ScoresQuery): Promise<ScoresAnswer> {
   const { answer, lastFields } = await report(asked);
   return JSON.parse((await answer.encode('identity', lastFields)).toString()) as ScoresAnswer;
@@ -85,7 +85,7 @@ function readAsked(query: FormFields): ScoresQuery {
   ];
   const kind = name === undefined ? 'daily_maximum' : findKind(name);
   if (!kind) throw fieldError('kind', `must be one of ${temperatureKinds.join(', ')}`);
-  // A station represents its city, whose hourly markets belong to an area.
+  // A station stands for its city, whose hourly markets belong to an area.
   const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
   const found = placesOf(kind).find((place) => place.city === city);
   if (station !== undefined && !found) throw fieldError('station', 'must be one of the stations');

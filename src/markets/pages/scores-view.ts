@@ -37,7 +37,7 @@ export const filterOptions = (kind: TemperatureKind) => ({
   ],
 });
 
-/** When the first scores are due: days settle the next morning, hours soon after they end. */
+/** When the first scores are due: daily events settle the next morning, hourly events soon after they end. */
 function describeFirstScores({
   kind,
   overall,
@@ -59,7 +59,7 @@ function describeFirstScores({
   ];
 }
 
-/** Limit for a city's listed days; `GET /scores` has all records. */
+/** Maximum days listed for a city; `GET /scores` has all records. */
 const SHOWN_RESULTS = 14;
 
 export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: GateBook) {
@@ -109,7 +109,7 @@ const toIntervalRows = ({ stations }: ScoresAnswer) =>
     })),
   );
 
-/** All scores in a column cover the same days; a missing score is a dash. */
+/** All scores in a column cover the same days. A missing score shows as a dash. */
 function toMeans({ model, market, crps }: ScoreSummary) {
   const score = (value: number | undefined) => (value === undefined ? '–' : formatFixed(value, 3));
   const degrees = (value: number | undefined) =>
@@ -170,7 +170,7 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
   return `${formatCount(n, 'forecast')} made before the model could be calibrated ${n === 1 ? 'is' : 'are'} left out${scores}.`;
 }
 
-/** Days of a city with the probability given to the outcome at each lead, newest first like the records. */
+/** A city's days with the probability given to the outcome at each lead. Newest first, like the records. */
 function toResults({ records, leads }: ScoresAnswer) {
   const results = groupBy(records, ({ date, hour, station }) => `${date} ${hour} ${station}`);
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
@@ -188,7 +188,7 @@ function toResults({ records, leads }: ScoresAnswer) {
   });
 }
 
-/** `ahead` gave the outcome the higher probability. */
+/** `ahead` is the side that gave the outcome the higher probability. */
 function toGiven(record: ScoresAnswer['records'][number] | undefined) {
   if (!record) return { model: null, market: null, ahead: null };
   const { model, market } = record;

@@ -28,20 +28,20 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   };
 }
 
-/** Null if the gate's own reason, which stands above, says the same. */
+/** Null if the gate's own reason, which is shown above, says the same. */
 function reasonBeside(gate: { reason: string }, clause: string): string | null {
   const reason = sentence(clause);
   return reason.toLowerCase().endsWith(gate.reason.toLowerCase()) ? null : reason;
 }
 
-/** By descending edge; without hedges, which are only worth their cost beside other positions. */
+/** By descending edge. Excludes hedges, which are only worth their cost beside other positions. */
 export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
   events
     .flatMap((found) => currentSignals(found, now))
     .filter(({ isHedge }) => !isHedge)
     .sort((a, b) => b.edge - a.edge);
 
-/** By descending edge; every view of the event uses this list. */
+/** By descending edge. Every view of the event uses this list. */
 export const signalsOf = (
   { events }: SignalReport,
   { eventTicker }: Pick<MarketEvent, 'eventTicker'>,
@@ -60,7 +60,7 @@ export const signalsOff = (gates: number): string =>
     ? 'Signals are off: no gate has been evaluated yet.'
     : `Signals are off: none of ${formatCount(gates, 'gate')} is open.`;
 
-/** Turns a clause into a sentence: `Nothing has been learned yet.` */
+/** Turns a clause into a sentence, such as `Nothing has been learned yet.` */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
 
 export const toSignalView = (signal: Signal) => ({
@@ -82,6 +82,6 @@ export const toSignalView = (signal: Signal) => ({
       timeInForce: 'good_till_cancelled',
       postOnly: 'yes',
     }),
-  // An expected value is never charged, so whole cents suffice.
+  // An expected value is never charged, so whole cents are precise enough.
   expectedValue: floorTo(signal.expectedValue, CENT),
 });

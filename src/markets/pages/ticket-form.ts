@@ -34,12 +34,12 @@ const schema = z.object({
   contracts: contractsText,
   limitPrice: priceText,
   timeInForce: z.enum(timesInForce, 'must be one of the options'),
-  /** Browser's local-time format, read as UTC. */
+  /** Time in the browser's local format, read as UTC. */
   expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
   postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
 });
 
-/** In the order of the form. */
+/** In the order of the form's fields. */
 export const ticketFields = Object.keys(schema.shape) as (keyof z.infer<typeof schema>)[];
 
 export function fillTicket(
@@ -69,17 +69,17 @@ export function fillTicket(
   };
 }
 
-/** Replaces an invalid word in the address by the fallback. Posted forms are validated instead. */
+/** Replaces an invalid word in the address with the fallback. Posted forms are validated instead. */
 const readWord = (given: FormFields, name: string, words: string[], fallback: string): string => {
   const word = textField(given, name);
   return word !== undefined && words.includes(word) ? word : fallback;
 };
 
-/** Undefined without an offer. */
+/** Undefined if nothing is offered. */
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
-/** Price of the last level needed to fill this many contracts, as far as the levels reach. */
+/** Price of the last level needed to fill this many contracts, or of the deepest level if the book is too thin. */
 function priceToFill(levels: readonly Level[], contracts: number): Micros | undefined {
   let filled = 0;
   let price = levels[0]?.price;
@@ -91,7 +91,7 @@ function priceToFill(levels: readonly Level[], contracts: number): Micros | unde
   return price;
 }
 
-/** Limit of the signal that the ticket was opened from. */
+/** Limit price of the signal that the ticket was opened from. */
 export function readSignal(given: FormFields): Micros | undefined {
   const { data } = priceText.safeParse(textField(given, 'signal'));
   return data === undefined ? undefined : toPrice(data);

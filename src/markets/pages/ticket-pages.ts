@@ -37,13 +37,16 @@ import { feeRuleOf } from '../market/fees.js';
 export interface MarketsPagesDeps {
   snapshots: SnapshotStore;
   orders: Pick<Orders, 'place' | 'preview'>;
-  /** Undefined for a simulated world. */
+  /** Undefined in a simulated world. */
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
 }
 
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
-/** A GET with an order in the address is the review. Placing sends that order, with an id that makes repeats one order. */
+/**
+ * A GET with an order in the address shows the review. Placing sends that order with an id, so that repeats place only
+ * one order.
+ */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;
   const { refreshSeconds } = context.config.trading;
@@ -124,7 +127,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
 }
 
-/** Null without a fee rule or an offer, which leaves no starting price. */
+/** Null without a fee rule, or without an offer and so without a starting price. */
 async function review(
   orders: MarketsPagesDeps['orders'],
   res: Response,
@@ -142,20 +145,20 @@ async function review(
   return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
 }
 
-/** The review for a form shown with errors; null if the form itself is invalid. */
+/** The review for a form shown with errors; null if the form is too invalid to review. */
 const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =>
   review(...of).catch((error: unknown) => {
     if (error instanceof AppError) return null;
     throw error;
   });
 
-/** If no position may be opened, the ticket starts with the sale of the current one. */
+/** If the member may not open positions, the ticket starts with a sale of the current position. */
 function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
 }
 
-/** Undefined before the first prices. */
+/** Undefined before the first prices arrive. */
 async function readFacts(
   { db, config }: Context,
   snapshot: Snapshot | undefined,
@@ -186,7 +189,7 @@ async function readFacts(
   };
 }
 
-/** Page of the day or hour of a market that is no longer listed, as far as its ticker says. */
+/** Page of an unlisted market's day or hour, as far as its ticker reveals them. */
 function findDayOfUnlisted(snapshot: Snapshot | undefined, req: Request): string | undefined {
   const ticker = String(req.params.ticker);
   if (!snapshot || snapshot.markets.has(ticker)) return undefined;
@@ -201,7 +204,7 @@ function findMarket({ markets }: Snapshot, req: Request): ListedMarket {
   return market;
 }
 
-/** Gives an expired form a new id, with a message about it. */
+/** Gives an expired form a new id and a message that says so. */
 function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;

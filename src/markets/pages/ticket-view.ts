@@ -25,24 +25,24 @@ export interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
-  /** The venue's full book. */
+  /** The venue's full book, including what paper orders have taken. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** False until the first order; cash is then the opening balance. */
+  /** False before the first order; cash is then the opening balance. */
   isAccountOpen: boolean;
   probability: number | null;
 }
 
 export interface TicketInput extends TicketFacts {
   form: FormState;
-  /** Whether the limit is the current price, because nobody has typed one. */
+  /** True if the limit follows the current price because nobody has typed one. */
   isFollowing: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
   mayOrder: boolean;
-  /** Whether positions may be opened; if not, they may only be sold. */
+  /** False if positions may only be sold, not opened. */
   mayOpen: boolean;
   role: string;
   error: AppError | undefined;
@@ -105,7 +105,7 @@ function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput)
   };
 }
 
-/** Set if the price has left the signal that the ticket was opened from. */
+/** A note if the price has moved away from the signal that the ticket was opened from. */
 function describeSignal({ form: { values }, book, isFollowing }: TicketInput, side: Side): string | null {
   const signal = readSignal(values);
   const ask = bestPrice(book, side, 'buy');
@@ -168,7 +168,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   ];
 }
 
-/** Why the reviewed order would be refused, and the address of an order that would pass. */
+/** Why the reviewed order would be refused, and a link to an order that would pass. */
 function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
   const { error, remedy } = refusal;
@@ -192,7 +192,7 @@ function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   };
 }
 
-/** Why this page cannot place an order; null if it can. */
+/** Why the page cannot place an order; null if it can. */
 function blockedBecause({
   mayOrder,
   role,
@@ -259,9 +259,9 @@ function problemOf({
   );
 }
 
-/** Programs read the name of the check before the sentence. */
+/** The detail begins with the check's name, which is meant for programs. */
 const toSentence = (detail: string): string =>
   detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 
-/** Shown in the form with a fresh quote. */
+/** Errors shown in the form, with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

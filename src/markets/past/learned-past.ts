@@ -25,7 +25,7 @@ export interface SnapshotTime {
   subjects: readonly SimulatedSubject[];
 }
 
-/** Times in the last days with a missing record, in order. The live recorder handles the present. */
+/** Lists the times in the last days with a missing record, in order. The live recorder handles the present. */
 export function pastSnapshotTimes(
   now: Date,
   days: number,
@@ -46,25 +46,25 @@ export function pastSnapshotTimes(
 }
 
 /**
- * Live training runs whenever new data arrives. For the past that would be most of the work, for nearly identical
- * fits. Fit times are whole steps since 1970 and so the same for every caller, in the evening, after the day's last
+ * Live training runs whenever new data arrives. Doing that for the past would be most of the work, for nearly identical
+ * fits. Fit times are whole steps since 1970, so that all callers share them, in the evening, after the day's last
  * report.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
-/** Matches what the archive keeps and training reads. */
+/** Same windows as in the archive and in training. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
-/** Hours of a day in progress at which forecasts are recorded; the past needs no others. */
+/** Hours of a day in progress at which forecasts are recorded. The past needs no fits for other hours. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
-/** What would have been learned at any time in the past, from data known by then. */
+/** The fits and reports that would have been known at any time in the past. */
 export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
   find(fitId: string): TrainedFit | undefined;
   findHours(fitId: string): TrainedHourFit | undefined;
   climatesAt(at: Date): Climates;
-  /** Undefined if not yet known at that time. */
+  /** Undefined if the report was not yet known at that time. */
   reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
@@ -79,7 +79,7 @@ interface Histories {
   markets: MarketHistory;
 }
 
-/** Reads each part of the world's history once, one day at a time so that other work runs in between. */
+/** Reads each part of the world's history once, one day at a time, so that other work can run in between. */
 export async function learnPast(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
@@ -93,7 +93,7 @@ export async function learnPast(
     const date = dateOf(ms);
     const day = { from: date, to: date };
     const runs = (await weather.readRuns(day, signal)).map(withoutMembers);
-    // Only curves are compared with hours.
+    // Hours are compared only with curves.
     const needsHours = runs.some(({ curveF }) => curveF);
     const known = {
       runs,
@@ -147,7 +147,7 @@ export async function learnPast(
       const reports = daysBefore(at, CLIMATE_DAYS)
         .flatMap((day) => day.reports)
         .filter(({ knownAt }) => knownAt.getTime() <= at.getTime());
-      // Reports are only ever added, so the same date and number of reports means the same reports.
+      // Reports are only added, so an unchanged date and count means unchanged reports.
       const key = `${dateOf(at.getTime())} ${reports.length}`;
       const known = climates.get(key) ?? climatesOf(reports);
       climates.set(key, known);
@@ -160,7 +160,7 @@ export async function learnPast(
   };
 }
 
-/** Names each field: V8 gives every object made by spreading another its own layout, which takes more memory than its values. */
+/** Names each field: V8 gives every spread object its own layout, which takes more memory than its values. */
 function withoutMembers(run: DayEnsemble): KnownRun {
   const { mean, variance } = meanAndVariance(run.membersF);
   return {

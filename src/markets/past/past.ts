@@ -24,10 +24,10 @@ import type { SourceNames } from '../learning/queries.js';
 import type { SimulatedWorld } from '../venue/simulation/weather.js';
 import { calibratedModel } from '../learning/calibrated.js';
 
-/** Days at the end of the past in which the demo trades, so that it trades at the prices of today's traders. */
+/** The demo trades on this many latest days, all of them at the prices of today's traders. */
 export const TRADED_DAYS = 30;
 
-/** The records that live code would have made at a past time, from data known by then. */
+/** Makes the records that live code would have made at a past time, from data known by then. */
 function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   names: SourceNames,
@@ -43,33 +43,33 @@ function makeRecords(
 
 /** A part of the past that is filled in separately: one kind of temperature at some stations. */
 interface PastPart extends Selection {
-  /** Share of the time this part may use, see `createPace`. */
+  /** Share of the time that this part may use; see `createPace`. */
   share: number;
 }
 
 const others = stations.filter((station) => !leadingStations.includes(station));
-/** The history of a part is held while it is filled in. With all 17 other stations at once it took 260 MB. */
+/** A part's history is held in memory while it is filled in. With all 17 other stations at once, it took 260 MB. */
 const STATIONS_AT_ONCE = 6;
 
-/** In order of work: parts that pages show first run at full speed, the others in the background. */
+/** In processing order: parts that pages show first run at full speed, the others in the background. */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   ...inChunks(others, STATIONS_AT_ONCE).map((of) => ({ of, share: 0.4 })),
 ].flatMap(({ of, share }) => dailyKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
-/** Batch size. A batch takes the embedded database a few milliseconds, so requests are not held up. */
+/** A batch of this size takes the embedded database a few milliseconds, so it does not delay requests. */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** Fits that training would have produced for a part at each time in the last days. */
+  /** Makes the fits that training would have produced for a part at each time in the last days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** The forecasts that would have been made in the last days, grouped by time. */
+  /** Yields the forecasts that would have been made in the last days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
-  /** @returns how many forecasts were missing; resumes where an earlier run stopped */
+  /** @returns the number of missing forecasts; resumes where an earlier run stopped */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
-  /** Records the runs and reports that forecasts learn from, over twice as many days. */
+  /** Records the runs and reports that forecasts learn from, for twice as many days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
@@ -112,7 +112,7 @@ export function createPast(options: PastOptions): Past {
 
   const past: Past = {
     async fillIn({ useFits, recorded }, signal) {
-      // A function, so that what was learned of one part is released before the next.
+      // A function of its own, so that one part's fits are released before the next part.
       const learnAndRecord = async (part: PastPart): Promise<number> => {
         const learned = await past.learn(part, signal);
         await useFits((at) => learned.fitsAt(at));
@@ -188,7 +188,7 @@ function createRecordWriter(
   };
 }
 
-/** Scores days that settled while no instance ran; the live scorer has missed them. */
+/** Scores days that settled while no instance was running, because the live scorer has missed them. */
 async function scoreOpen(
   { db: { orm }, clock, names, days }: PastOptions,
   learned: LearnedPast,
@@ -215,9 +215,9 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
   const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
-  // The live archive may hold only part of the last days.
+  // The live archive may have only part of the last days, so they are filled in too.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
-  // Newest first, so that what live reads need is available soonest.
+  // Newest first, so that the data needed by live reads is available soonest.
   for (const date of daysBetween(from, to).toReversed()) {
     signal.throwIfAborted();
     const day = { from: date, to: date };
@@ -226,7 +226,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
         await archive.addRuns(runs);
         await pace();
       }
-      // Hours serve maxima and minima alike, so one kind fetches them, only for the days that training uses.
+      // Maxima and minima use the same hours, so only one kind fetches them, and only for the days that training uses.
       const isWanted = part.kinds.includes('daily_maximum') && date >= learnedFrom;
       for (const hours of inChunks(isWanted ? await weather.readHours(day, signal) : [], RUNS_AT_ONCE)) {
         await archive.addHours(hours);

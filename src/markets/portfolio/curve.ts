@@ -4,7 +4,7 @@ import type { Micros } from '../market/money.js';
 import type { Portfolio } from './portfolio.js';
 import { STEP_ORIGIN, findUnrealisedBefore, listUnrealised, sumBooked } from './history-queries.js';
 
-/** The ranges of the curve, each with about a hundred steps. */
+/** Ranges of the curve, each with about a hundred steps. */
 export const curveRanges = {
   day: { label: '24 hours', lengthMs: DAY_MS, stepSeconds: 900 },
   week: { label: '7 days', lengthMs: 7 * DAY_MS, stepSeconds: 7_200 },
@@ -14,14 +14,14 @@ export const curveRanges = {
 export type CurveRange = keyof typeof curveRanges;
 
 export interface CurvePoint {
-  /** End of the step; for the last point, now. */
+  /** End of the step; the current time for the last point. */
   at: Date;
-  /** Total since the account was opened. */
+  /** Total since the account was opened, like `fees`. */
   realised: Micros;
   fees: Micros;
-  /** Null where the value of the positions was not recorded. */
+  /** Null if the value of the positions was not recorded. */
   unrealised: Micros | null;
-  /** Realised plus unrealised less fees; null if `unrealised` is. */
+  /** Realised plus unrealised minus fees; null if `unrealised` is null. */
   total: Micros | null;
 }
 
@@ -30,11 +30,11 @@ interface CurveInput {
   now: Date;
   openedAt: Date;
   present: { realised: Micros; fees: Micros; unrealised: Micros | null };
-  /** Amounts booked within each step, keyed by its start. */
+  /** Amounts booked within each step, by the step's start. */
   booked: readonly { step: Date; realised: Micros; fees: Micros }[];
-  /** Value of the positions less their cost at the end of each step, where recorded. */
+  /** Value of the positions minus their cost at the end of each step, if recorded. */
   worth: readonly { step: Date; unrealised: Micros }[];
-  /** The last such value before the range. */
+  /** Last recorded value minus cost before the range. */
   worthBefore: Micros | undefined;
 }
 
@@ -47,7 +47,10 @@ function stepStart(at: Date, stepSeconds: number): Date {
 export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 
-/** Profit and loss per step. Bookings are subtracted from the present totals, so nothing from before the range is needed. Pure. */
+/**
+ * Profit and loss per step. Bookings are subtracted from the current totals, so nothing from before the range is
+ * needed. Pure.
+ */
 export function toCurve({
   range,
   now,
@@ -69,14 +72,14 @@ export function toCurve({
   );
   let realised = present.realised - inRange.realised;
   let fees = present.fees - inRange.fees;
-  // A new account holds nothing.
+  // A new account has no positions.
   let unrealised = worthBefore ?? (first > rangeStart(range, now).getTime() ? 0n : null);
   const points: CurvePoint[] = [];
   for (let step = first; step <= last; step += stepMs) {
     const sums = bookedAt.get(step);
     realised += sums?.realised ?? 0n;
     fees += sums?.fees ?? 0n;
-    // A booking makes the earlier recorded value obsolete.
+    // A booking makes the value recorded earlier obsolete.
     unrealised = worthAt.get(step) ?? (sums ? null : unrealised);
     if (step === last) ({ unrealised } = present);
     const at = new Date(Math.min(step + stepMs, now.getTime()));
@@ -91,7 +94,7 @@ export function toCurve({
   return points;
 }
 
-/** The curve up to now. Empty for an account that was never opened. */
+/** The curve up to now. Empty if the account was never opened. */
 export async function readCurve(
   orm: Orm,
   orgId: string,

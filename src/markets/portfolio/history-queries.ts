@@ -68,22 +68,22 @@ export interface SettlementEventRow {
   label: string | null;
   n: number;
   state: SettlementState;
-  /** In millionths of a dollar. */
+  /** Millionths of a dollar. */
   value: string | null;
   temperature: number | null;
   side: 'yes' | 'no';
   contracts: number;
   cost: string;
   cashChange: string;
-  /** True if the market was already paid, so this event only moves the difference. */
+  /** True if the market was already paid, so that this event moves only the difference. */
   isCorrection: boolean;
-  /** With microseconds, because it is part of the sort key. */
+  /** Includes microseconds, because it is part of the sort key. */
   at: string;
 }
 
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
-/** Newest first. A provisional event is replaced by its successor, so that a settlement is one row. */
+/** Newest first. A provisional event is replaced by its successor, so that each settlement is one row. */
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
@@ -108,7 +108,7 @@ export const listSettlementEvents = (
         )
         ${
           after
-            ? // The index can only seek by the bound on the time alone.
+            ? // The index can only seek by a bound on the time alone.
               sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
             : sql``
         }
@@ -116,7 +116,9 @@ export const listSettlementEvents = (
       limit ${limit}`,
   );
 
-/** Accounts with positions, ordered by key. Reads the index once per account, however many positions it has. */
+/**
+ * Accounts with positions, ordered by key. Reads the index once per account, however many positions the account has.
+ */
 export async function listHoldingAccounts(orm: Orm, after: Account, limit: number): Promise<Account[]> {
   const found: Account[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!) {
@@ -151,7 +153,7 @@ export const listAccounts = (orm: Orm, after: Account, limit: number) =>
     order by org_id, mode limit ${limit}`,
   );
 
-/** Thins points older than `before` to the last one of each UTC day. */
+/** Thins points older than `before` to the last point of each UTC day. */
 export async function thinOutPoints(orm: Orm, { orgId, mode }: Account, before: Date): Promise<void> {
   await orm.execute(sql`
     delete from portfolio_history p

@@ -7,22 +7,23 @@ import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.j
 import { feeRuleOf } from '../market/fees.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
-/** All points are kept this long, then one per day forever. */
+/** All points are kept for this long, then one per day forever. */
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;
 
-/** The venue usually states a result within hours. After a day without one, a market counts at its sale value. */
+/** The venue usually reports a result within hours. After a day without a result, a market counts at its sale value. */
 const MAX_WAIT_MS = DAY_MS;
-/** This long after a UTC date begins, that day is over and its markets are closed in every time zone. */
+/** After this long, a UTC date is over and its markets are closed in every time zone. */
 const DAY_OVER_MS = 2 * DAY_MS;
 
-/** Checked between parts of the work; once false, the rest is left to other instances. */
+/** Checked between parts of the work. Once it returns false, the rest is left to other instances. */
 type MayContinue = () => Promise<boolean>;
 
 /**
  * Records an account's current value as the portfolio shows it. Skips the point if the value is unknown: stale data, an
- * unknown market fee, or a market that is closed or no longer listed and has no result yet. Counting such a market as zero
- * would cut a hole into every night's curve, and a day that starts in the hole could lose that much more than its limit.
+ * unknown market fee, or a market that is closed or no longer listed and has no result yet. Counting such a market as
+ * zero would cut a hole into the curve every night, and a day that starts in the hole could lose that much more than
+ * its limit.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;
@@ -46,7 +47,7 @@ async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promi
 function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: number): boolean {
   return positions.some(({ ticker, date, mark }) => {
     const market = snapshot.markets.get(ticker);
-    // Without a known fee the proceeds are unknown.
+    // Without a known fee, the proceeds are unknown.
     if (mark.valuation === 'book') return !market || !feeRuleOf(snapshot.data, market);
     if (mark.valuation === 'not_listed')
       return date !== null && nowMs - Date.parse(date) < DAY_OVER_MS + MAX_WAIT_MS;
@@ -56,7 +57,7 @@ function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: nu
   });
 }
 
-/** The history of account values, used for curves only. */
+/** History of account values, used only for curves. */
 export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
   const { orm } = deps.db;
   const tryToRecordPoint = (account: Account): Promise<void> =>
@@ -64,9 +65,11 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
       deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history could not be written'),
     );
   return {
-    /** Adds a point for one account. Never rejects: a missing point is no reason to repeat the caller's work. */
+    /**
+     * Adds a point for one account. Never rejects, because a missing point is no reason to repeat the caller's work.
+     */
     recordPoint: tryToRecordPoint,
-    /** Adds a point for each account that holds something. A failing account does not hold up the others. */
+    /** Adds a point for each account with positions. A failing account does not hold up the others. */
     recordAll: (mayContinue: MayContinue): Promise<void> =>
       forEachAccount(
         (after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE),

@@ -46,23 +46,26 @@ interface LedgerProblem {
   orgId: string;
   organization: string;
   mode: string;
-  /** The market or the order; empty for the whole account. */
+  /** The market or order; empty for the whole account. */
   about: string;
-  /** The stored value, in millionths of a dollar; null if the row is missing. */
+  /** Stored value in millionths of a dollar; null if the row is missing. */
   recorded: string | null;
-  /** The value that follows from the ledger or the fills. */
+  /** Value that follows from the ledger or the fills. */
   actual: string | null;
-  /** Total number of violations of the rule. */
+  /** Total violations of the rule. */
   count: number;
 }
 
 interface Rule {
   name: string;
-  /** Selects `org_id, mode, about, recorded, actual` per violation. `rows` limits a table to the checked Organizations. */
+  /**
+   * Selects `org_id, mode, about, recorded, actual` for each violation. `rows` limits a table to the checked
+   * Organizations.
+   */
   broken: (rows: (table: string) => SQL) => SQL;
 }
 
-/** A position's column against the ledger, where a profit is negative. */
+/** Compares a position's column with the ledger, where a profit is negative. */
 const positionRule = (column: string, account: string, sign: '' | '-'): Rule => ({
   name: `${column} of a position is the sum of its postings`,
   broken: (rows) => sql`
@@ -76,7 +79,7 @@ const positionRule = (column: string, account: string, sign: '' | '-'): Rule => 
     where p.ticker is null or coalesce(l.actual, 0) <> p.${sql.raw(column)}`,
 });
 
-/** @param sum over the fills `f` of the order `o` */
+/** @param sum over the fills `f` of order `o` */
 const orderRule = (column: string, sum: string): Rule => ({
   name: `${column} of an order is the sum of its fills`,
   broken: (rows) => sql`
@@ -104,7 +107,7 @@ const rules: Rule[] = [
   positionRule('realised', 'realised', '-'),
   positionRule('fees', 'fees', ''),
   {
-    // YES counts as positive and NO as negative, so a purchase of the other side subtracts what it closes.
+    // YES counts as positive and NO as negative, so buying the other side subtracts what it closes.
     name: 'contracts of a position equal its fills minus its settlements',
     broken: (rows) => sql`
       select coalesce(p.org_id, m.org_id) as org_id, coalesce(p.mode, m.mode) as mode,
@@ -170,8 +173,9 @@ const rules: Rule[] = [
 ];
 
 /**
- * Compares all tables kept beside the ledger with it, in one snapshot, so a concurrent trade is seen completely or not at all.
- * Read-only, without a repair: a person who corrects money must know which of the two is wrong.
+ * Compares the ledger with every table kept alongside it, in one snapshot, so that a concurrent trade is seen
+ * completely or not at all. Read-only: it repairs nothing, because a person who corrects money must know which of the
+ * two is wrong.
  * @param maxRows per rule; `count` gives the total
  */
 export function checkLedger(

@@ -18,7 +18,7 @@ const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::tex
 const fillsOf = sql`${tradingFills} f where f.org_id = ${tradingOrders.orgId} and f.order_id = ${tradingOrders.id}`;
 const entriesOf = sql`${ledgerEntries} l where l.org_id = ${tradingOrders.orgId} and l.order_id = ${tradingOrders.id}`;
 
-// Columns that only filling and matching an order need are left out.
+// Leaves out columns that only filling and matching need.
 const {
   requestHash: _hash,
   exact: _exact,
@@ -35,7 +35,7 @@ const selectOrders = (orm: Orm) =>
       ...orderColumns,
       keyName: apiKeys.name,
       keyPrefix: apiKeys.prefix,
-      /** Null for a former member. */
+      /** Null if the person is no longer a member. */
       personName: users.name,
       value: bigSum(sql`select sum(floor(f.price * f.contracts))::bigint from ${fillsOf}`),
       balanceChange: bigSum(sql`select sum(f.balance_change) from ${fillsOf}`),
@@ -57,7 +57,7 @@ export async function findOrder(orm: Orm, orgId: string, id: string) {
 }
 
 export const orderSorts = ['newest', 'oldest', 'market'] as const;
-/** `market`: by ticker, and the orders of a market from the first to the last. */
+/** `market` sorts by ticker, then by age, oldest order first. */
 export type OrderSort = (typeof orderSorts)[number];
 export type OrderPosition = Pick<ListedOrder, 'id' | 'ticker'>;
 
@@ -108,10 +108,10 @@ function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
   return sql`(${tradingOrders.ticker}, ${tradingOrders.id}) > (${ticker}, ${id}::uuid)`;
 }
 
-/** Ids begin with the millisecond of their creation, so the index on ids serves spans of time. */
+/** Ids begin with the millisecond of their creation, so the index on ids also serves time ranges. */
 const lowestId = (at: Date): string => uuid({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) });
 
-/** The last recorded place of a live order in the queue. */
+/** Last recorded queue position of a live order. */
 export async function findPlace(orm: Orm, orgId: string, orderId: string) {
   const { at, venueAhead, paperAhead } = queuePositions;
   const [row] = await orm

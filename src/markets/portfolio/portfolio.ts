@@ -33,7 +33,7 @@ export interface PortfolioDeps {
   paperCash: Micros;
 }
 
-/** Maximum number of valued positions: several times what a venue lists at once. */
+/** Maximum number of valued positions, several times what a venue lists at once. */
 export const MAX_POSITIONS = 500;
 /** Maximum number of listed open orders; `reserved` covers all of them. */
 export const MAX_OPEN_ORDERS = 100;
@@ -43,7 +43,7 @@ export type ValuedPosition = ReturnType<typeof valuePosition>;
 /** An Organization's holdings in one mode. Amounts in millionths of a dollar; profits are positive. */
 export type Portfolio = ReturnType<typeof valuePortfolio>;
 
-/** Opens a paper account on its first read. Live accounts are opened with the venue's cash instead. */
+/** Opens a paper account on its first read. Live accounts are instead opened with the venue's cash. */
 export async function readPortfolio(
   { db, clock, snapshots, paperCash }: PortfolioDeps,
   orgId: string,
@@ -59,7 +59,10 @@ export async function readPortfolio(
 
 export type Booked = Awaited<ReturnType<typeof readBooked>>;
 
-/** Reads everything from one snapshot, so that cash spent by a fill never appears beside the position from before it. */
+/**
+ * Reads everything from one database snapshot, so that cash spent by a fill never appears beside the position from
+ * before the fill.
+ */
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   orm.transaction(
     async (tx) => {
@@ -87,16 +90,16 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
   const liquidation = sumKnown(positions.map(({ mark }) => mark.value));
   return {
     mode,
-    /** Null for a live account that was never used. */
+    /** Null for a live account that has never been used. */
     openedAt: account?.openedAt ?? null,
     cash,
     reserved: pending.reserved,
-    /** Deposits minus withdrawals. The ledger's five accounts sum to zero, so this follows from the others. */
+    /** Deposits minus withdrawals. The ledger's five accounts sum to zero, so this follows from the other four. */
     deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
     /** Net transfers from the venue's other exchange shards. Money there still belongs to the Organization but cannot be spent here. */
     transfers,
     cost: sums.cost,
-    /** Sale value of the positions now; null if something is held and there is no market data. */
+    /** Current sale value of the positions; null if something is held and there is no market data. */
     liquidation,
     equity: liquidation === null ? null : cash + liquidation,
     realised: sums.realised,
@@ -105,7 +108,7 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     markets: sums.markets,
     /** Ordered by event, from cold to warm. */
     positions,
-    /** True if `positions` leaves some out; their value then counts as zero. */
+    /** True if `positions` omits some, whose value then counts as zero. */
     isCut: booked.positions.length > MAX_POSITIONS,
     events: groupOutcomes(positions, snapshot),
     openOrders,
@@ -140,7 +143,9 @@ function valuePosition(
   };
 }
 
-/** The snapshot takes precedence because it is newer; the recorded event outlives it. */
+/**
+ * The snapshot takes precedence because it is newer. The recorded event remains after the market leaves the snapshot.
+ */
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
   event: LastSettlementEvent | undefined,

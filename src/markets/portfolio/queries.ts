@@ -9,7 +9,9 @@ import { ofAccount } from '../ledger/queries.js';
 /** Postgres sums bigints as numeric, which arrives as text. */
 const total = (column: AnyPgColumn) => sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
 
-/** Sums over every market ever held. One row per market, so it grows far more slowly than the ledger. */
+/**
+ * Sums over every market ever held. There is one row per market, so the table grows far more slowly than the ledger.
+ */
 export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   const [sums] = await orm
     .select({
@@ -23,7 +25,7 @@ export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   return sums!;
 }
 
-/** Every position began with an order, which stores the bracket's label. */
+/** Every position began with an order, and the order stores the bracket's label. */
 const labelOf = sql<string | null>`(
   select o.label from ${tradingOrders} o
   where o.org_id = ${tradingPositions.orgId} and o.mode = ${tradingPositions.mode} and o.ticker = ${tradingPositions.ticker}
@@ -35,7 +37,7 @@ export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Pr
   const [sums] = await orm
     .select({ transfers: total(capital) })
     .from(ledgerEntries)
-    // Written as a literal, because the planner matches the partial index only to a literal condition.
+    // A literal, because the planner matches the partial index only to literal conditions.
     .where(and(ofAccount(ledgerEntries, { orgId, mode }), sql`${capital} <> 0`, eq(kind, 'transfer')));
   return -sums!.transfers;
 }
@@ -54,7 +56,7 @@ export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limi
 const isOpen = (orgId: string, mode: TradeMode) =>
   and(
     ofAccount(tradingOrders, { orgId, mode }),
-    // Written as a literal, because the planner matches the partial index only to a literal condition.
+    // A literal, because the planner matches the partial index only to literal conditions.
     sql`${tradingOrders.status} in ('pending', 'resting')`,
   );
 

@@ -1,7 +1,7 @@
 import type { Reconciliation } from '../../core/db/reconciliation.js';
 import { checkLedger, ledgerJson, ledgerText } from './ledger-check.js';
 
-/** Maximum per rule of the ledger. */
+/** Maximum ledger problems per rule. */
 const MAX_PROBLEMS = 1000;
 
 export const reconciliation: Reconciliation = {

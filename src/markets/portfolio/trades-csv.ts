@@ -29,10 +29,13 @@ export const tradeColumns = [
   'person',
 ];
 
-/** Large enough to make round trips negligible, small enough not to hold up other requests. */
+/** Large enough that round trips hardly matter, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
-/** All orders, oldest first, one statement per batch. Orders after `now` are left out, or new ones could keep the export from ending. */
+/**
+ * All orders, oldest first, one statement per batch. Orders after `now` are left out; otherwise new orders could keep
+ * the export from ending.
+ */
 export async function* exportTrades(
   orm: Orm,
   orgId: string,

@@ -1,7 +1,7 @@
 import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
 import { exampleSecret } from '../../core/reference/example-world.js';
 
-/** The markets of the examples, and the orders of their Organization. */
+/** Markets of the examples, and the orders of their Organization. */
 export const exampleWorld = {
   ...accounts,
   keys: {
@@ -14,7 +14,9 @@ export const exampleWorld = {
       ...lasting,
     },
   },
-  /** Markets of the invented world in New York at `now`: the brackets that examples name, and the order book of one. */
+  /**
+   * Markets of the simulated world in New York at `now`: the brackets that examples name, and one bracket's order book.
+   */
   markets: {
     yesterday: {
       eventTicker: 'KXHIGHNY-26JAN30',
@@ -23,7 +25,7 @@ export const exampleWorld = {
     today: {
       eventTicker: 'KXHIGHNY-26JAN31',
       lowest: { ticker: 'KXHIGHNY-26JAN31-T47' },
-      /** The next bracket up, which the examples trade: it asks 0.36 dollars for 9 contracts and 0.37 for 3 more. */
+      /** The next bracket up, which the examples trade. It asks $0.36 for 9 contracts and $0.37 for 3 more. */
       traded: {
         ticker: 'KXHIGHNY-26JAN31-B47.5',
         bracket: { kind: 'between', floor: 47, cap: 48, unit: 'fahrenheit', label: '47° to 48°' },
@@ -39,7 +41,7 @@ export const exampleWorld = {
     ticker: 'KXHIGHNY-26JAN31-B47.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
-  /** Used only where an order rests in the book. */
+  /** Used only in examples where an order rests in the book. */
   resting: {
     id: '019c13a6-8a00-7000-8000-000000000062',
     idempotencyKey: 'ny-jan31-patient',

@@ -41,7 +41,7 @@ type RiskCheck = (typeof riskChecks)[number];
 export interface RiskRefusal {
   check: RiskCheck;
   detail: string;
-  /** Default: `risk_limit`. */
+  /** Defaults to `risk_limit`. */
   code?: ErrorCode;
   cause?: unknown;
 }
@@ -51,7 +51,7 @@ export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
   detail: `${check}: ${text}`,
 });
 
-/** `$250.00`, with more decimals if needed. */
+/** Formats like `$250.00`, with more decimals if needed. */
 export const dollars = (micros: Micros): string =>
   formatDollars(micros)
     .replace(/^(-?)/, '$1$')
@@ -62,7 +62,7 @@ const count = (contracts: number, noun: string): string =>
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /**
- * Highest accepted difference between our clock and the venue's. Network delay is already excluded, so a larger value
+ * Largest accepted difference between our clock and the venue's. Network delay is already excluded, so a larger value
  * means a wrong clock, which would also falsify ages, day boundaries and signatures. A synchronised machine stays
  * within milliseconds.
  */
@@ -81,7 +81,7 @@ interface OrderFacts extends Pick<CandidateOrder, 'isReducing' | 'closable'> {
   facts: Permissions;
 }
 
-/** Access granted by the operator. A read-only Organization can still close its positions. */
+/** Checks the access granted by the operator. A read-only Organization can still close its positions. */
 export function checkAccess({
   input: { order },
   facts: { access },
@@ -101,7 +101,7 @@ export function checkAccess({
 const describeOrder = ({ action, contracts, side, ticker }: AskedOrder): string =>
   `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
 
-/** Kill switches: `halt` refuses everything, `reduce_only` everything but orders that reduce a position. */
+/** Kill switches: `halt` refuses every order, `reduce_only` every order that does not reduce a position. */
 export function checkSwitches({
   input: { order },
   facts: { switches },
@@ -197,7 +197,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   const { order, market, snapshot, worstCost: spent } = input;
   const { limits, positions, pending } = facts;
   const { ticker, side, contracts } = order;
-  // A null would compare as zero.
+  // A null would compare like zero.
   if (typeof spent !== 'bigint' || spent < 0n) throw new RangeError('what the order may cost is not known');
   if (!(spent <= limits.maxOrderCost))
     return refuse(
@@ -220,7 +220,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   const ends = endsOf(eventTicker, event, tickersOf([...held, ...out, asked]));
   const before = worstCaseLoss(ends, held, out);
   const after = worstCaseLoss(ends, [...held, asked], out);
-  // A hedge does not worsen the worst outcome, so it passes even if the limit is used up.
+  // A hedge does not increase the worst-case loss, so it passes even if the limit is used up.
   if (!(after <= limits.maxEventLoss || after <= before))
     return refuse(
       'max_event_loss',
@@ -245,7 +245,7 @@ function grossCost({ order, market, snapshot }: RiskInput): Micros {
   return worstCost(feeRule, order);
 }
 
-/** Best price for the order. If paper orders have taken the whole book, the venue's own best price. */
+/** Best price for the order. If paper orders have taken the whole book, falls back to the venue's own best price. */
 function bestPrice({ order, book, snapshot }: RiskInput): Micros | undefined {
   for (const candidate of [book, snapshot.data.books.get(order.ticker)]) {
     if (!candidate) continue;

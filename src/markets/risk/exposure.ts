@@ -10,14 +10,16 @@ import type { ListedMarket } from '../market/market.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { LargestOrders } from './queries.js';
 
-/** Inputs of the risk gate. Read under the account row's lock, so nothing changes before the order is written. */
+/**
+ * Inputs of the risk gate. Read under the lock on the account's row, so nothing changes before the order is written.
+ */
 export interface RiskInput {
   order: OrderInput;
   market: ListedMarket;
-  /** Without liquidity that the Organization's paper orders have taken. */
+  /** Without the liquidity that the Organization's paper orders have taken. */
   book: OrderBook;
   snapshot: Snapshot;
-  /** Highest cost at the limit price, fee included; less for an order that closes pairs, 0 for a sale. */
+  /** Highest cost at the limit price, fee included. Less for an order that closes pairs, 0 for a sale. */
   worstCost: Micros;
   /** Cash minus reservations of pending orders. */
   available: Micros;
@@ -27,9 +29,9 @@ export interface RiskInput {
 export interface CandidateOrder {
   input: RiskInput;
   facts: RiskFacts;
-  /** True if the order only reduces a position: a sale, or a purchase of the other side that closes pairs. */
+  /** True if the order only reduces a position: a sale, or a purchase that only closes pairs. */
   isReducing: boolean;
-  /** Contracts that the order could close beyond those that pending orders already close. */
+  /** Contracts that the order could close, beyond those that pending orders already close. */
   closable: number;
 }
 
@@ -46,7 +48,7 @@ export function toCandidate(input: RiskInput, facts: RiskFacts): CandidateOrder 
   return { input, facts, isReducing: contracts <= closable, closable: Math.max(0, closable) };
 }
 
-/** Contracts held on the order's side once it and pending orders in the same direction fill. */
+/** Contracts held on the order's side after the order and pending orders in the same direction have filled. */
 export function positionAfter({ order: { ticker, side, contracts } }: RiskInput, facts: RiskFacts): number {
   const held = heldOf(facts, ticker);
   const own = held === undefined ? 0 : held.side === side ? held.contracts : -held.contracts;
@@ -71,9 +73,9 @@ export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOr
 type ListedMarkets = Pick<Snapshot, 'markets' | 'data'>;
 
 /**
- * Current value of a position. Active market: proceeds from the bids after fees; contracts without a bid count as zero.
- * Unlisted: zero. Closed: its payout. If the payout is still unknown, the lesser of cost and last price, so that a
- * winner's close does not look like a loss and a loser's close does not hide one.
+ * Current value of a position. In an active market, the proceeds from the bids after fees; contracts without a bid
+ * count as zero. In an unlisted market, zero. In a closed market, the payout or, if that is still unknown, the lesser
+ * of cost and last price, so that a winner's close does not look like a loss and a loser's close does not hide one.
  * @throws if the book or the fee of an open market is not known
  */
 function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data }: ListedMarkets): Micros {
@@ -102,7 +104,7 @@ export function dayLossOf(
   return dayStart.spent + (cost - marked);
 }
 
-/** Contracts of one market and their cost; both negative for a sale. */
+/** Contracts in one market and their cost; both negative for a sale. */
 export interface Leg {
   ticker: string;
   side: Side;
@@ -111,9 +113,8 @@ export interface Leg {
 }
 
 /**
- * Loss of an event in its worst outcome; 0 if it cannot lose. `possible` legs (open orders) may fill or not, and each
- * outcome counts the worse case. Markets without a known relation to others are not netted: each counts its own worst
- * case.
+ * Worst-case loss of an event; 0 if it cannot lose. `possible` legs (open orders) may or may not fill, and each outcome
+ * counts the worse case. Markets without a known relation to others are not netted: each counts its own worst case.
  */
 export function worstCaseLoss(
   { outcomes, free }: EventEnds,
@@ -148,7 +149,7 @@ function profitOf({ ticker, side, contracts, cost }: Leg, paying: ReadonlySet<st
 
 export type LimitUse = ReturnType<typeof toLimitUse>;
 
-/** Uses the gate's own computations, so that the page and a refusal never disagree. */
+/** Uses the gate's own computations, so that the page never disagrees with a refusal. */
 export function toLimitUse(
   facts: RiskFacts,
   { largestOrder, dearestOrder }: LargestOrders,
@@ -173,7 +174,7 @@ export function toLimitUse(
   };
 }
 
-/** Negative for a profit; undefined while it cannot be computed, and buying is refused. */
+/** Negative for a profit; undefined if it cannot be computed, in which case buying is refused. */
 function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
   try {
     return snapshot && dayLossOf(facts, snapshot);

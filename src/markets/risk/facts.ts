@@ -13,7 +13,7 @@ import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch 
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
 
 /**
- * Reads everything that an order is judged on, in one statement; undefined without an account.
+ * Reads all facts needed to decide on an order, in one statement; undefined without an account.
  * @param opensWith starting cash of an account that is not open yet, for previews
  * @throws RangeError for inconsistent records
  */
@@ -63,7 +63,7 @@ export const toPermissions = ({ access, service, switches }: StoredPermissions):
 
 function toDayStart({ equity, deposits, isFromToday, spent }: StoredRisk): DayStart {
   if (equity !== null) return { kind: 'equity', equity: toMicros(equity), deposits: toMicros(deposits) };
-  // An account opened today started with nothing.
+  // An account opened today started the day with nothing.
   if (isFromToday) return { kind: 'equity', equity: 0n, deposits: toMicros(deposits) };
   return { kind: 'cost', spent: toMicros(spent) };
 }
@@ -136,9 +136,12 @@ export type PendingOrder = Pick<
 >;
 
 type DayStart =
-  /** Equity at the last valuation before midnight (zero if the account was opened later), and deposits since. */
+  /** Equity at the last valuation before midnight (zero if the account was opened later), and deposits since then. */
   | { kind: 'equity'; equity: Micros; deposits: Micros }
-  /** No valuation before midnight: positions held then count at cost. `spent`: fees and losses booked since. */
+  /**
+   * Without a valuation before midnight, positions held at that time count at cost. `spent` is the fees and losses
+   * booked since.
+   */
   | { kind: 'cost'; spent: Micros };
 
 export interface Permissions {

@@ -11,7 +11,9 @@ import {
 import { toCandidate, type RiskInput } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
-/** First refusal, or undefined. Fails closed: a value that is unknown or cannot be computed is a refusal. */
+/**
+ * Returns the first refusal, or undefined. Fails closed: a value that is unknown or cannot be computed is a refusal.
+ */
 export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | undefined {
   try {
     const candidate = toCandidate(input, facts);
@@ -36,11 +38,11 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
   });
 
 /**
- * Refuses an order with the limit, its value and the order's value. Unreadable or uncomputable facts are refusals; only
- * a database failure is thrown as such.
+ * Refuses an order, naming the limit, its value and the order's value. Facts that cannot be read or computed are
+ * refusals; only a database failure is thrown as such.
  *
- * Facts for an order to be written are read in its transaction, after locking the account's row, so changes of access,
- * switches and limits bind the next order on every instance.
+ * The facts for an order to be written are read in its transaction, after locking the account's row, so that changes of
+ * access, switches and limits bind the next order on every instance.
  * @throws AppError risk_limit, entitlement_required, entitlement_read_only
  */
 export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {

@@ -11,17 +11,17 @@ export type RiskLimits = { [Name in keyof DeclaredLimits]: NonNullable<DeclaredL
 export const defaultLimits: RiskLimits = {
   // Weather books are only a few hundred contracts deep.
   maxOrderContracts: 1_000,
-  // A quarter of the account: one mistyped order cannot spend it all.
+  // A quarter of the account, so that one mistyped order cannot spend it all.
   maxOrderCost: 250n * DOLLAR,
-  // Same as one order, which stops a loop that repeats an order.
+  // The same as for one order, which stops a loop that repeats an order.
   maxPositionContracts: 1_000,
   // Half of the account on one day at one station.
   maxEventLoss: 500n * DOLLAR,
-  // A fifth of the account: after such a day a person should look before trading continues.
+  // A fifth of the account. After such a day, a person should look before trading continues.
   maxDailyLoss: 200n * DOLLAR,
-  // Most orders finish at once. Twenty open ones suggest a fault at the venue or on the way to it.
+  // Most orders finish at once, so twenty open ones suggest a fault at the venue or on the way to it.
   maxOpenOrders: 20,
-  // Wider than a busy book moves in a minute, but catches a price with an extra digit.
+  // Wider than a busy book moves in a minute, but narrow enough to catch a price with an extra digit.
   priceCollar: 10n * CENT,
 };
 

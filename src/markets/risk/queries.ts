@@ -19,7 +19,7 @@ export interface TradingSwitch {
   state: SwitchState;
   service: SwitchPart;
   operator: SwitchPart;
-  /** `by`: the member who set it; null if it was never set or their account is gone. */
+  /** The member who set the switch; null if it was never set or the member's account is gone. */
   own: SwitchPart & { by: { id: string; name: string } | null };
 }
 
@@ -45,7 +45,7 @@ export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
   await tx.delete(riskLimits).where(eq(riskLimits.orgId, orgId));
 }
 
-/** The three switches, with who set the Organization's own; undefined for one that was never set. */
+/** The three switches, and who set the Organization's own. A switch that was never set is undefined. */
 export async function findSwitches(
   orm: Orm,
   orgId: string,
@@ -91,7 +91,7 @@ export async function saveSwitch(
     .onConflictDoUpdate({ target: tradingSwitches.orgId, set });
 }
 
-/** `isLocked` blocks other changes until the transaction ends; orders still read it without waiting. */
+/** `isLocked` blocks other changes until the transaction ends; orders can still read the switch without waiting. */
 export async function findServiceSwitch(
   orm: Orm,
   { isLocked = false } = {},
@@ -120,7 +120,7 @@ export interface StoredPermissions {
   switches: { operator: StoredSwitch; own: StoredSwitch } | null;
 }
 
-/** SQL: the `StoredPermissions` of `given.org_id`. */
+/** SQL that selects the `StoredPermissions` of `given.org_id`. */
 export const permissions = sql`
       (select market_access from organizations where id = given.org_id) as "access",
       (select jsonb_build_object('state', state, 'reason', reason) from service_switch) as "service",
@@ -129,7 +129,7 @@ export const permissions = sql`
           'own', jsonb_build_object('state', own_state, 'reason', own_reason))
         from trading_switches where org_id = given.org_id) as "switches"`;
 
-/** Account as stored. Amounts are text, since JSON numbers would round them. */
+/** Account as stored. Amounts are text, because JSON numbers would round them. */
 export interface StoredRisk extends StoredPermissions {
   isHere: boolean;
   cash: string | null;
@@ -137,16 +137,16 @@ export interface StoredRisk extends StoredPermissions {
   limits: Record<string, string | null> | null;
   positions: Record<'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost', string>[];
   pending: Record<'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice', string>[];
-  /** At the last valuation before midnight. */
+  /** As of the last valuation before midnight. */
   equity: string | null;
   deposits: string;
-  /** Fees and losses since midnight; only without a valuation before it. */
+  /** Fees and losses since midnight; set only if there is no valuation before midnight. */
   spent: string | null;
 }
 
 /**
- * Reads everything that an order is checked on, as of one moment. In the order's transaction, after locking the
- * account's row, it sees every switch and limit set before.
+ * Reads everything that an order is checked against, in one statement. In the order's transaction, after locking the
+ * account's row, the read sees every switch and limit that was set before.
  */
 export async function selectRisk(
   orm: Orm,

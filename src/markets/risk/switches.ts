@@ -26,7 +26,7 @@ interface SwitchDeps extends ChangeDeps {
   live: { reviewWaiting(): void } | undefined;
 }
 
-/** Commits a change of switches, then reviews the waiting orders. */
+/** Commits a change of a switch, then reviews the waiting orders. */
 export async function changeSwitch<T>(
   deps: SwitchDeps,
   by: Authority,
@@ -39,7 +39,7 @@ export async function changeSwitch<T>(
 
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };
 
-/** True if the change lets more orders pass. */
+/** True if the change allows more orders. */
 export const isOpened = (before: SwitchState, after: SwitchState): boolean =>
   strictness[after] < strictness[before];
 
@@ -59,7 +59,7 @@ export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch
 }
 
 /**
- * Sets one of an Organization's two switches, effective on the next order on every instance. The caller holds the
+ * Sets one of an Organization's two switches, effective with the next order on every instance. The caller holds the
  * Organization's row lock, which serialises changes.
  * @throws AppError invalid_request if closed without a reason
  */
@@ -82,7 +82,7 @@ export async function setSwitch(
   if (data) await queueForBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
 }
 
-/** Sets the service's switch, effective on every Organization's next order on every instance. */
+/** Sets the service's switch, effective with every Organization's next order on every instance. */
 export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Source): Promise<SwitchPart> {
   requireReason(input);
   const current = (await findServiceSwitch(tx, { isLocked: true })) ?? untouched;

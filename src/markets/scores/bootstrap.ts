@@ -8,10 +8,10 @@ export interface Interval {
 }
 
 export interface BootstrapOptions {
-  /** Consecutive values drawn together, which keeps their dependence. */
+  /** Consecutive values drawn together, which preserves their dependence. */
   blockLength: number;
   resamples: number;
-  /** Coverage of the interval; both tails are cut equally. */
+  /** Coverage of the interval, with equal tails. */
   confidence: number;
   seed: number;
 }
@@ -28,7 +28,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
   const mean = averageOf(values);
   const blocks = blockMeans(values, blockLength).map((block) => block - mean);
   const count = Math.floor(values.length / blockLength);
-  // Blocks of one series share its mean, which hides the fraction blockLength / values.length of their spread.
+  // Blocks of one series share its mean, which hides a fraction blockLength / values.length of their spread.
   const hidden = values.length / (values.length - blockLength);
   const error = Math.sqrt((hidden * averageOf(blocks.map((block) => block ** 2))) / count);
   const ratios = drawRatios(Float64Array.from(blocks), count, resamples, seed);
@@ -43,7 +43,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
 const averageOf = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** Blocks at the end wrap around, so that every value is in equally many. */
+/** Blocks at the end wrap around, so that every value is in equally many blocks. */
 function blockMeans(values: readonly number[], blockLength: number): number[] {
   return values.map((_, start) => {
     let sum = 0;
@@ -52,7 +52,7 @@ function blockMeans(values: readonly number[], blockLength: number): number[] {
   });
 }
 
-/** Means of resampled series in units of their own standard errors, ascending. */
+/** Means of resampled series in units of their own standard errors, in ascending order. */
 function drawRatios(blocks: Float64Array, count: number, resamples: number, seed: number): Float64Array {
   const drawn = recallDraws(`${blocks.length} ${count * resamples} ${seed}`, () =>
     drawIndices(blocks.length, count * resamples, seed),
@@ -67,13 +67,13 @@ function drawRatios(blocks: Float64Array, count: number, resamples: number, seed
       squares += block * block;
     }
     const variance = (squares - (sum * sum) / count) / (count - 1);
-    // A resample that repeats one block has no spread to estimate its error from.
+    // A resample that repeats a single block has no spread from which to estimate its error.
     ratios[draw] = variance > 0 ? sum / Math.sqrt(count * variance) : 0;
   }
   return ratios.sort();
 }
 
-/** All gates are judged in one pass with about equally many days each, so they can share the same draws. */
+/** All gates are judged in one pass, each on about as many days, so they can share the same draws. */
 const recallDraws = createRecall<Uint32Array>(32);
 
 function drawIndices(below: number, count: number, seed: number): Uint32Array {

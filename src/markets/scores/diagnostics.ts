@@ -9,14 +9,17 @@ import type { ForecastRecord } from '../learning/table.js';
 const PIT_BINS = 10;
 const MIN_PIT_DAYS = 20;
 
-/** Position of an outcome in its forecast: probabilities of less than the outcome, and of at most the outcome. */
+/**
+ * Position of an outcome in its forecast: the probabilities of values below the outcome and of values up to the
+ * outcome.
+ */
 export interface DatedPit {
   date: string;
   below: number;
   atMost: number;
 }
 
-/** The flatness test takes days as its unit, because stations and leads of one day share their errors. */
+/** The flatness test uses days as its unit, because stations and leads on the same day share their errors. */
 export function toPitHistogram(values: readonly DatedPit[]) {
   const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
   const n = values.length;
@@ -28,7 +31,7 @@ export function toPitHistogram(values: readonly DatedPit[]) {
 
 interface DayCounts {
   n: number;
-  /** A whole degree is spread over the bins that it covers. */
+  /** Each whole degree is spread over the bins that it covers. */
   counts: readonly number[];
 }
 
@@ -69,7 +72,10 @@ export interface ReliabilityCount {
   n: number;
   probabilitySum: number;
   wins: number;
-  /** Variance of `wins` if each probability is right; forecasts for one market at several leads are fully dependent. */
+  /**
+   * Variance of `wins` if every probability is right. Forecasts for one market at several leads count as fully
+   * dependent.
+   */
   variance: number;
 }
 
@@ -103,7 +109,7 @@ export function countReliability(records: readonly ForecastOutcome[], side: Side
 
 /**
  * J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams, Weather and Forecasting 22 (2007).
- * @param counts each of different markets
+ * @param counts no market may be in more than one of them
  */
 export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {
   return Array.from({ length: BINS }, (_, bin) => {
@@ -120,7 +126,7 @@ export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityB
   });
 }
 
-/** The central 90% range of a frequency with this mean and variance, from the binomial distribution that has both. */
+/** Central 90% range of a frequency, from the binomial distribution with this mean and variance. */
 function consistent(mean: number, variance: number): { low: number; high: number } {
   if (!(variance > 0)) return { low: mean, high: mean };
   const tries = Math.max(1, Math.round((mean * (1 - mean)) / variance));

@@ -13,43 +13,59 @@ import { listJudgedRecords, type JudgedRecord } from './queries.js';
 
 /** See docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
-  /** Largest expected share, among the open gates, of forecasts that were not expected to beat their prices on any day. */
+  /**
+   * Maximum expected share, among the open gates, of forecasts that were not expected to beat their prices on any day.
+   */
   falseShare: 0.1,
   minimumDays: 30,
-  /** Length of the recent window, in which the forecast must not have fallen behind. */
+  /** Days in the recent window, in which the forecast must not have fallen behind. */
   windowDays: 90,
-  /** Block length for the interval of the mean: the cube root of the window, and as long as a weather pattern. */
+  /**
+   * Block length for the interval of the mean: the cube root of the window, and about as long as a weather pattern
+   * lasts.
+   */
   blockDays: 7,
   confidence: 0.95,
 });
 
-/** Number of calendar quarters whose starts begin a bet; each has an equal share of the evidence. */
+/**
+ * A new bet begins at the start of each of the last four calendar quarters; each holds an equal share of the evidence.
+ */
 const QUARTERS = 4;
-/** Stakes on each day, per nat. The bet is split equally among them, so the best stake dominates in time. */
+/** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake dominates in time. */
 const STAKES = [0.1, 0.2, 0.4, 0.7];
 /** Largest share of the stake that one day can lose. */
 const MAX_LOSS = 0.9;
-/** Largest advantage that one day can contribute, in nats: no single day opens a gate. */
+/** Largest advantage in nats that one day can contribute, so that no single day opens a gate. */
 const MAX_GAIN = 4;
-/** Minimum evidence that opens a gate, whatever the evidence of other gates. */
+/** Minimum evidence that opens a gate, whatever the evidence for other gates. */
 const MIN_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
-/** From simulations of 28 gates; tests check the rule against them. See the same decision. */
+/** From simulations of 28 gates; tests check the rule against them. See the decision above. */
 export const gateErrorRates = Object.freeze({
   gates: 28,
-  /** At most, on average: gates ever open in a year if each day's expected advantage over the prices paid is zero. */
+  /**
+   * Upper bound for the mean number of gates that ever open in a year if every day's expected advantage over the prices
+   * paid is zero.
+   */
   boundary: 0.2,
-  /** Like `boundary`, for models that match their markets' mid prices and pay `costs`. */
+  /** The same for models that match their markets' mid prices and pay `costs`. */
   equal: 0.2,
-  /** Spread and fee in nats a day: one cent above the mid price in whole cents, and the taker's fee. */
+  /** Spread and fee in nats per day: one cent above the mid price in whole cents, and the taker's fee. */
   costs: 0.15,
-  /** At least: gates ever open in a year for models that beat mid prices by `betterBy` in log score and pay `costs`. */
+  /**
+   * Lower bound for the number of gates that ever open in a year for models that beat mid prices by `betterBy` in log
+   * score and pay `costs`.
+   */
   better: 25,
   betterBy: 0.32,
-  /** Days until half of these gates are open. */
+  /** Days until half of those gates are open. */
   betterAfterDays: 140,
-  /** At least: gates ever open in two years for an expected advantage over the prices paid of `smallBy` nats a day. */
+  /**
+   * Lower bound for the number of gates that ever open in two years with an expected advantage over the prices paid of
+   * `smallBy` nats a day.
+   */
   small: 15,
   smallBy: 0.05,
 });
@@ -64,9 +80,9 @@ export const gateRuleText =
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
 
 /**
- * Judges the gate of every kind, station and lead by the records of one pair of sources. Records that settled after
- * `at` are ignored.
- * @param records in any order; pure: the same records and time give the same book
+ * Judges the gate of every kind, station and lead from the records of one pair of sources. Ignores records that settled
+ * after `at`. Pure: the same records and time give the same book.
+ * @param records in any order
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
   const byGate = groupBy(records, ({ kind, station, leadHours }) => gateKey(kind, station, leadHours));
@@ -79,7 +95,7 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   );
 }
 
-/** Evaluates all gates on data known at a time, one place at a time, so that requests run in between. */
+/** Evaluates all gates on the data known at a time, one place at a time, so that requests can run in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
@@ -112,7 +128,10 @@ const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.
 const firstDayOf = (quarter: number): string =>
   `${Math.floor(quarter / 4)}-${String((quarter % 4) * 3 + 1).padStart(2, '0')}-01`;
 
-/** One day at a gate, with one forecast per record (hourly kinds have many a day) compared with the cost of the outcomes. */
+/**
+ * One day at a gate. Each record compares a forecast with the cost of its outcomes; hourly kinds have many records a
+ * day.
+ */
 interface JudgedDay {
   date: string;
   /** Days since 1970. */
@@ -166,7 +185,9 @@ const intervalOf = (values: readonly number[]) =>
     seed: 1,
   });
 
-/** From the first to the last settled date, including days without a record, a price or a calibrated forecast. */
+/**
+ * Counts from the first to the last settled date, including days without a record, a price or a calibrated forecast.
+ */
 function daysCovered(settled: readonly JudgedRecord[]): number {
   if (settled.length === 0) return 0;
   let [first, last] = [settled[0]!.date, settled[0]!.date];
@@ -181,21 +202,21 @@ const numberOf = (date: string): number => Date.parse(date) / DAY_MS;
 
 /**
  * An e-process: the value of one dollar, a share of which is bet each day on the forecast being ahead. If no day's
- * advantage has a positive expectation given all that is known before the day, the dollar is a supermartingale and
- * ever reaches x with a probability of at most 1 / x (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference
- * on Probability Forecast Performance, Biometrika 109, 2022; Y. J. Choe & A. Ramdas, Comparing Sequential
- * Forecasters, Operations Research 72, 2024). A mean advantage of zero over days does not suffice, because the share
- * that is bet depends on the possible loss, which is known before the day, as is the previous day's result. Losses
- * count in full; gains are capped, which can only make the dollar smaller.
+ * advantage has a positive expectation given everything known before the day, the dollar is a supermartingale and ever
+ * reaches x with a probability of at most 1 / x (J. Ville 1939; A. Henzi & J. Ziegel, Valid Sequential Inference on
+ * Probability Forecast Performance, Biometrika 109, 2022; Y. J. Choe & A. Ramdas, Comparing Sequential Forecasters,
+ * Operations Research 72, 2024). A mean advantage of zero over days is not enough, because the share that is bet
+ * depends on the possible loss, which is known before the day, as is the previous day's result. Losses count in full;
+ * gains are capped, which can only make the dollar smaller.
  *
- * A quarter of the dollar is bet from the start of each of the last four calendar quarters, so that a forecast that
- * has improved need not first make up for its past. The bound of 1 / x holds within one quarter. A year spans seven
- * starts, so its bound is 7 / 4 times as large.
+ * A quarter of the dollar is bet from the start of each of the last four calendar quarters, so that an improved
+ * forecast need not first make up for its past. The bound of 1 / x holds within one quarter. A year spans seven starts,
+ * so its bound is 7 / 4 times as large.
  *
- * A forecast made before the previous day has ended does not know that day's result. The dollar is therefore shared
- * among as many bets as are open at once, which take the days in turn. Their sum has an expectation of at most 1 at
- * any fixed time; at a stopping time the bound holds for the evidence one day later (Henzi & Ziegel, section 3, and
- * its correction, Biometrika 109, 1181).
+ * A forecast made before the previous day has ended does not know that day's result. The dollar is therefore split into
+ * as many bets as are open at once, which take turns by day. Their sum has an expectation of at most 1 at any fixed
+ * time; at a stopping time the bound holds for the evidence one day later (Henzi & Ziegel, section 3, and its
+ * correction, Biometrika 109, 1181).
  */
 function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: number): number {
   const byBet = Array.from({ length: betsOpen }, (_, bet) =>
@@ -212,7 +233,7 @@ function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: numbe
   return sum / (STAKES.length * betsOpen * QUARTERS);
 }
 
-/** Hours of one day share their errors, so each gets an equal share of the day's bet. */
+/** Hours of the same day share their errors, so each gets an equal share of the day's bet. */
 function growthOf(records: JudgedDay['records'], stake: number): number {
   let gains = 0;
   for (const { advantage, worst } of records)
@@ -222,11 +243,11 @@ function growthOf(records: JudgedDay['records'], stake: number): number {
 
 /**
  * Closed e-BH. Opens the largest number of eligible gates with the best evidence such that every set S of gates that
- * contains `a` of the `open` ones has mean evidence of at least a / (open × false share). The set of all gates that
- * do not beat their prices is one such S, and its mean has an expectation of at most 1. The expected share of such
- * gates among the open ones is therefore at most the false share, however gates depend on each other (Z. Xu, A.
- * Solari, L. Fischer, R. de Heide, A. Ramdas & J. Goeman, Bringing Closure to False Discovery Rate Control,
- * arXiv:2509.02517, 2025).
+ * contains `a` of the `open` ones has mean evidence of at least a / (open × false share). The set of all gates that do
+ * not beat their prices is one such S, and its mean has an expectation of at most 1. The expected share of such gates
+ * among the open ones is therefore at most the false share, however the gates depend on each other (Z. Xu, A. Solari,
+ * L. Fischer, R. de Heide, A. Ramdas & J. Goeman, Bringing Closure to False Discovery Rate Control, arXiv:2509.02517,
+ * 2025).
  */
 function decide(tracks: readonly GateTrack[], at: Date): GateBook {
   const known = tracks
@@ -253,7 +274,7 @@ function mayOpen(track: Track): boolean {
 }
 
 /**
- * The evidence a gate needs to be open together with the open ones: the most that any set containing it requires.
+ * The evidence that a gate needs to be open together with the open ones: the most that any set containing it requires.
  * Among sets with equally many open gates, the one with the least evidence requires the most.
  * @param known by ascending evidence
  */
@@ -292,7 +313,7 @@ function comparisonOf(mean: number): string {
   return `${mean < 0 ? 'better' : 'worse'} by ${Math.abs(mean).toFixed(3)} than`;
 }
 
-/** Odds to 1 with two significant digits, limited to the range in which they are informative. */
+/** Odds to 1 with two significant digits, limited to the range where they are informative. */
 export function formatOdds(ratio: number): string {
   if (ratio < 1) return 'under 1';
   return ratio >= 1e6 ? 'over 1,000,000' : formatDecimal(Number(ratio.toPrecision(2)));

@@ -2,33 +2,33 @@ import { probabilityWithin, type TemperatureDistribution } from '../market/distr
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 import type { DegreeRange } from '../market/brackets.js';
 
-/** Probability of a reported temperature of at most this, in °F. */
+/** Probability that the reported temperature is at most this, in °F. */
 export type AtMost = (degrees: number) => number;
 
 export interface Share extends DegreeRange {
   probability: number;
 }
 
-/** Error of sums of whole-cent prices. Without it, a minimum bid of one cent would be taken for a long tail. */
+/** Error of sums of whole-cent prices. Without it, one-cent minimum bids would be mistaken for a long tail. */
 const PRICE_ERROR = 0.015;
-/** °F. Prior for a market's standard deviation, within a factor of e^SPREAD. Matters only where prices say little. */
+/** Prior for a market's standard deviation in °F, within a factor of e^SPREAD. Matters only where prices say little. */
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const MIN_DEVIATION = 0.4;
 
 interface Possible {
-  /** Lower bound of a maximum. `atMost` is the upper bound of a minimum. */
+  /** Lower bound, for a maximum. `atMost` is the upper bound, for a minimum. */
   atLeast: number | null;
   atMost?: number | null;
-  /** °F to which temperatures are rounded. Default: 1. */
+  /** °F to which temperatures are rounded. Defaults to 1. */
   step?: number;
 }
 
 /**
- * A market's distribution over reported temperatures. Each outcome keeps its exact probability; within outcomes and
- * in the tails it is spread like the normal distribution whose cumulative probabilities are closest to the market's.
- * Degrees that are no longer possible get nothing, unless the market still pays for an outcome made up only of such
- * degrees.
+ * A market's distribution over reported temperatures. Each outcome keeps its exact probability; within outcomes and in
+ * the tails, probability is spread like the normal distribution whose cumulative probabilities are closest to the
+ * market's. Degrees that are no longer possible get nothing, unless the market still pays for an outcome that consists
+ * only of such degrees.
  * @param shares the outcomes from cold to warm; they sum to one
  */
 export function atMostOfMarket(
@@ -70,14 +70,15 @@ function shareUpTo(
   if (lowest !== null && degrees < lowest) return 0;
   const whole = probabilityWithin(shape, { lowest, highest, step });
   if (whole > 0) return probabilityWithin(shape, { lowest, highest: degrees, step }) / whole;
-  // Probabilities underflow this far out: spread a range evenly, and put a tail on its first degree.
+  // Probabilities underflow this far out, so a range is spread evenly and a tail is put on its first degree.
   if (lowest === null) return 0;
   return highest === null ? 1 : (degrees - lowest + step) / (highest - lowest + step);
 }
 
 /**
- * The mean and deviation that make Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation /
- * USUAL_DEVIATION) / SPREAD)² smallest: least squares by Levenberg and Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
+ * Finds the mean and deviation that minimise Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln
+ * (deviation / USUAL_DEVIATION) / SPREAD)². Least squares by Levenberg and Marquardt (D. W. Marquardt, J. SIAM 11,
+ * 1963).
  */
 export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistribution {
   const edges = cumulative(shares, step);
@@ -107,7 +108,7 @@ export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistri
   return { mean, deviation: Math.exp(log), atLeast: null };
 }
 
-/** The edges between outcomes, half a step above the lower one, with the cumulative probability below. */
+/** Edges between outcomes, half a step above the lower outcome, with the cumulative probability below each. */
 function cumulative(shares: readonly Share[], step: number): { edge: number; below: number }[] {
   let below = 0;
   return shares.slice(0, -1).map(({ highest, probability }) => {
@@ -119,7 +120,7 @@ function cumulative(shares: readonly Share[], step: number): { edge: number; bel
 const centreOf = ({ lowest, highest }: DegreeRange): number =>
   ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
 
-/** The cost, half of its gradient and half of its Gauss-Newton curvature (without terms that vanish near the optimum). */
+/** The cost, half its gradient and half its Gauss-Newton curvature (without terms that vanish near the optimum). */
 function costAt(edges: readonly { edge: number; below: number }[], mean: number, log: number) {
   const deviation = Math.exp(log);
   const usual = (log - Math.log(USUAL_DEVIATION)) / SPREAD;

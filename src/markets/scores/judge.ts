@@ -11,7 +11,7 @@ import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { readGates } from './gates.js';
 import { storeGates } from './queries.js';
 
-/** Notifies webhooks of gates that have changed since any instance last judged them. */
+/** Stores the gates and notifies webhooks of those that have changed since any instance last judged them. */
 export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBook): Promise<void> =>
   change(deps, byService, async (tx) => {
     for (const place of await storeGates(tx, sources, book)) {
@@ -22,20 +22,20 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
   });
 
 export interface Judge {
-  /** Judges the gates by all scored records, including those of other instances. */
+  /** Judges the gates from all scored records, including those of other instances. */
   judge(): Promise<void>;
-  /** Fills in a simulated world's past once, then judges the gates. In the real world it only judges them. */
+  /** Fills in a simulated world's past once, then judges the gates. In the real world, only judges them. */
   fillPast(): Promise<void>;
   stop(): void;
 }
 
 export interface PastFiller {
-  /** Resumes where an earlier run stopped. @returns how many forecasts were missing */
+  /** Resumes where an earlier run stopped. @returns the number of missing forecasts */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
 export interface FilledIn {
-  /** Receives the fits that forecasts would use now. */
+  /** Called with the fits that forecasts would use now. */
   useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
   recorded: () => Promise<void>;
 }
@@ -58,7 +58,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     const at = new Date(clock.now());
     const gates = await readGates(db, sources, at);
     calibration.replace({ gates });
-    // A change that was not written is found again when gates are next judged.
+    // If a change is not written, the next judgement finds it again.
     await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
       log.warn({ err: error }, 'changed gates could not be reported yet'),
     );
@@ -68,7 +68,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
-          // The trainer will learn better fits itself; until then these are better than none.
+          // The trainer will learn better fits. Until then, these are better than none.
           if (calibration.current.fits.fits.length === 0)
             calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
         },

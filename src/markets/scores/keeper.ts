@@ -8,7 +8,7 @@ import { readClimates, recordsDue, targetOfRecord, type RecordInputs } from './r
 import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
 
-/** Records the forecasts that are due. Idempotent, also across instances. */
+/** Records the forecasts that are due. Idempotent, even across instances. */
 export async function recordForecasts(db: Database, inputs: RecordInputs): Promise<void> {
   const due = recordsDue(inputs);
   if (due.length === 0) return;
@@ -46,7 +46,7 @@ export interface ScoreKeeperOptions {
   forecastSource: string;
   clock: Clock;
   log: Logger;
-  /** Called once records have been scored. */
+  /** Called after records have been scored. */
   judge: () => Promise<void>;
 }
 

@@ -14,7 +14,7 @@ import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { leadsOf } from '../signals/signal.js';
 import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
-/** A record is made within this time or not at all, so no forecast is recorded in hindsight. */
+/** A record is made within this time or not at all, so that no forecast is recorded in hindsight. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 export const PAST_DAYS = 75;
 const MAX_AGE_MS = MINUTE_MS;
@@ -38,7 +38,7 @@ export interface RecordInputs {
   at: Date;
 }
 
-/** The records due now: one for each event and lead whose time has just come. */
+/** The records due now: one for each event and lead whose time has just arrived. */
 export function recordsDue(inputs: RecordInputs, climates: Climates = new Map()): NewRecord[] {
   const { data, events, at } = inputs;
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
@@ -108,7 +108,7 @@ function toRecord(
   };
 }
 
-/** Once a day has observations, its score no longer reflects the models' forecasts, so they are not recorded. */
+/** Once a day has observations, the score no longer reflects the models' own forecasts, so they are not recorded. */
 function recordedModels({ models, observed }: DayForecast): ForecastRecord['models'] {
   if (!models || observed) return null;
   return models
@@ -125,23 +125,26 @@ function recordedModels({ models, observed }: DayForecast): ForecastRecord['mode
 const WINDOW_DAYS = 30;
 /** The mean of fewer days says too little about a season. */
 const MIN_DAYS = 10;
-/** °F. A few similar days do not make the next one certain. */
+/** Lower bound in °F, because a few similar days do not make the next one certain. */
 const MIN_DEVIATION_F = 1;
 
-/** Recent days, or one hour across days, at a station. */
+/** Distribution of recent days, or of one hour across days, at a station. */
 export interface Climate {
   mean: number;
   deviation: number;
 }
 
-/** Keyed by `climateKey`. */
+/** Climates by `climateKey`. */
 export type Climates = ReadonlyMap<string, Climate>;
 
-/** Maxima, minima and each hour have their own climate. */
+/** Maxima, minima and each hour have separate climates. */
 export const climateKey = ({ kind, stationId, hour }: Omit<Target, 'date'>): string =>
   hour === undefined ? `${kind} ${stationId}` : `${kind} ${stationId} ${hour}`;
 
-/** Climates from the reports of the last 30 days known at a time. Targets with fewer than 10 reports have none. */
+/**
+ * Climates from the reports of the last 30 days that were known at a time. Targets with fewer than 10 reports have no
+ * climate.
+ */
 export async function readClimates(
   { orm }: Database,
   { marketSource, targets, at }: { marketSource: string; targets: readonly Target[]; at: Date },
@@ -166,7 +169,6 @@ export function climatesOf(reports: readonly SettledDay[]): Climates {
   );
 }
 
-/** Undefined for too few reports. */
 export function climateOf(reportsF: readonly number[]): Climate | undefined {
   if (reportsF.length < MIN_DAYS) return undefined;
   const { mean, variance } = meanAndVariance(reportsF);

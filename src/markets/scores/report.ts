@@ -36,7 +36,7 @@ interface ScoresDeps {
   calibration: Pick<CalibrationStore, 'current'>;
 }
 
-/** Undefined fields select all. */
+/** Undefined fields select everything. */
 export interface ScoresQuery {
   /** Kinds are never averaged together. */
   kind: TemperatureKind;
@@ -45,7 +45,7 @@ export interface ScoresQuery {
   leadHours?: number | undefined;
 }
 
-/** The answer of `GET /scores` for the last 90 days. */
+/** Response of `GET /scores` for the last 90 days. */
 export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<ScoresAnswer> {
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
@@ -113,7 +113,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
 const placesAsked = ({ kind, station }: Pick<ScoresQuery, 'kind' | 'station'>) =>
   placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
-/** Reads one station at a time: the brackets of 90 days are megabytes, and other work runs in between. */
+/** Reads one station at a time: the brackets of 90 days are megabytes, and other work can run in between. */
 async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
@@ -125,7 +125,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Changes with everything in the answer of `readScores` except its times. */
+/** Version that changes with everything in the answer of `readScores` except its times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresQuery, 'kind'>,
@@ -166,7 +166,7 @@ const toModelScores = (
 });
 
 function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
-  // Judged at `madeAt`, which the answer shows beside the gate.
+  // Judged as of `madeAt`, which the answer shows beside the gate.
   const at = book.madeAt ?? new Date(0);
   const { isOpen, n, dropped, evidence, needed, difference, reason } = gateAt(
     book,
@@ -208,17 +208,19 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
   };
 }
 
-/** The winning market. For thresholds, the highest one passed, or null if none was. */
+/** The winning market. For thresholds, the highest one passed, or null if none was passed. */
 function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
   return (
     brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null
   );
 }
 
-/** Each kind, station and lead checks the database for changes at most once in this time, whatever the load. */
+/**
+ * Each kind, station and lead checks the database for changes at most once in this time, however many requests arrive.
+ */
 const KEPT_MS = 30_000;
 
-/** Answers with the scores of a kind, for one or all stations and leads; recomputed only after a change. */
+/** Answers with the scores of a kind, for one or all stations and leads. Recomputed only after a change. */
 export type ScoreReport = (asked: ScoresQuery) => Promise<Sent>;
 
 interface Kept extends Sent {
@@ -237,7 +239,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
       return { ...last, lastFields: { gatesJudgedAt, asOf: new Date(clock.now()).toISOString() } };
     }
     const { asOf, gatesJudgedAt, ...rest } = await readScores(deps, asked);
-    // The times come last, so the rest of the answer, and its ETag, stays the same until something settles.
+    // The times come last, so that the rest of the answer and its ETag stay the same until something settles.
     return { answer: createCachedAnswer(rest), lastFields: { gatesJudgedAt, asOf }, version };
   }
 
@@ -247,7 +249,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
     if (found && clock.now() - found.madeMs < KEPT_MS) return found.answer;
     const answer = make(asked, found?.answer);
     kept.set(key, { madeMs: clock.now(), answer });
-    // Callers that already wait get the failure; the next call tries again.
+    // Callers that are already waiting get the failure; the next call tries again.
     answer.catch(() => kept.delete(key));
     return answer;
   };

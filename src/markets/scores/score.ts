@@ -15,22 +15,22 @@ import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { atMostOfMarket, type AtMost } from './implied.js';
 
-/** Probabilities below this do not visibly change the score. */
+/** Smaller probabilities do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
-/** °F. Limit for the sum, so that it ends for any distribution. */
+/** Limit of the sum in °F, so that it ends for any distribution. */
 const MAX_DISTANCE = 500;
-/** °F. Summing over hundredths would be ten times the work for the same score. */
+/** Step of the sum in °F. Summing over hundredths would be ten times the work for the same score. */
 const WIDTH_OF_HUNDREDTHS = 0.1;
 
 /**
- * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx: the sum over all whole degrees, or
- * for hundredths a midpoint sum over tenths. Smaller is better, and a certain forecast scores its distance from the
+ * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx, as a sum over all whole degrees or, for
+ * hundredths, a midpoint sum over tenths. Smaller is better, and a certain forecast scores its distance from the
  * outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for Continuous Probability Distributions, Management Science
  * 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
  */
 export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
   const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
-  // F is constant between reported temperatures, so the middle one of each interval represents it.
+  // F is constant between reported temperatures, so the middle temperature represents each interval.
   const middle = (width - step) / 2;
   let sum = 0;
   for (let i = 1; i * width < MAX_DISTANCE; i++) {
@@ -46,19 +46,19 @@ export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1):
   return sum * width;
 }
 
-/** Cumulative probability of a distribution, rounded and bounded by the day's observations so far. */
+/** Cumulative probabilities of a distribution, rounded and bounded by the day's observations so far. */
 export const atMostOf =
   (distribution: TemperatureDistribution, step: 1 | 0.01 = 1): AtMost =>
   (degrees) =>
     probabilityWithin(distribution, { lowest: null, highest: degrees, step });
 
-/** Cumulative probability of a raw ensemble: each rounded member has an equal share, and observations are ignored. */
+/** Cumulative probabilities of a raw ensemble: each rounded member has an equal share, and observations are ignored. */
 export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1): AtMost {
   const rounded = step === 1 ? membersF.map(Math.round) : membersF;
   return (degrees) => rounded.filter((member) => member <= degrees).length / rounded.length;
 }
 
-/** Null where an input is missing. */
+/** Fields are null if an input is missing. */
 export type Scores = ReturnType<typeof scoreRecord>;
 
 export type ScorableRecord = Pick<
@@ -75,14 +75,14 @@ export type ScorableRecord = Pick<
 > &
   Partial<Pick<ForecastRecord, 'stays' | 'shape' | 'models'>>;
 
-/** Scores a record by the reported temperature: over the outcomes that the market trades, and over degrees. */
+/** Scores a record against the reported temperature: over the outcomes that the market trades, and over degrees. */
 export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
   ...scoreBrackets(record, temperatureF),
   ...scoreDegrees(record, temperatureF),
   modelScores: scoreModels(record, temperatureF),
 });
 
-/** By the same rules as the mixture. */
+/** Scores each model by the same rules as the mixture. */
 function scoreModels(
   { kind, brackets, models }: ScorableRecord,
   temperatureF: number,
@@ -103,7 +103,7 @@ function scoreModels(
   );
 }
 
-/** Scores over the markets' outcomes only; gates are judged by these scores. */
+/** Scores over the markets' outcomes only. Gates are judged by these scores. */
 export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>, temperatureF: number) {
   const { outcome: winner, model, market } = outcomeOf(record, temperatureF);
   return {
@@ -116,10 +116,9 @@ export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>,
 }
 
 /**
- * The model's advantage over the cost of the outcome, in nats: the log growth of money spread over all outcomes in
- * the model's proportions, with each bought at its cost (J. L. Kelly, A New Interpretation of Information Rate,
- * 1956). `worstAdvantage` is the least possible over all outcomes, known before the day. Null if an outcome had no
- * price.
+ * The model's advantage over the cost of the outcome, in nats: the log growth of money spread over all outcomes in the
+ * model's proportions, with each bought at its cost (J. L. Kelly, A New Interpretation of Information Rate, 1956).
+ * `worstAdvantage` is the minimum over all outcomes, which is known before the day. Null if an outcome had no price.
  */
 function scoreAgainstCosts(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
@@ -138,7 +137,10 @@ function scoreAgainstCosts(
 /** Dollars. */
 const MIN_COST = 0.01;
 
-/** YES of the bracket; between thresholds YES of the lower plus NO of the higher, minus the dollar they always pay. */
+/**
+ * Cost of each outcome: YES of its bracket or, between thresholds, YES of the lower plus NO of the higher, minus the
+ * dollar that they always pay.
+ */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
   const from = (outcome: number) => costs[pays.findIndex((payout) => payout.from === outcome)];
@@ -148,7 +150,7 @@ function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[])
   });
 }
 
-/** The outcome, with the probabilities of model and market; null where the market has no price. */
+/** The outcome, with the model's and the market's probabilities; null if the market has no price. */
 export function outcomeOf(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
   temperatureF: number,
@@ -166,7 +168,10 @@ export function outcomeOf(
   };
 }
 
-/** CRPS over whole degrees (tenths for hours), all by the same sum. Null for records from before members were recorded. */
+/**
+ * CRPS over whole degrees (over tenths for hours), all computed with the same sum. Null for records from before members
+ * were recorded.
+ */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
   const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;
   const { climateMean, climateDeviation } = record;
@@ -206,13 +211,12 @@ function impliedOf({ kind, brackets, atLeast, atMost }: ScorableRecord) {
   return atMostOfMarket(shares, { atLeast, atMost, step: outcomes.step });
 }
 
-/** Null unless all brackets have a price. */
 function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
   const prices = brackets.map(({ market }) => market);
   return prices.every((price) => price !== null) ? prices : null;
 }
 
-/** °F. Resolution of a report or of the hourly index. */
+/** Resolution in °F of a report or of the hourly index. */
 const stepOf = (kind: TemperatureKind): 1 | 0.01 => (kind === 'hourly' ? 0.01 : 1);
 
 export const recordedBracket = (
@@ -220,15 +224,17 @@ export const recordedBracket = (
   kind: TemperatureKind,
 ): Bracket => bracketOf(floor, cap, stepOf(kind));
 
-/** Floor for probabilities. A forecast that ruled out what then happens is penalised hard, but not beyond recovery. */
+/** Floor for probabilities. A forecast that ruled out the outcome is penalised hard, but not beyond recovery. */
 const MIN_PROBABILITY = 1e-4;
 /** Dollars. A wider spread gives no meaningful price. */
 const MAX_SPREAD = DOLLAR / 5n;
 
-/** Costs are quoted for this many contracts. */
 const COSTED_CONTRACTS = 10;
 
-/** Dollars per contract, fee included; a dollar if too few are for sale. Null if unknown or the book is crossed. */
+/**
+ * Dollars per contract, fee included; a dollar if too few contracts are for sale. Null if unknown or if the book is
+ * crossed.
+ */
 export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefined): BracketCost | null {
   if (!book || !feeRule || isCrossed(book)) return null;
   const costOf = (side: Side): number => {
@@ -244,9 +250,9 @@ export const logScore = (probabilities: readonly number[], outcome: number): num
   Math.log(1 / Math.max(MIN_PROBABILITY, probabilities[outcome]!));
 
 /**
- * The ranked probability score of ordered outcomes, divided by one less than their number: 0 is perfect, 1 the worst.
- * Being off by one bracket costs less than by two. E. S. Epstein, A Scoring System for Probability Forecasts of Ranked
- * Categories, J. Appl. Meteor. 8 (1969).
+ * The ranked probability score of ordered outcomes, divided by the number of outcomes minus one: 0 is perfect, 1 the
+ * worst. Being off by one bracket costs less than being off by two. E. S. Epstein, A Scoring System for Probability
+ * Forecasts of Ranked Categories, J. Appl. Meteor. 8 (1969).
  */
 export function rankedProbabilityScore(probabilities: readonly number[], outcome: number): number {
   let forecast = 0;
@@ -259,9 +265,9 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 }
 
 /**
- * Probabilities implied by the order books of an event: mid prices without fees, normalised to sum to one over the
- * outcomes. An outcome between two thresholds is worth the lower price minus the higher, and at least zero. A missing
- * bid counts as zero and a missing ask as a dollar. Null if a book is crossed or has no price.
+ * Probabilities implied by an event's order books: mid prices without fees, normalised to sum to one over the outcomes.
+ * An outcome between two thresholds is worth the lower threshold's price minus the higher's, and at least zero. A
+ * missing bid counts as zero and a missing ask as a dollar. Null if a book is crossed or has no price.
  * @param books by market
  */
 export function impliedProbabilities(

@@ -71,19 +71,19 @@ export const tradingJobs = (
     : []),
   ...(climate
     ? [
-        // Checks every five minutes, though new reports arrive only a few times a night.
+        // Runs every five minutes, although new reports arrive only a few times a night.
         { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
     : []),
-  // A few seconds after a refresh of the default schedule.
+  // Runs a few seconds after each refresh of the default schedule.
   ...(printFollower
     ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
     : []),
   ...(isReplay ? [] : learningJobs(learning)),
 ];
 
-/** Jobs that settle, fill and review portfolios without a request. */
+/** Jobs that settle, fill and review portfolios without being triggered by a request. */
 export const bookingJobs = ({
   settlement,
   resting,
@@ -91,18 +91,18 @@ export const bookingJobs = ({
   background,
   isReplay,
 }: TradingServices): Job[] => [
-  // Twice per refresh of the default schedule, a few seconds after each.
+  // Runs twice per refresh of the default schedule, the first time a few seconds after it.
   { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
-  // A few seconds after a refresh of the default schedule.
+  // Runs a few seconds after each refresh of the default schedule.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
-  // A few seconds after a refresh of the default schedule.
+  // Runs a few seconds after each refresh of the default schedule.
   ...(isReplay
     ? []
     : [
         { name: 'mark-fills', schedule: '12,42 * * * * *', run: () => marker.mark() },
-        // Only after the demo's trades, which reconstruct the same forecasts.
+        // Runs only after the demo's trades, which reconstruct the same forecasts.
         { name: 'backfill-forecasts', schedule: '5 * * * * *', run: () => background.fillPast() },
       ]),
 ];
@@ -113,18 +113,18 @@ const learningJobs = ({
   learn,
   prices,
 }: Pick<TradingServices, 'scores' | 'background' | 'learn' | 'prices'>): Job[] => [
-  // Checks every minute, though there are new data only a few times a day.
+  // Runs every minute, although new data arrive only a few times a day.
   { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => background.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
   { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => background.judge() },
-  // Checks every minute, though a record is due only every five.
+  // Runs every minute, although a record is due only every five.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
 ];
 
-/** `seconds` divides a minute. */
+/** @param seconds a divisor of 60 */
 const everySeconds = (seconds: number): string => (seconds === 60 ? '0 * * * * *' : `*/${seconds} * * * * *`);
 
 export type TradingServices = ReturnType<typeof createTradingServices>;
@@ -134,7 +134,7 @@ export interface TradingOverrides {
   weather?: WeatherSource;
   streamLimits?: Partial<StreamLimits>;
   refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'forecastWaitMs'>;
-  /** Snapshots come from a tape; no source is queried, and nothing is trained or scored. */
+  /** Snapshots come from a tape. No source is queried, and nothing is trained or scored. */
   replay?: TapePlayer;
   live?: LiveExecutor;
   /** Replaces the simulated latency of a paper order. */
@@ -142,11 +142,11 @@ export interface TradingOverrides {
   liveTimings?: Partial<LiveTimings>;
   streamTimings?: Partial<KeptBooksTimings>;
   venueBudget?: VenueBudget;
-  /** Days of a simulated world's past to reconstruct; 0 for none. Default: 75. */
+  /** Days of a simulated world's past to reconstruct; 0 for none. Defaults to 75. */
   pastDays?: number;
-  /** Runs the background work elsewhere. Default: on this thread. */
+  /** Runs the background work elsewhere. By default it runs on this thread. */
   startBackground?: (deps: BackgroundDeps, options: BackgroundOptions) => Background;
-  /** The part of the simulated world to create. Default: all of it. */
+  /** The part of the simulated world to create. Defaults to all of it. */
   selection?: Selection;
 }
 
@@ -199,17 +199,16 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
-    /** Undefined without live trading. */
+    /** Undefined if there is no live trading. */
     queueWatch,
     printFollower,
     settlement,
-    /** Undefined for a simulated world. */
+    /** Undefined in a simulated world. */
     climate,
-    /** Undefined for a simulated world. */
+    /** Undefined in a simulated world. */
     index,
-    /** Snapshots come from a tape, so there is nothing to learn. */
+    /** True if snapshots come from a tape, so there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
-    /** Stops background work: refreshes and streams. */
     async stop(): Promise<void> {
       stream.stop();
       printFollower?.stop();
@@ -262,7 +261,7 @@ function chooseSources(
   return { ...sources, markets: markets ?? taped ?? sources.markets, weather: weather ?? sources.weather };
 }
 
-/** The refresher for live or replayed snapshots, and the tape that live ones are recorded on. */
+/** The refresher for live or replayed snapshots, and the tape that records live ones. */
 function createSnapshots(
   { clock, log, config, metrics }: WorkContext,
   { replay, refreshTimes }: TradingOverrides,
@@ -312,9 +311,8 @@ function createLearning(
   const collect = createCollector((news) => background.learn(news));
   return {
     background,
-    /** `background`, unless that runs elsewhere. */
+    /** `background` if it runs on this thread. */
     local,
-    /** Learns what is new in the snapshot. */
     learn: () => collect(store.current),
     scores: createScoreKeeper({ db, store, ...names, clock, log, judge: () => background.judge() }),
     scoreReport: createScoreReport({ db, clock, sources: names, calibration }),

@@ -24,7 +24,7 @@ import type { Selection } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 
-/** With more held markets, preferring them would no longer be a preference. */
+/** With more held markets than this, preferring them would have little effect. */
 const MAX_HELD = 200;
 
 /** Markets with positions or resting orders as of the last lookup. Each call starts a new lookup in the background. */
@@ -38,7 +38,7 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
       ];
       tickers = found.map(({ ticker }) => ticker);
     } catch (error) {
-      // A failed lookup only affects the order in which books are read.
+      // A failed lookup affects only the order in which books are read.
       log.warn({ err: error }, 'holdings could not be read; books are read in the previous order');
     }
   }
@@ -56,7 +56,7 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * 7,000 requests a day for 24 stations, which report hourly and when the weather changes. The weather service
+ * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather service
  * publishes no limit but asks clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
@@ -71,24 +71,24 @@ export const createWorld = (): Pick<SimulatedWorld, 'seed' | 'weather'> => ({
 
 export interface SourceOptions {
   config: TradingConfig;
-  /** The venue's key; without one only public data is read. */
+  /** The venue's key; without one, only public data is read. */
   key: VenueKey | undefined;
   budget: VenueBudget;
-  /** Markets whose books are read first if not all can be. */
+  /** Markets whose books are read first if there is no time for all. */
   interest?: () => ReadonlySet<string>;
   observations?: readonly ObservationPart[] | undefined;
-  /** Settings for the venue's stream. Default: no updates between two reads. */
+  /** Settings for the venue's stream. By default there are no updates between two reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
   log: Logger;
-  /** The part of the simulated world to create. Default: all of it. */
+  /** The part of the simulated world to create. Defaults to all of it. */
   selection?: Selection | undefined;
 }
 
 export interface Sources {
   markets: MarketSource;
   weather: WeatherSource;
-  /** Undefined for a simulated world. */
+  /** Undefined in a simulated world. */
   index: IndexReader | undefined;
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
 }
@@ -146,7 +146,7 @@ export function createSources(options: SourceOptions): Sources {
         ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
         : async (signal: AbortSignal) => (await weather.read(signal)).observed;
     const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
-    // The index reader paces each area itself.
+    // No interval, because the index reader paces each area itself.
     return index
       ? [
           stations,
@@ -164,6 +164,6 @@ export function createSources(options: SourceOptions): Sources {
   };
 }
 
-/** Signs every request once a key is configured, because some endpoints require it. */
+/** Once a key is configured, every request is signed, because some endpoints require it. */
 const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
   signRequest(key, { atMs: clock.now(), method, path });

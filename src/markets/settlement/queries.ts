@@ -36,7 +36,7 @@ const isNews = (last: SQL): SQL => sql`(
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
-/** Accounts with a position that is paid now, or without a record of one of these events. In walk order. */
+/** Accounts with a position that can be paid now, or with no record of one of these events. Ordered by account key. */
 export const listHolders = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -58,7 +58,7 @@ export const listHolders = (
     order by p.org_id, p.mode limit ${limit}`,
   );
 
-/** Accounts whose last recorded event of a market differs from the present one. In walk order. */
+/** Accounts whose last recorded event of a market differs from the current one. Ordered by account key. */
 export const listOutdatedAccounts = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -104,7 +104,7 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .where(and(ofAccount(tradingSettlements, account), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
-/** Closes positions, or corrects the profit of closed ones: nothing remains held in a market that was paid. */
+/** Closes positions, or corrects the profit of closed ones. Nothing stays held in a market that has been paid. */
 export async function closePositions(
   tx: Orm,
   { orgId, mode }: Account,
@@ -120,7 +120,7 @@ export async function closePositions(
     where p.org_id = ${orgId}::uuid and p.mode = ${mode} and p.ticker = e.ticker`);
 }
 
-/** Moves cash, below zero if necessary: a payout that is taken back may have been spent. */
+/** Moves cash, below zero if necessary, because a payout that is taken back may already be spent. */
 export async function moveCash(tx: Orm, account: Account, change: bigint): Promise<void> {
   const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
   await tx

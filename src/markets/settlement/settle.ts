@@ -30,8 +30,8 @@ import {
 
 /**
  * Books the venue's events for the markets that one account holds or held, in one transaction under the account's lock.
- * Idempotent across instances: a second one waits for the lock, then sees the first one's rows.
- * @returns `hasMoved`: money was booked, possibly a payout of zero
+ * Idempotent across instances: a second instance waits for the lock and then sees the first one's rows.
+ * @returns `hasMoved` is true if money was booked, even for a payout of zero
  */
 export const settleAccount = (
   orm: Orm,
@@ -119,11 +119,11 @@ async function notifySettled(
 
 /** How long the venue may amend a result. */
 const AMENDABLE_MS = 7 * DAY_MS;
-/** Pause between requests for markets that refreshes no longer read, and for amended results. */
+/** Pause between requests for markets that refreshes no longer read, and for results that the venue may still amend. */
 const RECHECK_MS = 5 * MINUTE_MS;
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
-/** Concurrent transactions; they mostly wait for the database. */
+/** Concurrent transactions, which mostly wait for the database. */
 const PARALLEL = 4;
 
 interface SettleDeps {
@@ -137,11 +137,14 @@ interface SettleDeps {
 export interface SettleReport {
   events: number;
   moved: number;
-  /** Accounts that could not be settled; the next pass tries them again. */
+  /** Accounts that could not be settled. The next pass tries them again. */
   failed: number;
 }
 
-/** Knows the venue's settlement events. Markets that no refresh reads any more are requested by ticker, at most every `RECHECK_MS`. */
+/**
+ * Finds the venue's settlement events. Markets that refreshes no longer read are requested by ticker, at most every
+ * `RECHECK_MS`.
+ */
 function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock' | 'log'>) {
   const askedAt = new Map<string, number>();
   const doubted = new Set<string>();
@@ -166,7 +169,7 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
     return events;
   }
 
-  /** If the venue cannot be read, the known results still settle. */
+  /** If the venue cannot be read, results that are already known still settle. */
   async function find(tickers: string[], signal: AbortSignal): Promise<ListedMarket[]> {
     if (tickers.length === 0) return [];
     try {
@@ -188,11 +191,13 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
   };
 }
 
-/** Settles everything that is held or was settled recently. Passes share what they learned, which saves requests. */
+/**
+ * Settles everything that is held or was settled recently. Passes share what they have learned, which saves requests.
+ */
 export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps) {
   const ends = createEnds({ markets, clock, log });
   let checkedAt = -Infinity;
-  /** Absolute, so that a clock that was set back delays nothing. */
+  /** Uses the absolute difference, so that setting the clock back delays nothing. */
   const isRecent = (at: number) => Math.abs(clock.now() - at) < RECHECK_MS;
 
   type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
@@ -200,7 +205,9 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   const withOutdatedEvents: List = (events, after) =>
     listOutdatedAccounts(orm, events, after, ACCOUNTS_AT_ONCE);
 
-  /** @param mayContinue checked between parts of the work; once false, the rest is left to other instances */
+  /**
+   * @param mayContinue checked between parts of the work; once it returns false, the rest is left to other instances
+   */
   async function pass(
     snapshot: Snapshot,
     signal: AbortSignal,

@@ -10,12 +10,12 @@ import { bracketPays } from '../market/brackets.js';
 import { isPlaced, type ListedMarket } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
-/** The venue's statement of a market's result at one time. A later one may differ. */
+/** The venue's result for a market at one point in time. A later result may differ. */
 export interface SettlementEvent {
   state: SettlementState;
-  /** Payout of a YES contract; null while unknown, and for a void market. */
+  /** Payout of a YES contract; null while unknown and for a void market. */
   value: Micros | null;
-  /** The settled temperature in °F: whole degrees of a report, or hundredths of an index; null if unknown. */
+  /** Settlement temperature in °F: whole degrees from a report or hundredths from an index; null if unknown. */
   temperature: number | null;
 }
 
@@ -27,8 +27,8 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
 }
 
 /**
- * Undefined while the market trades or is closed without a report, and if it is finalized without a payout, which leaves its
- * value unknown.
+ * Undefined while the market trades or is closed without a report. Also undefined if it is finalized without a payout,
+ * because its value is then unknown.
  */
 export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
@@ -47,7 +47,10 @@ export function settlementEventOf(market: ListedMarket): SettlementEvent | undef
   }
 }
 
-/** True for a payout at the last fair price, which YES gets when no data arrived; NO gets the rest of the dollar. */
+/**
+ * True for a payout at the last fair price, which applies when no data arrived: YES gets that price, NO the rest of the
+ * dollar.
+ */
 export const isFairPrice = (valueOfYes: Micros): boolean => valueOfYes > 0n && valueOfYes < DOLLAR;
 
 export function doubtAbout(market: ListedMarket): string | undefined {
@@ -56,13 +59,13 @@ export function doubtAbout(market: ListedMarket): string | undefined {
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
   if (temperature === null || !isPlaced(market)) return undefined;
   if (isFairPrice(value)) return 'the market pays a last fair price although a temperature was reported';
-  // The venue's payout counts even if it contradicts the market's rule.
+  // The venue's payout counts, even if it contradicts the market's rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined
     : 'the payout contradicts the rule of the market for the reported temperature';
 }
 
-/** True if the venue reports nothing new. A temperature that it leaves out has not changed. */
+/** True if the venue reports nothing new. A missing temperature counts as unchanged. */
 const isSameEvent = (before: SettlementEvent, now: SettlementEvent): boolean =>
   before.state === now.state &&
   before.value === now.value &&
@@ -73,7 +76,9 @@ const pay = (held: Holding, event: FinalEvent): Booking =>
 
 export interface RecordedEvent extends SettlementEvent, Holding {
   n: number;
-  /** True if the event closed its holding. Several events do if contracts turned up after the settlement. */
+  /**
+   * True if the event closed its holding. There are several such events if contracts turned up after the settlement.
+   */
   isClosing: boolean;
 }
 
@@ -83,9 +88,9 @@ export interface PlannedEvent extends SettlementEvent, Holding {
 }
 
 /**
- * Plans the rows to record for the venue's present event, given the holding and the recorded events. Pure.
- * Invariant: afterwards the last final event has paid everything that was closed, whatever came before and in whatever order;
- * each later event books its difference to the previous one. A repeated event plans nothing.
+ * Plans the rows to record for the venue's current event, given the holding and the recorded events. Pure. Invariant:
+ * afterwards the last final event has paid everything that was closed, whatever came before and in whatever order. Each
+ * later event books its difference from the previous one. A repeated event plans nothing.
  */
 export function planSettlement(
   held: Holding | undefined,
@@ -118,14 +123,17 @@ export function planSettlement(
   return planned;
 }
 
-/** A provisional report is news only until the venue itself states a result. */
+/** A provisional report is news only until the venue itself reports a result. */
 function isNews(last: RecordedEvent | undefined, event: SettlementEvent): boolean {
   if (!last) return true;
   if (event.state === 'provisional' && last.state !== 'provisional') return false;
   return !isSameEvent(last, event);
 }
 
-/** Difference between two payouts of a closed position, whose cost has left the books: only cash and realised profit change. */
+/**
+ * Difference between two payouts of a closed position. The position's cost has left the books, so only cash and
+ * realised profit change.
+ */
 function difference(held: Holding, before: FinalEvent, now: FinalEvent): Postings {
   const cash = pay(held, now).postings.cash - pay(held, before).postings.cash;
   return { cash, positions: 0n, fees: 0n, realised: -cash, capital: 0n };

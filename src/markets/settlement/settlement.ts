@@ -11,24 +11,24 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
   history: {
-    /** Never rejects: the money is booked, and a missing point must not cause a second booking. */
+    /** Never rejects. The money is booked, and a missing point must not cause a second booking. */
     recordPoint(account: Account): Promise<void>;
     recordAll(mayContinue: () => Promise<boolean>): Promise<void>;
     thinOut(mayContinue: () => Promise<boolean>): Promise<void>;
   };
 }
 
-/** Longer than the pause between two passes; then another instance takes over. */
+/** Longer than the pause between two passes. When the lease expires, another instance takes over. */
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
-/** Contracts taken by paper orders stay taken until the venue's next book, seconds later. */
+/** Contracts taken by paper orders stay taken until the venue's next book, which arrives seconds later. */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
-/** Longer than the period of a report. */
+/** Longer than the period of an execution report. */
 const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
-/** Work for all accounts, done by one instance at a time. An instance without the lease skips it without an error. */
+/** Work for all accounts, done by one instance at a time. An instance without the lease silently skips it. */
 export function createSettlement({ db, clock, log, markets, snapshots, history }: SettlementDeps) {
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
@@ -42,7 +42,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
   });
   const running = new Set<Promise<unknown>>();
 
-  /** Runs `work` unless the service is stopping; `stop` waits for it. */
+  /** Runs `work` unless the service is stopping; `stop` waits for the work to end. */
   async function run<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (stopping.signal.aborted) return undefined;
     const ending = work().catch((error: unknown) => {
@@ -53,7 +53,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
     return ending.finally(() => running.delete(ending));
   }
 
-  /** The fresh snapshot. Without one, this instance releases the lease to another. */
+  /** Returns the current snapshot if it is fresh. Otherwise this instance releases the lease to another. */
   async function findFreshSnapshot(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;

@@ -51,10 +51,13 @@ function problemOfEvent(
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
-/** Forecasts keep a little back from a certain bracket, so sizing tolerates sums this much below one. */
+/** Forecasts hold back a little from a certain bracket, so sizing tolerates sums that are this far below one. */
 const NEARLY_ONE = 1e-6;
 
-/** Outcome probabilities must sum to one. Threshold markets fail only if a higher threshold is likelier than a lower one. */
+/**
+ * Outcome probabilities must sum to one. For thresholds, the check fails only if a higher threshold is likelier than a
+ * lower one.
+ */
 function problemOfProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
   return Math.abs(total - 1) < NEARLY_ONE
@@ -86,7 +89,7 @@ function problemOfMarket(market: Market, { data, at }: Present): string | undefi
   return problemOfBook(book);
 }
 
-/** A one-sided price is not a market price, and a purchase there could not be sold again. */
+/** A one-sided price is not a market price, and a contract bought there could not be sold again. */
 function problemOfBook(book: OrderBook): string | undefined {
   if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
   if (book.yes.length === 0) return 'its order book has only one side: there are no bids for YES';
@@ -94,7 +97,7 @@ function problemOfBook(book: OrderBook): string | undefined {
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 
-/** Withholds all signals of an event with a book in doubt, because its purchases are sized together. */
+/** Withholds all signals of an event with a doubtful book, because its purchases are sized together. */
 export function withholdDoubtful(
   report: SignalReport,
   doubts: ReadonlyMap<string, Date> | undefined,
@@ -124,10 +127,10 @@ export interface EventCase {
   event: MarketEvent;
   day: DayForecast | undefined;
   gate: Gate;
-  /** Why nothing may be sized: for the whole event, or by market ticker. */
+  /** Why nothing may be sized: for the whole event, or by market ticker in `problems`. */
   problem: string | undefined;
   problems: ReadonlyMap<string, string>;
-  /** Why sized purchases are not signals; undefined if they are. */
+  /** Why the sized purchases are not signals; undefined if they are. */
   withheld: string | undefined;
 }
 

@@ -5,37 +5,40 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { SizedPurchase } from '../sizing/model.js';
 
-/** A quarter of full Kelly: an error in the probability costs far more growth than a smaller stake. */
+/** A quarter of full Kelly, because an error in the probability costs far more growth than a smaller stake. */
 export const KELLY_SHARE = 0.25;
-/** Shares of the bankroll, including holdings. Stakes of an event add up because every purchase may lose. */
+/** Shares of the bankroll, including holdings. Stakes in an event add up because every purchase may lose. */
 export const MARKET_CAP = 0.05;
 export const EVENT_CAP = 0.1;
-/** For all events of one climate date, because neighbouring cities err together. */
+/** Cap for all events of one climate date, because neighbouring cities err together. */
 export const DAY_CAP = 0.2;
 
-/** There are four runs a day, so an older run means that the forecasts are broken. */
+/** There are four runs a day, so an older run means that forecasts are broken. */
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
 export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
-/** During the day, traders who cannot see the thermometer lose to those who can. Stations report hourly. */
+/** During the day, traders who cannot see the thermometer lose to those who can. Stations report every hour. */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
 /** Recording times in hours before the end of the climate day, from the evening two days before to the afternoon. */
 export const LEAD_HOURS = [36, 24, 12, 6] as const;
-/** Hours before an hourly target: its markets open at most a day ahead, and by then most runs of the day are alike. */
+/**
+ * Recording times in hours before an hourly target. Its markets open at most a day ahead, and by then most of the day's
+ * runs are alike.
+ */
 const HOURLY_LEADS = [12, 6, 3, 1] as const;
 
 type Leads = readonly [longest: number, second: number, ...rest: number[]];
 
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
-/** A purchase that rests in the book. A fill is uncertain, and likelier when the counterparty knows more. */
+/** A purchase that rests in the book. A fill is uncertain, and it is likelier if the counterparty knows more. */
 export interface RestHint {
   /** One step above the side's best bid if that stays below the ask; otherwise the best bid. */
   price: Micros;
   contractsAhead: number;
   breakEven: number;
   edge: number;
-  /** Fill rate above which resting beats taking; null if resting is not worth its cost either. */
+  /** Fill rate above which resting beats taking; null if resting is not worth its cost. */
   worthMoreAbove: number | null;
 }
 
@@ -43,7 +46,7 @@ export interface RestHint {
 export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
   edge: number;
-  /** Its stake, the most that it alone can lose. The purchases of an event together often risk less. */
+  /** The purchase's stake, which is the most that it alone can lose. An event's purchases together often risk less. */
   worstCase: Micros;
   /** Null for a hedge, which has no value alone. */
   rest: RestHint | null;
@@ -67,16 +70,19 @@ export interface EventSignals {
   hour?: number | undefined;
   method: ForecastMethod | null;
   isCalibrated: boolean;
-  /** Whether such forecasts have beaten the market; an open gate is required for signals. */
+  /** Whether such forecasts have beaten the market. Signals require an open gate. */
   gate: Gate;
   /** From cold to warm, YES before NO. */
   signals: readonly Signal[];
   suppressed: readonly Suppressed[];
   stake: Micros;
   worstCase: Micros;
-  /** Expected growth of the log of the wealth that the Kelly share puts at stake, at exact cost. */
+  /** Expected log growth of the wealth that the Kelly share puts at stake, at exact cost. */
   growth: number;
-  /** Bound on the distance from the best possible growth, before sizes are cut to the Kelly share and to whole contracts. */
+  /**
+   * Upper bound on the distance from the best possible growth, before sizes are cut to the Kelly share and to whole
+   * contracts.
+   */
   gap: number;
 }
 
@@ -96,21 +102,23 @@ export interface SignalReport {
 export interface GateKey {
   kind: TemperatureKind;
   stationId: string;
-  /** Hours before the end of the day, or before the hour, at which the deciding forecasts were recorded. */
+  /** Hours before the end of the day, or before the hour, at which the judged forecasts were recorded. */
   leadHours: number;
 }
 
-/** Whether the evidence suffices to trade forecasts of a kind at a station and lead. */
+/** Whether there is enough evidence to trade a kind of forecast at a station and lead. */
 export interface Gate extends GateKey {
   isOpen: boolean;
   n: number;
-  /** Days in between without a record, a price or a calibrated forecast; they do not count. */
+  /** Days without a record, a price or a calibrated forecast, which do not count. */
   dropped: number;
   /** Final value of one dollar bet on the forecast beating the payable prices: 1 is neutral. */
   evidence: number;
-  /** Evidence that opens the gate, given the evidence of the other gates. */
+  /** Evidence that would open the gate, given the evidence for the other gates. */
   needed: number;
-  /** Mean log score of the model less that of buying the outcome, with its interval. Negative: the model was ahead. */
+  /**
+   * Mean log score of the model minus that of buying the outcome, with its interval. Negative if the model was ahead.
+   */
   difference: { mean: number; low: number; high: number } | null;
   reason: string;
 }
@@ -118,19 +126,19 @@ export interface Gate extends GateKey {
 export const unjudged = { n: 0, dropped: 0, evidence: 1, needed: 1, difference: null };
 
 export interface GateBook {
-  /** Null before the first decision, while everything is closed. */
+  /** Null before the first judgement, when every gate is closed. */
   madeAt: Date | null;
   gates: readonly Gate[];
 }
 
 export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 
-/** Gates are judged every few minutes; an older verdict no longer counts. */
+/** Gates are judged every few minutes. An older judgement no longer counts. */
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The gate of the next recording time, when the market knows more than now. Gates are closed within the last recording time
- * and long before the first. Verdicts later than `at` or more than a day old do not count.
+ * The gate of the next recording time, at which the market will know more than now. Gates are closed after the last
+ * recording time and long before the first. Judgements from after `at`, or more than a day before it, do not count.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,
@@ -138,7 +146,7 @@ export function gateAt(
   { hoursToEnd, at }: { hoursToEnd: number; at: Date },
 ): Gate {
   const leads = leadsOf(kind);
-  // The first recording time plus the interval to the second.
+  // The first recording time, extended by the interval between the first two.
   const longest = 2 * leads[0] - leads[1];
   const leadHours = leads.find((lead) => lead <= hoursToEnd);
   const closed = (reason: string): Gate => ({

@@ -17,7 +17,9 @@ export interface SignalAccount {
   holdings: ReadonlyMap<string, Holding>;
 }
 
-/** Value of holdings when sold into current bids after fees, or the announced payout. Without a bid it is zero. */
+/**
+ * Value of the holdings: proceeds of selling into current bids after fees, or the announced payout. Zero without a bid.
+ */
 export function worthOf(
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -33,7 +35,7 @@ export function worthOf(
   return worth;
 }
 
-/** Cost of the holdings in some markets including fees, which is the used part of a cap. */
+/** Cost of the holdings in some markets, fees included. This is the used part of a cap. */
 export const paidOf = (
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -52,14 +54,15 @@ export interface EventSizes extends SizedEvent {
 }
 
 interface Room {
-  /** Remaining room on the climate date; undefined for no limit. */
+  /** Room left under the cap of the climate date; undefined if there is no limit. */
   day: Micros | undefined;
   cash: Micros;
 }
 
 /**
- * Sizes each event and shares the day's cap and the cash among the events that could be signals. The event with the most
- * growth comes first; later ones are resized to fit the rest. Ties go by ticker, so the order of events does not matter.
+ * Sizes each event and shares the day's cap and the cash among the events that could be signals. The event with the
+ * most growth comes first; later ones are resized to fit what is left. Ties are broken by ticker, so the order of the
+ * input does not matter.
  */
 export function* sizeEvents(
   cases: readonly EventCase[],
@@ -91,7 +94,7 @@ export function* sizeEvents(
   return sizes;
 }
 
-/** Closing a pair returns its dollar at once and frees its cost. */
+/** Purchases that only close pairs spend nothing: each pair returns its dollar at once and frees its cost. */
 const spentOn = ({ purchases }: SizedEvent): Micros =>
   purchases.reduce((sum, { contracts, closing, stake }) => (closing < contracts ? sum + stake : sum), 0n);
 
@@ -104,7 +107,10 @@ const alone = { isDayTighter: false, crowdedOut: [], scarce: 'day' } as const;
 const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCase, SizedEvent]): number =>
   other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
 
-/** Room under each date's cap after all holdings. Maxima, minima and hours share it: their weather is correlated. */
+/**
+ * Room under each date's cap after all holdings. Maxima, minima and hours share the room because their weather is
+ * correlated.
+ */
 function headroomOfDays(
   events: readonly MarketEvent[],
   { bankroll, holdings }: Money,
@@ -134,7 +140,7 @@ function resize(
     sized.purchases.some((bought) => bought.ticker === ticker && bought.side === side);
   return {
     ...sized,
-    // Purchases that fail even with the whole cap keep that reason.
+    // Purchases that are refused even with the whole cap keep that reason.
     refused: wanted.refused,
     isDayTighter:
       paidOf(money.holdings, one.event.markets, data) + left.day < shareOf(money.bankroll, EVENT_CAP),

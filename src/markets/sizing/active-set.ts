@@ -1,6 +1,9 @@
 import { rowsAt, type ConcaveProblem } from './concave.js';
 
-/** Solves matrix·v = right into `right` by Gaussian elimination with pivoting; overwrites both. False if singular. */
+/**
+ * Solves matrix·v = right by Gaussian elimination with pivoting. Writes v into `right` and overwrites `matrix`. False
+ * if singular.
+ */
 function solveLinear(matrix: Float64Array, right: Float64Array): boolean {
   const size = right.length;
   for (let c = 0; c < size; c++) {
@@ -31,17 +34,19 @@ function swapRows(matrix: Float64Array, right: Float64Array, a: number, b: numbe
 }
 
 const MAX_STEPS = 200;
-/** In growth per unit of wealth; smaller multipliers have no reliable sign. */
+/** In growth per unit of wealth. The sign of smaller multipliers is not reliable. */
 const NO_WORTH = 1e-14;
-/** Predicted gain of a step, in growth: below the first the bounds are rechecked, below the second the search ends. */
+/**
+ * Predicted growth gained by a step. Below the first value the bounds are rechecked, below the second the search ends.
+ */
 const LITTLE_GAIN = 1e-8;
 const NO_GAIN = 1e-22;
 /** Tolerated slack of a binding limit, as a share of wealth. */
 const NO_SLACK = 1e-13;
-/** Regularises the system when several legs are equivalent; otherwise it only costs an extra step. */
+/** Regularises the system if several legs are equivalent; otherwise it only costs an extra step. */
 const REGULAR = 1e-12;
 
-/** A point near the optimum. Legs that are not free sit at a bound; tight limits have no slack. */
+/** A point near the optimum. Legs that are not free are at a bound; tight limits have no slack. */
 export interface Guess {
   x: Float64Array;
   multipliers: Float64Array;
@@ -50,14 +55,15 @@ export interface Guess {
 }
 
 /**
- * Refines a nearly optimal point to rounding accuracy: Newton's method on the legs between their bounds and the binding
- * limits. These sets change by one whenever a step reaches a bound or a multiplier has the wrong sign (J. Nocedal and S.
- * Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ * Refines a nearly optimal point to rounding accuracy, by Newton's method on the legs between their bounds and the
+ * binding limits. These sets change by one whenever a step reaches a bound or a multiplier has the wrong sign (J.
+ * Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
  */
 export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   const { targets } = problem;
   const { x, multipliers: y, isFree, isTight } = guess;
-  // Tracked separately from x: near zero, recomputing from `slack` cancels all digits, and the derivatives depend on them.
+  // Tracked separately from x. Near zero, recomputing it from `slack` would cancel all digits, and the derivatives
+  // depend on them.
   const s = rowsAt(problem, x);
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : isTight[i] ? y[i]! : 0;
@@ -122,7 +128,10 @@ interface StepStart {
   isTight: readonly boolean[];
 }
 
-/** Steps until a bound or limit. Returns the constraint met and the full step's predicted gain in growth. */
+/**
+ * Steps until a bound or limit. Returns the constraint that was met and the growth that the full step was predicted to
+ * gain.
+ */
 function stepAlong(
   { columns, targets, upper }: ConcaveProblem,
   { x, s, free, move, isTight }: StepStart,
@@ -141,7 +150,7 @@ function stepAlong(
   for (let i = 0; i < rows; i++) {
     if (targets[i]! > 0) gain += targets[i]! * (fall[i]! / s[i]!) ** 2;
     if (isTight[i] || !(fall[i]! > 0)) continue;
-    // A logarithm never reaches zero, but a limit does.
+    // The argument of a logarithm never reaches zero, but a limit does.
     const most = ((targets[i]! > 0 ? 0.9 : 1) * Math.max(0, s[i]!)) / fall[i]!;
     if (most < share) [share, met] = [most, targets[i]! > 0 ? {} : { row: i }];
   }
@@ -153,7 +162,9 @@ function stepAlong(
   return { gain, ...met };
 }
 
-/** Releases the bound or limit whose multiplier is most wrong in sign; false if none is. */
+/**
+ * Releases the bound or limit whose multiplier has the wrong sign by the largest amount; false if all signs are right.
+ */
 function release({ columns, targets }: ConcaveProblem, { x, multipliers, isFree, isTight }: Guess): boolean {
   const rows = targets.length;
   let most = NO_WORTH;

@@ -14,7 +14,7 @@ import {
 } from './offers.js';
 import type { EventToSize, MarketToSize, Fund, Headroom, Optimum } from './model.js';
 
-/** Minimum gain of a purchase, above rounding error. */
+/** Minimum growth of a purchase, above rounding error. */
 const NO_GROWTH = 1e-13;
 /** Sizes this close below a whole contract count as whole. */
 const NEARLY_WHOLE = 1e-7;
@@ -26,10 +26,10 @@ interface Sizes {
 }
 
 /**
- * Rounds the optimum down to whole contracts, one number per offer, then reduces them while that improves the whole event
- * at exact cost (each order rounds up to $0.0001) or while a limit is exceeded. Never exceeds the optimum. For an exceeded
- * limit only opening contracts shrink: closing pairs brings in cash, and without that cash the others would have to shrink
- * as well.
+ * Rounds the optimum down to whole contracts, one number per offer. Then reduces them while that improves the whole
+ * event at exact cost (each order rounds up to $0.0001) or while a limit is exceeded. Never exceeds the optimum. If a
+ * limit is exceeded, only opening contracts shrink: closing pairs brings in cash, and without that cash the others
+ * would have to shrink as well.
  */
 function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);
@@ -38,7 +38,7 @@ function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
     const least = isOver ? -Infinity : exactGrowth(sizes, contracts) + NO_GROWTH;
     const isMeant = (offer: Offer, now: number) => !isOver || (isOver(offer) && now > offer.closable);
     const smaller = bestSmaller(sizes, contracts, isMeant, least);
-    // Purchases that gain only together may cost more than they gain.
+    // Purchases that gain only in combination may cost more than they gain.
     if (smaller === undefined) return exactGrowth(sizes, contracts) > 0 ? contracts : contracts.map(() => 0);
     contracts[smaller.index] = smaller.contracts;
   }
@@ -50,7 +50,7 @@ const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
-/** The best reduction of one offer, by one contract or to none, if growth then exceeds `least`. */
+/** The best reduction of one offer, by one contract or to zero, if growth then exceeds `least`. */
 function bestSmaller(
   sizes: Sizes,
   contracts: readonly number[],
@@ -61,7 +61,7 @@ function bestSmaller(
   sizes.offers.forEach((offer, index) => {
     const now = contracts[index]!;
     if (now === 0 || !isMeant(offer, now)) return;
-    // Opening contracts go before closing ones.
+    // Opening contracts are removed before closing ones.
     const none = now > offer.closable ? Math.floor(offer.closable) : 0;
     for (const fewer of new Set([now - 1, none])) {
       const growth = exactGrowth(sizes, contracts.with(index, fewer));
@@ -72,7 +72,7 @@ function bestSmaller(
   return best;
 }
 
-/** Expected growth of the log of the fund from these purchases at exact cost; −∞ if it could lose everything. */
+/** Expected log growth of the fund from these purchases at exact cost; −∞ if it could lose everything. */
 export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[]): number {
   const after = [...fund.wealth];
   offers.forEach((offer, i) => {
@@ -88,7 +88,7 @@ export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[
   );
 }
 
-/** The event after these purchases. Proceeds of closing pairs do not count as cash yet. */
+/** The event after these purchases. Proceeds from closing pairs do not count as cash yet. */
 function withPurchases(
   event: EventToSize,
   offers: readonly Offer[],
@@ -127,14 +127,14 @@ interface Sizing {
 
 const MAX_ROUNDS = 4;
 
-/** Sizes an event again after each round, because rounding away whole contracts may make others worth more. */
+/** Sizes an event again after each round, because rounding some purchases down may make others worth more. */
 export function sizeCandidates(event: EventToSize): Sizing {
   const first = sizeOnce(event);
   let contracts = [...first.contracts];
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
     last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
-    // Offers that are bought up are missing from the repeated call.
+    // Offers that are bought up are missing from the repeated sizing.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
       return last.contracts[at] ?? 0;

@@ -1,8 +1,8 @@
 /** Maximise Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0. */
 export interface ConcaveProblem {
-  /** G by column: column l holds the `targets.length` numbers from l·rows on. */
+  /** G by column: column l holds the `targets.length` numbers from index l·rows. */
   columns: Float64Array;
-  /** s at x = 0; all above zero. */
+  /** s at x = 0, all positive. */
   slack: Float64Array;
   targets: Float64Array;
   upper: Float64Array;
@@ -17,13 +17,13 @@ export function rowsAt({ columns, slack, upper }: ConcaveProblem, x: Float64Arra
 }
 
 /**
- * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers, which must be
- * above 0 for the objective's rows and at least 0 for limits. It holds for any such multipliers, however they and x were
- * found. Infinity for an infeasible x.
+ * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers. They must
+ * be positive for the objective's rows and non-negative for limits. The bound holds for any such multipliers, however
+ * they and x were found. Infinity for an infeasible x.
  *
- * With s̃ = target/multiplier per row, the objective lies below its tangent at s̃. On the tangent no point beats x by more
- * than the limits' slack at their multipliers plus, per leg, its remaining worth times the distance to its bound; x itself
- * lies target·(s/s̃ − 1 − ln s/s̃) off the tangent.
+ * With s̃ = target/multiplier per row, the objective lies below its tangent at s̃. On the tangent, no point beats x by
+ * more than the limits' slack at their multipliers plus, for each leg, its remaining worth times the distance to its
+ * bound. x itself lies target·(s/s̃ − 1 − ln s/s̃) below the tangent.
  */
 export function optimalityGap(problem: ConcaveProblem, x: Float64Array, multipliers: Float64Array): number {
   const { columns, targets, upper } = problem;
@@ -49,5 +49,5 @@ export function optimalityGap(problem: ConcaveProblem, x: Float64Array, multipli
   return gap;
 }
 
-/** Tolerated violation of a binding limit through rounding, as a share of wealth. */
+/** Violation of a binding limit that is tolerated as rounding, as a share of wealth. */
 const FEASIBLE = 1e-12;

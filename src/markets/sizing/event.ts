@@ -15,7 +15,7 @@ function toPurchase(
   const { ticker, side, asks, probability, closable } = offer;
   const quote = offer.quote(contracts);
   const stake = stakeOf(offer, contracts);
-  // Rounded down so that a promised value is never overstated.
+  // Rounded down, so that a promised value is never overstated.
   const expectedValue = shareOf(valueOf(DOLLAR, contracts), probability) - stake;
   return {
     ticker,
@@ -38,7 +38,7 @@ function toPurchase(
   };
 }
 
-/** Largest loss of the purchases over all outcomes, including those that the forecast considers impossible. */
+/** Largest loss of the purchases over all outcomes, including outcomes that the forecast considers impossible. */
 function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], outcomes: number): Micros {
   let worst: Micros = 0n;
   for (let outcome = 0; outcome < outcomes; outcome++) {
@@ -56,21 +56,23 @@ export interface SizedEvent {
   purchases: readonly SizedPurchase[];
   refused: readonly { ticker: string; side: Side; reason: string }[];
   stake: Micros;
-  /** Expected growth of the log of the wealth that `kellyShare` puts at stake, at exact cost. Never below 0. */
+  /** Expected log growth of the wealth that `kellyShare` puts at stake, at exact cost. Never negative. */
   growth: number;
-  /** Largest loss of these purchases over all outcomes, including those without probability; 0 if they cannot lose. */
+  /**
+   * Largest loss of these purchases over all outcomes, including those with zero probability; 0 if they cannot lose.
+   */
   worstCase: Micros;
-  /** Bound on the growth that the continuous optimum misses, from the optimality conditions alone. */
+  /** Upper bound on the growth that the continuous optimum misses, derived from the optimality conditions alone. */
   gap: number;
 }
 
 /**
  * Sizes all markets of an event together so that wealth grows fastest.
  *
- * The Kelly share is a separate fund (see `Fund`) that takes its own optimum, given holdings in the event and within cash,
- * depth and the caps. The result is rounded down to whole contracts, and contracts not worth their exact cost are dropped.
- * Repeating the call after buying everything yields nothing more, except that proceeds of closed pairs are spent only once
- * they have arrived.
+ * The Kelly share is a separate fund (see `Fund`) that takes its own optimum, given holdings in the event and within
+ * cash, depth and the caps. The result is rounded down to whole contracts, and contracts that are not worth their exact
+ * cost are dropped. Repeating the call after buying everything yields nothing more, except that proceeds of closed
+ * pairs are spent only once they have arrived.
  */
 export function sizeEvent(event: EventToSize): SizedEvent {
   const { kellyShare } = event;

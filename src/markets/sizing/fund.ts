@@ -46,7 +46,7 @@ export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }:
   };
 }
 
-/** Which offers exceed headroom at exact cost; undefined if none do. */
+/** Returns a test for the offers that exceed the headroom at exact cost; undefined if no offer does. */
 export function exceededHeadroom(
   headroom: Headroom,
   offers: readonly Offer[],
@@ -72,7 +72,7 @@ export function exceededHeadroom(
   return undefined;
 }
 
-/** Proceeds of closed pairs less the cost of their second halves. */
+/** Proceeds from closing pairs, minus the cost of their second halves. */
 function receivedFor(offer: Offer, contracts: number): Micros {
   const closing = Math.min(offer.closable, contracts);
   return valueOf(DOLLAR, closing) - stakeOf(offer, closing);
@@ -86,7 +86,7 @@ export function toFund(event: EventToSize): Fund {
   const outcomes = outcomesOf(event);
   const paid = markets.map(({ held, feeRule }) => paidFor(held, feeRule));
   const totalPaid = paid.reduce((sum, micros) => sum + micros, 0n);
-  // The sum of net spending and bankroll is the same before and after each trade.
+  // Net spending plus bankroll is the same before and after each trade.
   const spent = markets.map((market, i) => market.spent ?? paid[i]!);
   const totalSpent = spent.reduce((sum, micros) => sum + micros, 0n);
   const whole = shareOf(bankroll + totalSpent, kellyShare);
@@ -111,7 +111,7 @@ function prudent(probabilities: readonly number[]): number[] {
 }
 
 /**
- * Cost of a holding including its fee. Holdings record prices without fees; the fee at the average price is at least the
+ * Cost of a holding, fee included. Holdings record prices without fees. The fee at the average price is at least the
  * fee charged for one order at several prices, because fees are concave in the price.
  */
 export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {

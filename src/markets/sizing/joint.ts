@@ -14,12 +14,15 @@ interface Maximum {
 }
 
 const TARGET_GAP = 1e-10;
-/** Relative changes of bounds and limits for the restarts, which prove all but 2 of 360,000 random events, almost half of them degenerate. */
+/**
+ * Relative changes of bounds and limits for the restarts. With them, the optimum is proven for all but 2 of 360,000
+ * random events, almost half of them degenerate.
+ */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /**
- * The maximum and its proof. The active-set method from zero almost always succeeds. If degenerate bounds make it cycle, it
- * starts from the solution of a problem whose bounds are slightly apart. Returns the best point found.
+ * Finds the maximum and its proof. The active-set method from zero almost always succeeds. If degenerate bounds make it
+ * cycle, it restarts from the solution of a problem whose bounds are slightly apart. Returns the best point found.
  */
 function maximise(problem: ConcaveProblem): Maximum {
   const measure = ({ x, multipliers }: Guess): Maximum => ({
@@ -48,7 +51,7 @@ const nothingBought = ({ slack, targets, upper }: ConcaveProblem): Guess => ({
   isTight: Array.from(targets, () => false),
 });
 
-/** Raises bounds and limits by different parts of `shift`, so that no two are met at one point. */
+/** Raises bounds and limits by different fractions of `shift`, so that no two are met at the same point. */
 function guessFrom(problem: ConcaveProblem, shift: number): Guess {
   const raised = (value: number, i: number) => value * (1 + shift * ((GOLDEN_RATIO * (i + 1)) % 1));
   const { slack, targets, upper } = problem;
@@ -68,7 +71,10 @@ const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 const NEARLY = 1e-6;
 const NO_CONTRACTS = 1e-6;
 
-/** Solves without caps first: they mostly hold anyway, and reports show the uncapped Kelly share beside the capped size. */
+/**
+ * Solves without caps first, because the caps mostly hold anyway and reports show the uncapped Kelly share beside the
+ * capped size.
+ */
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
   const legs = offers.flatMap((offer) => offer.legs);
@@ -102,7 +108,7 @@ export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Off
   };
 }
 
-/** Judged by usage, because the price of a limit that binds a single leg may be hidden in that leg's own bound. */
+/** Judged by usage, because if a limit binds only one leg, its price may be hidden in that leg's own bound. */
 const isFull = ({ room, weights }: Limit, contracts: readonly number[]): boolean =>
   used(weights, contracts) >= Math.max(0, room) * (1 - NEARLY);
 
@@ -121,16 +127,16 @@ const split =
 
 export interface JointProblem {
   probabilities: readonly number[];
-  /** Dollars in each outcome without a purchase, all above 0. */
+  /** Dollars in each outcome without a purchase, all positive. */
   wealth: readonly number[];
   legs: readonly Leg[];
   limits: readonly Limit[];
 }
 
 export interface JointOptimum {
-  /** One per leg, unrounded. */
+  /** Contracts of each leg, unrounded. */
   contracts: number[];
-  /** Growth gained per extra dollar of room; one per limit. */
+  /** Growth gained per extra dollar of room, for each limit. */
   prices: number[];
   growth: number;
   /** Upper bound on the growth that any other purchase could add. */
@@ -139,15 +145,15 @@ export interface JointOptimum {
 
 /** Headroom below this share of wealth counts as zero. */
 const NOTHING = 1e-9;
-/** Legs further below their worth than this join only when needed, which is rare. */
+/** Legs whose worth is further below their cost are added only if needed, which is rare. */
 const FAR_BELOW = 0.05;
 
 /**
- * Purchases that make wealth grow fastest: maximise Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in j − cost),
- * within depth and limits. Outcomes without probability do not enter the objective but require Wⱼ ≥ 0.
+ * Finds the purchases that make wealth grow fastest: maximises Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in
+ * j − cost), within depth and limits. Outcomes with zero probability do not enter the objective but require Wⱼ ≥ 0.
  *
- * The problem is concave, so its optimality conditions prove the optimum: `gap` follows from them alone, see
- * `optimalityGap`.
+ * The problem is concave, so its optimality conditions prove the optimum. `gap` follows from these conditions alone;
+ * see `optimalityGap`.
  */
 export function solveJoint(problem: JointProblem): JointOptimum {
   const { probabilities, wealth, legs, limits } = problem;
@@ -186,7 +192,7 @@ export function solveJoint(problem: JointProblem): JointOptimum {
   }
 }
 
-/** Growth per contract of each leg, in units of wealth, at given derivatives by outcome and prices of limits. */
+/** Growth per contract of each leg, in units of wealth, given the derivative by outcome and the price of each limit. */
 function worthsOf(
   { legs, limits }: JointProblem,
   derivatives: readonly number[],
@@ -196,7 +202,7 @@ function worthsOf(
   for (const value of derivatives) below.push(below.at(-1)! + value);
   const all = below.at(-1)!;
   return legs.map(({ pays, side, cost }, l) => {
-    // A single outcome is read directly; a difference of sums would lose digits.
+    // A single outcome is read directly, because a difference of sums would lose digits.
     const here = pays.from === pays.to ? derivatives[pays.from]! : below[pays.to + 1]! - below[pays.from]!;
     let worth = (side === 'yes' ? here : all - here) - cost * all;
     for (let i = 0; i < prices.length; i++) if (prices[i]! > 0) worth -= prices[i]! * limits[i]!.weights[l]!;
@@ -231,7 +237,10 @@ function toConcave(
   };
 }
 
-/** Depth, or twice the room within the limits, so that the limit binds and carries the price instead of the bound. */
+/**
+ * Depth or, if smaller, twice the room within the limits, so that the limit binds instead of this bound and carries the
+ * price.
+ */
 function upperBounds({ legs, limits }: JointProblem, unit: number): number[] {
   const upper = legs.map(({ contracts }) => contracts);
   for (const { room, weights } of limits) {
@@ -253,7 +262,6 @@ function couldBind({ room, weights }: Limit, used: readonly number[], upper: rea
   return most > room;
 }
 
-/** True if a contract of this side pays in the outcome. */
 export const isWon = ({ pays, side }: { pays: Payout; side: Side }, outcome: number): boolean =>
   isPaid(pays, outcome) === (side === 'yes');
 

@@ -7,27 +7,31 @@ import type { Micros } from '../market/money.js';
 export interface MarketToSize {
   ticker: string;
   probability: number;
-  /** Outcomes in which YES pays; defaults to the market's own index, as for mutually exclusive brackets. */
+  /** Outcomes in which YES pays. Defaults to the market's own index, as for mutually exclusive brackets. */
   pays?: Payout;
-  /** Undefined if nothing may be bought here (closed, no book or a crossed one); holdings still count. */
+  /** Undefined if nothing may be bought here (closed, no book or a crossed book). Holdings still count. */
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
   held: Holding | undefined;
-  /** Net cash paid into this market, fees included; negative after profits. Defaults to the cost of the held contracts. */
+  /**
+   * Net cash paid into this market, fees included; negative after profits. Defaults to the cost of the held contracts.
+   */
   spent?: Micros | undefined;
 }
 
 export interface EventToSize {
   /** From cold to warm. */
   markets: readonly MarketToSize[];
-  /** Probability of each outcome, summing to one; exactly one occurs. Defaults to one outcome per market. */
+  /**
+   * Probability of each outcome. They sum to one, and exactly one outcome occurs. Defaults to one outcome per market.
+   */
   outcomes?: readonly number[];
   /** Basis of Kelly shares: cash and holdings elsewhere, excluding holdings in this event. */
   bankroll: Micros;
   cash: Micros;
   /** Share of the Kelly fraction, above 0 and at most 1. */
   kellyShare: number;
-  /** Maximum stake on one market and on the whole event, including holdings. */
+  /** Maximum stakes on one market and on the whole event, including holdings. */
   marketRoom: Micros;
   eventRoom: Micros;
 }
@@ -40,16 +44,18 @@ export interface SizedPurchase {
   probability: number;
   contracts: number;
   limitPrice: Micros;
-  /** Contracts that close a pair with a held opposite side; the venue pays a dollar for each at once. */
+  /**
+   * Contracts that close a pair with a contract held on the other side. The venue pays a dollar for each pair at once.
+   */
   closing: number;
   averagePrice: Micros;
   fee: Micros;
   stake: Micros;
-  /** `stake` per contract in dollars: the probability above which the purchase alone pays. */
+  /** `stake` per contract in dollars: the probability above which the purchase alone is profitable. */
   breakEven: number;
-  /** Expected payout less `stake`. Negative for a hedge. */
+  /** Expected payout minus `stake`. Negative for a hedge. */
   expectedValue: Micros;
-  /** Share of the bankroll that the event's joint optimum puts here, in full and at `kellyShare`. */
+  /** Share of the bankroll that the event's joint optimum puts into this purchase, in full and at `kellyShare`. */
   fullKelly: number;
   fractionalKelly: number;
   /** Bought although it costs more than it is worth alone, because it reduces the risk of the other purchases. */
@@ -58,13 +64,17 @@ export interface SizedPurchase {
 }
 
 /**
- * The part of the bankroll at stake, as a purse: the Kelly share of everything, from which holdings in the event were
- * bought. A purchase turns the purse's cash into contracts and leaves the optimum unchanged, so nothing is bought twice.
+ * The part of the bankroll at stake, treated as a separate purse: the Kelly share of everything, from which holdings in
+ * the event were bought. A purchase turns the purse's cash into contracts and leaves the optimum unchanged, so nothing
+ * is bought twice.
  */
 export interface Fund {
   whole: Micros;
   cash: Micros;
-  /** Possible outcomes have at least one in a million, so that no bet relies on the last digits of a tail. */
+  /**
+   * Possible outcomes have a probability of at least one in a million, so that no bet relies on the last digits of a
+   * tail.
+   */
   probabilities: number[];
   /** Dollars in each outcome without further purchases. */
   wealth: number[];
@@ -73,7 +83,7 @@ export interface Fund {
   totalPaid: Micros;
 }
 
-/** Remaining budgets for cash, the event and each market. Negative where holdings exceed a cap. */
+/** Remaining budgets for cash, the event and each market. Negative if holdings exceed a cap. */
 export interface Headroom {
   cash: Micros;
   fund: Micros;
@@ -87,14 +97,14 @@ export interface Leg {
   side: Side;
   /** Dollars per contract, fee included. */
   cost: number;
-  /** Available contracts, above 0; finite only together with the limits. */
+  /** Available contracts, above 0. May be infinite if the limits are finite. */
   contracts: number;
 }
 
-/** Σ weight·contracts over all legs is at most `room`. */
+/** Requires that Σ weight·contracts over all legs is at most `room`. */
 export interface Limit {
   room: number;
-  /** One per leg; a negative weight frees room. */
+  /** Weight of each leg. A negative weight frees room. */
   weights: readonly number[];
 }
 

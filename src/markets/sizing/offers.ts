@@ -22,11 +22,11 @@ export const outcomesOf = ({
 }: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
   outcomes ?? markets.map(({ probability }) => probability);
 
-/** Sizes with a larger gap to the true optimum, in growth, are rejected. */
+/** Sizes are rejected if their gap to the true optimum, in growth, is larger. */
 export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
 
-/** Why nothing in an event can be sized; undefined if something can. */
+/** Why nothing in the event can be sized; undefined if something can. */
 export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): string | undefined {
   const { kellyShare } = event;
   const probabilities = outcomesOf(event);
@@ -67,11 +67,11 @@ export interface Offer {
   probability: number;
   /** Edge of one contract at the best ask after its unrounded fee. */
   edge: number;
-  /** Held contracts of the other side; the first contracts bought here close pairs with them. */
+  /** Held contracts of the other side. The first contracts bought here close pairs with them. */
   closable: number;
-  /** At exact cost; limited to the depth of the book. */
+  /** Quotes at exact cost, limited to the depth of the book. */
   quote: (contracts: number) => Quote;
-  /** Price levels from the cheapest on, split where the pairs end. */
+  /** Price levels from the cheapest up, split where the pairs end. */
   legs: readonly OfferLeg[];
 }
 
@@ -89,7 +89,7 @@ export interface RefusedOffer {
 const sides: readonly Side[] = ['yes', 'no'];
 
 /**
- * Offers from cold to warm, YES before NO; markets without a book are skipped.
+ * Offers from cold to warm, YES before NO. Markets without a book are skipped.
  * @param spendable dollars; levels beyond this amount are omitted
  */
 export function readOffers(
@@ -190,7 +190,7 @@ function toLegs(
 export const stakeOf = (offer: Offer, contracts: number): Micros =>
   contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
 
-/** The part of the cost for contracts that do not close a pair; closing ones return a dollar at once. */
+/** Cost of the contracts that do not close a pair; those that do return a dollar at once. */
 export const openStakeOf = (offer: Offer, contracts: number): Micros =>
   contracts <= offer.closable ? 0n : stakeOf(offer, contracts) - stakeOf(offer, offer.closable);
 

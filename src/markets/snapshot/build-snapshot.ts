@@ -10,7 +10,10 @@ import { withholdDoubtful } from '../signals/event-case.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { refreshOf, type Calibration, type Snapshot, type SourceState } from './snapshot.js';
 
-/** Applies venue changes since the refresh. Nothing is forecast or sized again, but signals in doubt are withheld. */
+/**
+ * Applies venue changes since the refresh. Nothing is forecast or sized again, but signals with a doubtful book are
+ * withheld.
+ */
 export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
   const changed = new Map<string, ListedMarket>();
   for (const [i, market] of data.markets.entries())
@@ -41,7 +44,7 @@ function patchEvent(event: MarketEvent, changed: ReadonlyMap<string, ListedMarke
 
 export interface SnapshotInputs {
   sequence: number;
-  /** When the snapshot is made; it contains nothing later. */
+  /** Time of the snapshot, which contains nothing later. */
   at: Date;
   data: MarketData;
   weather: WeatherData | undefined;
@@ -49,7 +52,6 @@ export interface SnapshotInputs {
   sources: readonly SourceState[];
 }
 
-/** Settings that stay fixed while the service runs. */
 export interface SnapshotRules {
   marketSource: string;
   forecastSource: string;
@@ -58,8 +60,8 @@ export interface SnapshotRules {
 }
 
 /**
- * Builds a snapshot from its inputs alone: the same inputs give the same snapshot, whenever and in however many steps.
- * @param before supplies the forecasts, which then age, if the model fails
+ * Builds a snapshot from its inputs alone: the same inputs give the same snapshot, no matter when or in how many steps.
+ * @param before if the model fails, its forecasts are kept and age
  */
 export function* buildSnapshotInSteps(
   inputs: SnapshotInputs,

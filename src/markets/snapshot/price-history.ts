@@ -11,7 +11,7 @@ import { priceHistory, type BestPrices } from './table.js';
 export const PRICE_STEP_MS = 5 * MINUTE_MS;
 const KEPT_MS = 3 * DAY_MS;
 const DELETED_AT_ONCE = 5_000;
-/** About the number that fits into a small chart. */
+/** Maximum points that fit into a small chart. */
 const MOST_POINTS = 48;
 
 export function createPriceRecorder({
@@ -25,7 +25,7 @@ export function createPriceRecorder({
 }) {
   let lastMs = 0;
   return {
-    /** Records once per five minutes, from current snapshots only; a time without prices leaves a gap. */
+    /** Records once every five minutes, from current snapshots only. A time without prices leaves a gap. */
     async record(): Promise<void> {
       const snapshot = store.current;
       const now = clock.now();
@@ -59,7 +59,7 @@ export const bestPrices = ({ markets }: MarketEvent): Record<string, BestPrices>
     markets.map(({ ticker, yesBid, yesAsk }) => [ticker, [toNumber(yesBid), toNumber(yesAsk)]]),
   );
 
-/** Safe as a number: a price is at most a million millionths. */
+/** Safe as a number, because a price is at most a million millionths of a dollar. */
 const toNumber = (price: Micros | null): number | null => (price === null ? null : Number(price));
 
 export interface PricePoint {
@@ -69,11 +69,11 @@ export interface PricePoint {
 
 export interface PriceHistory {
   points: PricePoint[];
-  /** Spacing of the points where none is missing. */
+  /** Time between two points if no point is missing. */
   stepMs: number;
 }
 
-/** Recorded prices of an event, evenly thinned, always including the newest. */
+/** Recorded prices of an event, thinned evenly but always including the newest. */
 export async function readPriceHistory(
   orm: Orm,
   { marketSource, eventTicker }: { marketSource: string; eventTicker: string },

@@ -22,18 +22,21 @@ export interface RefreshDeps {
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
-  /** A slower source is abandoned, even if it ignores its signal. */
+  /** A source that takes longer is abandoned, even if it ignores its signal. */
   timeOutMs?: number;
   forecastWaitMs?: number;
 }
 
 export interface Refresher {
-  /** Reads the due sources and swaps the snapshot. A concurrent call joins the running one. Never rejects. */
+  /** Reads the due sources and swaps the snapshot. A concurrent call joins the running refresh. Never rejects. */
   refresh(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Swaps the snapshot once the markets arrive. Late forecasts lead to another snapshot; until then the last ones stay. */
+/**
+ * Swaps the snapshot once the markets arrive. Late forecasts lead to another snapshot; until then, the previous
+ * forecasts stay.
+ */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
@@ -80,7 +83,9 @@ interface Parts {
   weather: SourcePart<WeatherData>;
 }
 
-/** Makes snapshots from the parts. Venue changes between two of them update only books and prices of the current one. */
+/**
+ * Makes snapshots from the parts. In between, venue changes update only the books and prices of the current snapshot.
+ */
 function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, stopping: AbortSignal) {
   const { clock, store, log, metrics } = deps;
   const rules = {
@@ -103,7 +108,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     }
     try {
       const data = changes?.apply(markets.data) ?? markets.data;
-      // Reading the markets, building from them and passing the result on take a turn each.
+      // Reading the markets, building the snapshot and publishing it take one event-loop turn each.
       await nextTurn();
       const snapshot = await build(data, sources);
       await nextTurn();
@@ -115,7 +120,10 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     }
   }
 
-  /** Applies venue changes made during the build, and numbers the snapshot after any published meanwhile. */
+  /**
+   * Applies venue changes that arrived during the build, and numbers the snapshot after any that were published in the
+   * meantime.
+   */
   function publish(made: Snapshot): void {
     const isOvertaken = made.sequence <= (store.current?.sequence ?? 0);
     const snapshot = isOvertaken ? Object.freeze({ ...made, sequence: ++sequence }) : made;
@@ -130,7 +138,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     store.replace(patchSnapshot(current, data, ++sequence));
   }
 
-  /** In slices: hundreds of events take a tenth of a second, and no request should wait that long. */
+  /** Builds in slices, because hundreds of events take a tenth of a second and no request should wait that long. */
   function build(data: MarketData, sources: Snapshot['sources']): Promise<Snapshot> {
     const inputs: SnapshotInputs = {
       sequence: ++sequence,
@@ -145,7 +153,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
-    /** Runs one swap after another; each uses the data present when its turn comes. */
+    /** Runs swaps one after another. Each uses the data present when its turn comes. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {
       return swapping;

@@ -6,7 +6,7 @@ import type { ListedMarket } from '../market/market.js';
 import type { MarketData, VenueNote } from '../market/source.js';
 import { noGates, type GateBook, type SignalReport } from '../signals/signal.js';
 
-/** The results of training. Immutable: jobs replace it, refreshes read it. */
+/** Results of training. Immutable: jobs replace the object and refreshes read it. */
 export interface Calibration {
   fits: FitBook;
   gates: GateBook;
@@ -39,16 +39,16 @@ export function createCalibrationStore(
 export interface SourceState {
   part: 'markets' | 'forecasts';
   name: string;
-  /** `unexpected`: an untrustworthy answer, which closes trading until a good one arrives. */
+  /** `unexpected` means an answer that cannot be trusted; it closes trading until a good answer arrives. */
   state: 'ok' | 'failing' | 'unexpected' | 'waiting';
   fetchedAt: Date | null;
   failingSince: Date | null;
   problem: string | null;
-  /** Unreadable or unplaceable parts of the last good answer. */
+  /** Unreadable parts of the last good answer, and parts without a known place. */
   notes: readonly VenueNote[];
 }
 
-/** Omits the problem, which may name internal hosts, and the notes, which streams would repeat with each change. */
+/** Omits the problem, which may name internal hosts, and the notes, which streams would repeat with every change. */
 export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
   part,
   name,
@@ -57,26 +57,29 @@ export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit
   failingSince: failingSince?.toISOString() ?? null,
 });
 
-/** Markets, forecasts and signals that belong together. Immutable: each refresh and each change in between replaces it. */
+/**
+ * Markets, forecasts and signals that belong together. Immutable: each refresh replaces it, and so does each change in
+ * between.
+ */
 export interface Snapshot {
-  /** 1, 2, 3 … within this process. */
+  /** Counts 1, 2, 3 … within this process. */
   sequence: number;
-  /** When the markets were fetched; ages are relative to this. */
+  /** Time at which the markets were fetched. Ages are relative to it. */
   asOf: Date;
   marketSource: string;
   data: MarketData;
   markets: ReadonlyMap<string, ListedMarket>;
   events: readonly MarketEvent[];
-  /** By station. */
+  /** Forecasts by station. */
   forecasts: ReadonlyMap<string, StationForecast>;
   gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];
-  /** The refresh's own snapshot if this one differs from it in prices and books; omitted on the refresh's own. */
+  /** The refresh's own snapshot, if prices and books have changed since. Omitted on the refresh's own snapshot. */
   refreshed?: Snapshot;
 }
 
-/** The last refresh's snapshot, whose books underlie the forecasts and signals. */
+/** Returns the last refresh's snapshot, whose books underlie the forecasts and signals. */
 export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 
 export interface SnapshotStore {
@@ -85,7 +88,7 @@ export interface SnapshotStore {
   readonly sources: readonly SourceState[];
   replace(snapshot: Snapshot): void;
   setSources(sources: readonly SourceState[]): void;
-  /** Calls back after each replacement; the returned function unsubscribes. */
+  /** Calls back after each replacement. The returned function unsubscribes. */
   subscribe(listener: (snapshot: Snapshot, before: Snapshot | undefined) => void): () => void;
 }
 

@@ -14,7 +14,7 @@ interface Source<T> {
 export interface SourcePart<T> {
   readonly data: T | undefined;
   readonly state: SourceState;
-  /** Never rejects: a failure keeps the data and changes the state. */
+  /** Never rejects. A failure keeps the data and changes the state. */
   ask(): Promise<void>;
 }
 
@@ -42,7 +42,7 @@ export function createSourcePart<T extends { fetchedAt: Date; notes?: readonly V
     notes: [],
   };
 
-  /** Reads within the time limit; a late answer is dropped, even if the source ignores its signal. */
+  /** Reads within the time limit. A late answer is dropped, even if the source ignores its signal. */
   async function read(): Promise<T> {
     const ending = new AbortController();
     const giveUp = () => ending.abort(new Error(`no answer within ${timeOutMs} ms`));

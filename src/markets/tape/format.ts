@@ -8,19 +8,20 @@ import type { Place } from '../market/place.js';
 
 export type TapeHeader = Omit<SnapshotRules, 'model'>;
 
-/** One refresh. Omitted fields are the same as in the previous record. */
+/** One refresh. Omitted fields are unchanged since the previous record. */
 export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
   Partial<Pick<SnapshotInputs, 'weather' | 'calibration'>> & {
-    /** Prints read since the previous record, without those in earlier records. */
+    /** Prints read since the previous record, except those already in earlier records. */
     prints?: readonly PrintsRead[];
   };
 
-/** Part of the header record. Tapes of other formats are refused. */
+/** Stored in the header record. Tapes of other formats are refused. */
 export const TAPE_FORMAT = 1;
 
 /**
- * JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and
- * `{"$s":"KNYC"}` a station or an area, which must stay the one shared object. No written value has such keys itself.
+ * Serializes as JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds,
+ * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which must stay the one shared object. No written value
+ * has such keys of its own.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 
@@ -52,7 +53,7 @@ function decode(value: unknown): unknown {
 
 const special: Partial<Record<string, (value: unknown) => unknown>> = {
   $n(value) {
-    // Bounded, because parsing an endless number would take endless time; no amount needs more digits.
+    // Bounded, because parsing an endless number would never finish. No amount needs more digits.
     if (typeof value !== 'string' || !/^-?\d{1,100}$/.test(value))
       throw new RangeError('$n is not a whole number');
     return BigInt(value);
@@ -74,24 +75,22 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
   },
 };
 
-/*
- * A tape is a gzip file with one member per record, so `zcat` reads it and records append without touching earlier ones.
- * Each member stores its length in the header's extra field, as in BGZF (SAM specification, section 4.1), which lets a
- * reader skip from member to member and detect a truncated one.
- */
+/* A tape is a gzip file with one member per record, so `zcat` reads it and records can be appended without touching
+   earlier ones. Each member stores its length in the header's extra field, as in BGZF (SAM specification, section 4.1),
+   so that a reader can skip from member to member and detect a truncated one. */
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
 const PLAIN_HEADER = 10;
-/** Plain header, extra length, field name, field length and member length. */
+/** Length of the plain header, extra length, field name, field length and member length. */
 const HEADER = 20;
 const HAS_EXTRA = 4;
-/** Longest record; a file with a larger length is not a tape. */
+/** Longest record. A file that states a larger length is not a tape. */
 const MAX_MEMBER = 16 * 1024 * 1024;
-/** Longest uncompressed record, against decompression bombs. */
+/** Longest uncompressed record, to guard against decompression bombs. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
-/** @throws RangeError for a record too long to be read again */
+/** @throws RangeError for a record that would be too long to read back */
 export async function writeMember(text: string): Promise<Buffer> {
   const bytes = Buffer.from(text);
   const plain = await compress(bytes, { level: 6 });
@@ -112,13 +111,16 @@ interface Frame {
   end: number;
 }
 
-/** The complete members of a file, in order; skips one truncated at the end. @throws RangeError if the file is not a tape */
+/**
+ * Yields the complete members of a file in order, skipping a member truncated at the end.
+ * @throws RangeError if the file is not a tape
+ */
 export async function* listFrames(file: FileHandle): AsyncGenerator<Frame> {
   const { size } = await file.stat();
   for (let start = 0; start < size;) {
     const header = Buffer.alloc(Math.min(HEADER, size - start));
     await file.read(header, 0, header.length, start);
-    // A truncated header must still begin like a record; otherwise the file is not a tape.
+    // Even a truncated header must begin like a record; otherwise the file is not a tape.
     if (header.length < HEADER && isStart(header)) return;
     const length = header.length < HEADER ? undefined : lengthOf(header);
     if (length === undefined) throw new RangeError(`no record of a tape begins at byte ${start}`);
@@ -129,7 +131,7 @@ export async function* listFrames(file: FileHandle): AsyncGenerator<Frame> {
   }
 }
 
-/** False if the bytes certainly do not start a tape. */
+/** False only if the bytes cannot be the start of a tape. */
 export const beginsAsTape = (start: Buffer): boolean =>
   start.length < HEADER ? isStart(start) : lengthOf(start.subarray(0, HEADER)) !== undefined;
 
@@ -142,7 +144,7 @@ function lengthOf(header: Buffer): number | undefined {
   return length > HEADER && length <= MAX_MEMBER ? length : undefined;
 }
 
-/** @throws Error for a damaged record, which the checksum detects */
+/** @throws Error for a damaged record, detected by its checksum */
 export async function readMember(file: FileHandle, { start, end }: Frame): Promise<string> {
   const bytes = Buffer.alloc(end - start);
   await file.read(bytes, 0, bytes.length, start);

@@ -13,11 +13,11 @@ import { readTape, TapeError, type TapeEntry } from './reader.js';
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {
-  /** Current time on the tape, constant before the start and at the end. */
+  /** The current time on the tape; constant before the start and after the end. */
   clock: Clock;
   marketSource: string;
   forecastSource: string;
-  /** Replaces the live refresher: `refresh` only waits until playback has started. */
+  /** Replaces the live refresher; its `refresh` only waits until playback has started. */
   createRefresher(deps: { store: SnapshotStore; model: ForecastModel; log: Logger }): Refresher;
   ended: Promise<void>;
 }
@@ -30,8 +30,8 @@ export interface TapePlayerOptions {
 }
 
 /**
- * Plays a tape: builds each snapshot from the taped inputs with the live code, at tape time.
- * @throws TapeError if the file is not a tape, or has nothing after `from`
+ * Plays a tape: builds each snapshot from the recorded inputs with the live code, at the tape's time.
+ * @throws TapeError if the file is not a tape or has nothing after `from`
  */
 export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): Promise<TapePlayer> {
   const entries = readTape(path);
@@ -43,7 +43,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   const ended = new Promise<void>((resolve) => (resolveEnded = resolve));
 
   async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
-    // Published without waiting for the clock, because the service needs a snapshot to start.
+    // Publishes without waiting for the clock, because the service needs a snapshot to start.
     store.replace(buildSnapshot(first!.inputs, { ...first!.header, model }, store.current, log));
     clock.start();
     for await (const entry of entries) {
@@ -100,7 +100,7 @@ export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>
 });
 
 function createTapeClock(startMs: number, speed: number) {
-  /** Tape time and process time of the same moment; undefined while the clock is stopped. */
+  /** Tape time and process time of one moment; undefined while the clock is stopped. */
   let running: { tapeMs: number; processMs: number } | undefined;
   let pausedAtMs = startMs;
   const now = () =>

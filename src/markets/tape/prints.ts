@@ -2,12 +2,12 @@ import type { Logger } from 'pino';
 import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
-/** Prints and readings waiting for a record. Any beyond this are dropped, leaving their time unknown. */
+/** Maximum prints and reads waiting for a record. Further ones are dropped, and their period then counts as unread. */
 const MAX_WAITING = 20_000;
-/** Prints remembered as taped; older ones may appear twice on the tape. */
+/** Number of prints remembered as taped. Older prints may appear twice on the tape. */
 const MAX_TAPED = 50_000;
 
-/** Queues prints for a tape. Repeated reads of a print are taped once. */
+/** Queues prints for a tape, so that a print that is read repeatedly is taped once. */
 export function createPrintsToTape() {
   let waiting: PrintsRead[] = [];
   let size = 0;
@@ -19,7 +19,7 @@ export function createPrintsToTape() {
       size += 1 + read.prints.length;
       waiting.push(read);
     },
-    /** @param isWhole true if the record must stand alone, without earlier ones */
+    /** @param isWhole true if the record must be complete without earlier records */
     take({ isWhole }: { isWhole: boolean }): PrintsRead[] {
       if (isWhole || taped.size > MAX_TAPED) taped.clear();
       const reads = waiting.map((read) => ({ ...read, prints: read.prints.filter(isNew) }));
@@ -44,7 +44,7 @@ export function tapedPrints(
   if (!tape || !source.readPrints) return source;
   return {
     async readPrints(tickers, since, signal) {
-      // Prints that arrive during the request may be missing from the answer.
+      // Prints that arrive during the request may be missing from the response.
       const until = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const prints = await source.readPrints!(tickers, since, signal);
       tape.addPrints({ tickers: [...tickers], since, until, prints });
@@ -53,12 +53,12 @@ export function tapedPrints(
   };
 }
 
-/** Each market costs a call. */
+/** Each market costs one API call. */
 const MARKETS_AT_ONCE = 40;
-/** Exceeds both the lookback of a fill and the pause between two readings. */
+/** Longer than a fill's observation period and than the pause between two reads. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
-/** Reads prints of markets worth trading, so that they are taped whether or not an order was placed. */
+/** Reads the prints of markets that may be traded, so that they are taped whether or not an order is placed. */
 export interface PrintFollower {
   follow(): Promise<void>;
   stop(): void;
@@ -76,7 +76,7 @@ export function createPrintFollower({
   log: Pick<Logger, 'warn'>;
 }): PrintFollower {
   const stopping = new AbortController();
-  /** Per market, the time in ms until which it is followed. */
+  /** Per market, the time in milliseconds until which it is followed. */
   const followed = new Map<string, number>();
   let readMs = clock.now();
 
@@ -87,7 +87,7 @@ export function createPrintFollower({
       for (const ticker of tickers())
         if (followed.has(ticker) || followed.size < MARKETS_AT_ONCE)
           followed.set(ticker, nowMs + FOLLOWED_MS);
-      // Bounded lookback; earlier missed prints stay unknown.
+      // Lookback is limited; prints missed before then stay unknown.
       const since = new Date(Math.max(readMs - LISTING_LAG_MS, nowMs - FOLLOWED_MS));
       if (stopping.signal.aborted) return;
       try {

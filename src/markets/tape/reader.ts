@@ -11,15 +11,15 @@ import {
   type TapeRecord,
 } from './format.js';
 
-/** The file is not a tape, or is damaged; the message says where. */
+/** Thrown if the file is not a tape or is damaged. The message says where. */
 export class TapeError extends Error {}
 
 export interface TapeEntry {
   header: TapeHeader;
   inputs: SnapshotInputs;
-  /** Prints read since the previous entry; empty on tapes from before prints were taped. */
+  /** Prints read since the previous entry; empty on tapes recorded before prints were taped. */
   prints: readonly PrintsRead[];
-  /** Counted from 1, including headers. */
+  /** Record number, counted from 1, including headers. */
   record: number;
 }
 
@@ -29,7 +29,7 @@ const headerSchema = z.object({
   forecastSource: z.string(),
   bankroll: z.bigint(),
 });
-/** Inner values are not validated, because each record carries a checksum. */
+/** Nested values are not validated, because each record has a checksum. */
 const recordSchema = z.object({
   sequence: z.int().positive(),
   at: z.date(),
@@ -54,8 +54,8 @@ const recordSchema = z.object({
 });
 
 /**
- * The refreshes of a tape in order; skips a record truncated at the end.
- * @throws TapeError at the first damaged record; opening errors pass through
+ * Yields the refreshes of a tape in order, skipping a record truncated at the end.
+ * @throws TapeError at the first damaged record; errors from opening the file pass through
  */
 export async function* readTape(path: string): AsyncGenerator<TapeEntry> {
   const file = await open(path, 'r');

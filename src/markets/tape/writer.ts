@@ -17,7 +17,7 @@ import {
 import { createPrintsToTape } from './prints.js';
 
 /**
- * Fails at startup if the tape could not be written, because a missed day cannot be taped later.
+ * Fails at startup if the tape cannot be written, because a missed day cannot be taped later.
  * @throws ConfigError
  */
 export function requireTapeTarget(file: string): void {
@@ -50,11 +50,11 @@ function isTape(path: string): boolean {
   }
 }
 
-/** Records waiting for a slow disk. Further refreshes are dropped to protect memory. */
+/** Maximum records waiting for a slow disk. Further refreshes are dropped to protect memory. */
 const MAX_WAITING = 20;
 
 export interface TapeWriter {
-  /** Takes the inputs of a refresh. Never throws or waits; write failures are logged. */
+  /** Queues the inputs of a refresh. Never throws or blocks; write failures are logged. */
   write(inputs: SnapshotInputs): void;
   addPrints(read: PrintsRead): void;
   close(): Promise<void>;
@@ -63,8 +63,9 @@ export interface TapeWriter {
 class SharedTapeError extends Error {}
 
 /**
- * Appends each refresh to a file, keeping existing records except one truncated at the end. A file that was moved or
- * emptied is started over. Records of two services must not mix, so a writer that finds another's records stops.
+ * Appends each refresh to a file, keeping existing records except one truncated at the end. If the file was moved or
+ * emptied, a new tape is started. Records of two services must not be mixed, so a writer that finds another's records
+ * stops.
  */
 export function createTapeWriter({
   file,
@@ -77,7 +78,7 @@ export function createTapeWriter({
 }): TapeWriter {
   let tape: Tape | undefined;
   let isShared = false;
-  /** The last record taken; undefined makes the next one complete. */
+  /** Inputs of the last queued record; if undefined, the next record is complete. */
   let last: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined;
   const prints = createPrintsToTape();
   let work = Promise.resolve();
@@ -86,7 +87,7 @@ export function createTapeWriter({
 
   async function append({ text, isWhole }: Waiting): Promise<void> {
     waiting--;
-    // A partial record is useless if its predecessor was not written.
+    // A record with only changes is useless if the previous record was not written.
     if (isShared || (!tape && !isWhole)) return;
     if (tape && !(await isStillThere(file, tape))) throw new Error('the tape was moved away or emptied');
     tape ??= await begin(file, header);
@@ -95,7 +96,7 @@ export function createTapeWriter({
     isFailing = false;
   }
 
-  /** Closes the tape. A partial record would hide later ones, so the next write reopens the file and truncates it. */
+  /** Closes the tape. A partial record would hide later ones, so the next write reopens and truncates the file. */
   async function giveUp(problem: unknown): Promise<void> {
     isShared = problem instanceof SharedTapeError;
     if (isShared) log.error({ file }, 'another process is writing this tape; this one writes no more to it');
@@ -118,7 +119,7 @@ export function createTapeWriter({
         isFailing = true;
         return;
       }
-      // Serialised now, so that later changes cannot enter.
+      // Serializes now, so that later changes to the inputs are not recorded.
       const isWhole = last === undefined;
       const reads = prints.take({ isWhole });
       const record = { ...toRecord(inputs, last), ...(reads.length > 0 && { prints: reads }) };
@@ -137,7 +138,7 @@ export function createTapeWriter({
 
 interface Waiting {
   text: string;
-  /** Complete, instead of only the changes since the previous record. */
+  /** True if the record is complete, false if it has only the changes since the previous record. */
   isWhole: boolean;
 }
 
@@ -148,7 +149,8 @@ interface Tape {
 }
 
 async function begin(file: string, header: TapeHeader): Promise<Tape> {
-  // Opened for reading too, to truncate a record cut off by a crash. Mode 0600 keeps other users out.
+  // Opened for reading too, so that a record cut off by a crash can be truncated. Mode 0600 denies access to other
+  // users.
   const handle = await open(file, 'a+', 0o600);
   try {
     let end = 0;

@@ -7,7 +7,7 @@ import { climateDayOf } from '../market/climate-day.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import type { Place } from '../market/place.js';
 
-/** Climate days, both ends included. */
+/** Climate days, both inclusive. */
 export interface DateRange {
   from: string;
   to: string;
@@ -16,7 +16,7 @@ export interface DateRange {
 export interface StationCoverage {
   kind: TemperatureKind;
   station: Place;
-  /** Days with a run that started before the day began. */
+  /** Number of days with a run that started before the day began. */
   forecastDays: number;
   runs: number;
   reports: number;
@@ -36,9 +36,9 @@ export interface CoverageSources {
 }
 
 /**
- * A day has its forecasts once every station has a run of every kind that started before the local day began, because the
- * service may have come up during the day. It has its reports once every station has one of every kind; a single hour is
- * enough for hourly reports.
+ * Counts the days with complete forecasts and the days with complete reports. Forecasts are complete if every station
+ * has a run of every kind that started before the local day began, because the service may have been started during the
+ * day. Reports are complete if every station has one of every kind; for hourly reports, a single hour is enough.
  */
 export async function readCoverage(
   orm: Orm,
@@ -75,7 +75,7 @@ export async function readCoverage(
   };
 }
 
-/** Hourly data belong to areas, and every area counts. */
+/** Hourly data belongs to areas, and every area is required. */
 const countedPlaces = (kind: TemperatureKind, stations: readonly Place[]): readonly Place[] =>
   kind === 'hourly' ? placesOf(kind) : stations;
 
@@ -123,7 +123,7 @@ async function listReportedDays(
   );
 }
 
-/** Stations and days, as `KNYC 2026-07-04`, that have a run of a further model. */
+/** Lists the stations and days that have a run of another model, as `KNYC 2026-07-04`. */
 export async function listModelDays(
   orm: Orm,
   source: string,

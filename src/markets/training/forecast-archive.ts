@@ -28,7 +28,7 @@ import {
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';
 
-/** Everything known at one time, and the only input of training and scoring. `at` excludes later data. */
+/** All data known at one time: the only input of training and scoring. `at` excludes later data. */
 export class KnownHistory {
   readonly knownAt: Date;
   readonly runs: readonly KnownRun[];
@@ -47,7 +47,7 @@ export class KnownHistory {
     this.hours = hours;
   }
 
-  /** Keeps runs and hours that were fetched by then, and the last report of each target. */
+  /** Keeps the runs and hours fetched by `knownAt`, and the last report of each target. */
   static at(
     knownAt: Date,
     {
@@ -57,7 +57,7 @@ export class KnownHistory {
     }: { runs: readonly KnownRun[]; reports: readonly SettledDay[]; hours?: readonly KnownHour[] },
   ): KnownHistory {
     const newest = new Map<string, SettledDay>();
-    // Numbers, because comparing thousands of Date objects takes ten times as long.
+    // Compares numbers, because comparing thousands of Date objects takes ten times as long.
     const atMs = knownAt.getTime();
     for (const report of reports) {
       if (report.knownAt.getTime() > atMs) continue;
@@ -83,46 +83,49 @@ export class KnownHistory {
   }
 }
 
-/** Longer than the training windows, to make up for days without data. */
+/** Longer than the training windows, to compensate for days without data. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 90,
   daily_minimum: 90,
   hourly: 60,
 };
-/** Stations are pooled, so sixty days of all of them exceed what training uses. */
+/** Stations are pooled, so sixty days of all stations are more than training uses. */
 export const HOURS_WINDOW_DAYS = 65;
-/** Part of a long past read at once, some thousand runs. */
+/** Number of days of a long history read at once, which is several thousand runs. */
 const LONG_PART_DAYS = 180;
 const FURTHEST_DAYS = 5;
-/** Rows per write, which bounds one turn of the event loop. */
+/** Rows per write, to limit how long the event loop is blocked. */
 const CHUNK = 500;
 
-/** Forecasts and reports, each with the time at which it became known. */
+/** Stores forecasts and reports, each with the time at which it became known. */
 export interface Archive {
-  /** Number of writes through this object that added something. */
+  /** Number of writes through this object that added rows. */
   readonly changes: number;
   /**
-   * Records runs; existing ones stay unchanged. Skips runs with impossible members and runs that started after the end of
-   * their target, which are not forecasts.
+   * Records runs and leaves existing ones unchanged. Skips runs with impossible members, and runs that started after
+   * the end of their target, which are not forecasts.
    * @returns number of new runs
    */
   addRuns(runs: readonly DayEnsemble[]): Promise<number>;
   /**
-   * Records reports. A report equal to the one known by then changes nothing; another temperature is a correction.
+   * Records reports. A report equal to the one known by then changes nothing; a different temperature is a correction.
    * @returns number of new reports
    */
   addReports(reports: readonly SettledDay[]): Promise<number>;
   /**
-   * Records hourly reports; existing ones stay unchanged. Does not count as a change, because an hour teaches nothing
-   * before the day's report.
+   * Records hourly reports and leaves existing ones unchanged. Does not increase `changes`, because hours cannot be
+   * used for training before the day's report.
    * @returns number of new hours
    */
   addHours(hours: readonly KnownHour[]): Promise<number>;
-  /** Knowledge at a time, over the 90 days before it (60 for hours). */
+  /** Returns the data known at a time, over the 90 days before it (60 for hourly targets). */
   asOf(at: Date): Promise<KnownHistory>;
-  /** Years at one station, the first model's runs thinned to one per half day; undefined if the past is too short. */
+  /**
+   * Returns years of data for one station, with the first model's runs thinned to one per half day; undefined if the
+   * history is too short.
+   */
   longAsOf(at: Date, wanted: LongPast): Promise<KnownHistory | undefined>;
-  /** @param long separate limit for the first model's daily runs and for reports */
+  /** @param long separate date limit for the first model's daily runs and for reports */
   deleteBefore(date: string, long: string): Promise<void>;
 }
 
@@ -196,7 +199,7 @@ async function readKnown(
   const runs: KnownRun[] = [];
   const reports: SettledDay[] = [];
   const hours: KnownHour[] = [];
-  // One kind and station at a time, yielding to other work in between.
+  // Reads one kind and station at a time, and yields to other work in between.
   for (const kind of temperatureKinds) {
     const window = { kind, at, from: dateBefore(at, WINDOW_DAYS[kind]) };
     for (const { id } of placesOf(kind)) {

@@ -20,11 +20,14 @@ import { POSSIBLE_DEVIATION_F, aheadRow } from '../learning/calibrated.js';
 export interface TrainingCase extends KnownRun {
   temperatureF: number;
   knownAt: Date;
-  /** Forecast by another version of the model than the newest case. */
+  /** True if the forecast is from another version of the model than the newest case. */
   isOlder?: true | undefined;
 }
 
-/** Latest days with data in a fit: errors differ by season, and 60 of them determine the deviation to a tenth. */
+/**
+ * Number of latest days with data used in a fit: errors vary by season, and 60 days determine the standard deviation to
+ * within a tenth.
+ */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 60,
   daily_minimum: 60,
@@ -32,9 +35,9 @@ const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
 };
 
 /**
- * The cases of one station by lead, latest first, one per day or hour.
+ * Returns one station's cases by lead, latest first, one per day or hour.
  * @param runs of one kind
- * @param days the latest days with data; defaults to the window for fits over all stations
+ * @param days number of latest days with data; default: the window for fits over all stations
  */
 export function casesOf(
   history: KnownHistory,
@@ -67,7 +70,7 @@ export function casesOf(
   );
 }
 
-/** Names each field: spreading gives every object a layout of its own, which takes three times the memory of its values. */
+/** Names each field: spreading gives every object its own layout, which takes three times its values' memory. */
 const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): TrainingCase => ({
   model: run.model,
   kind: run.kind,
@@ -98,7 +101,7 @@ function findReport(history: KnownHistory, station: Place, run: KnownRun): Repor
   return { end: spanOf(station, run).end, report: { temperatureF, knownAt } };
 }
 
-/** Hours of one day share their error, so knowledge is counted in days. */
+/** Hours of one day share their error, so the amount of data is counted in days. */
 export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): number =>
   new Set(cases.map(({ stationId, date }) => `${stationId} ${date}`)).size;
 
@@ -106,7 +109,7 @@ export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): 
 export const hasSpread = ({ members, varianceF }: KnownRun): boolean =>
   members >= MIN_MEMBERS || (members === 1 && varianceF > 0);
 
-/** Prefers real ensembles, then the oldest run, whose long lead makes the fit overcautious, not overconfident. */
+/** Prefers real ensembles, then the oldest run: its longer lead makes the fit overcautious, not overconfident. */
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
@@ -124,24 +127,24 @@ export interface Group extends FitOf {
   cases: readonly TrainingCase[];
 }
 
-/** A warmer ensemble must warm the forecast about equally; otherwise the fit learned something other than bias. */
+/** A warmer ensemble must make the forecast about equally warmer; otherwise the fit learned more than bias. */
 const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
-/** °F. Exceeds any known error of a grid point (6.3). */
+/** °F. Larger than any known error of a grid point (6.3). */
 const LARGEST_CORRECTION_F = 8;
 
-/** Reports arrive all day, so a recent fit is kept unless the data have grown much. Fits to years change slowly. */
+/** A recent fit is kept unless the data has grown by `MUCH_MORE`. Fits to years of data change slowly. */
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 
-/** Whether an earlier fit is as good as a new one to this many cases. */
+/** True if an earlier fit is as good as a new one to this number of cases. */
 export const isRecent = (fit: Fit, cases: number, at: Date): boolean =>
   at.getTime() - fit.trainedAt.getTime() < KEPT_MS[fit.stationId === null ? 'pooled' : 'own'] &&
   cases < MUCH_MORE * fit.n;
 
 /**
- * Fits a group: all stations together, or a station's own long past with seasons. Keeps the previous fit if it is recent or
- * its training set has not changed.
- * @returns a text with the reason if no usable fit results
+ * Fits a group: all stations together, or one station's own long history with seasons. Keeps the previous fit if it is
+ * recent or its training set has not changed.
+ * @returns the reason as text if there is no usable fit
  */
 export function* makeFitInSteps(
   group: Group,
@@ -227,7 +230,10 @@ const isSame = (fit: Fit, seen: Seen): boolean =>
 /** Days of the year at which a seasonal fit is checked. */
 const SEASONS = [0, 91, 183, 274];
 
-/** Why a fit is rejected, in words. Single stations are checked on use, so that one does not spoil the fit for all. */
+/**
+ * Returns the reason for rejecting a fit, in words. Single stations are checked when the fit is used, so that one of
+ * them does not spoil the fit for all.
+ */
 export function problemOf(
   {
     coefficients,

@@ -24,7 +24,7 @@ const trainedIn = (t: Trained, { forecastSource, marketSource }: SourceNames, { 
     lte(t.trainedAt, at),
   );
 
-/** Limit per statement; the next clean-up continues. */
+/** Row limit per statement; the next clean-up continues. */
 const FITS_DELETED_AT_ONCE = 500;
 
 export async function insertFits(orm: Orm, sources: SourceNames, fits: readonly TrainedFit[]): Promise<void> {

@@ -42,17 +42,17 @@ export interface HourTrainingOptions {
 /** Number of latest dates used: sixty days of seven stations are almost as good as two years (measured). */
 const WINDOW_DAYS = 60;
 /**
- * Stations share the weather of a date. With nine dates of seven stations or more, a fit beats no fit at every hour
- * (measured).
+ * Counts dates, because stations share a date's weather. With at least nine dates of seven stations, a fit beats no fit
+ * at every hour (measured).
  */
 const MIN_DATES = 9;
-/** More cases do not improve a fit and take longer. */
+/** More cases do not improve a fit, but take longer. */
 const MAX_CASES = 1_500;
 const CASES_AT_ONCE = 200;
-/** Refitting everything takes seconds, so a recent fit is kept unless the data have grown by `MUCH_MORE`. */
+/** Refitting all hours takes seconds, so a recent fit is kept unless the data has grown by `MUCH_MORE`. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
-/** °F. No day rises further above its maximum so far and the forecast of its remaining hours. */
+/** °F. No day rises further than this above its maximum so far and the forecast for its remaining hours. */
 const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);
@@ -84,7 +84,7 @@ export function* trainHoursInSteps(
 
 type Wanted = Pick<HourFit, 'kind' | 'hour'>;
 
-/** @returns a text with the reason if there is no usable fit; no cases for a kept fit */
+/** @returns the reason as text if there is no usable fit; a fit without cases if the previous one was kept */
 function* trainHour(
   history: KnownHistory,
   days: readonly KnownStationDay[],
@@ -140,11 +140,11 @@ function daysOf({ hours, runs }: KnownHistory): KnownStationDay[] {
   );
 }
 
-/** Maximum and minimum of a day share its curve. */
+/** A day's maximum and minimum share the maximum's curve. */
 const hasCurve = ({ kind, curveF }: KnownRun): boolean =>
   kind === 'daily_maximum' && curveF?.length === 24 && curveF.every(isPossible);
 
-/** Upper bound on the number of usable days, which is cheap to compute. */
+/** Returns an upper bound on the number of usable days, which is cheap to compute. */
 function countDays(history: KnownHistory, days: readonly KnownStationDay[], { kind, hour }: Wanted): number {
   const known = days.filter(
     ({ stationId, date, hours }) =>
@@ -156,7 +156,7 @@ function countDays(history: KnownHistory, days: readonly KnownStationDay[], { ki
 const extremeOf = (hour: KnownHour | undefined, kind: DailyKind): number | null =>
   (kind === 'daily_maximum' ? hour?.highestF : hour?.lowestF) ?? null;
 
-/** A day as known at the hour, with nothing later except the report. */
+/** Returns a day as known at the hour, with no later data except the report. */
 function toCase(
   history: KnownHistory,
   { stationId, date, hours, runs }: KnownStationDay,
@@ -193,7 +193,7 @@ function toCase(
 
 type Seen = Pick<HourFit, 'n' | 'firstDate' | 'lastDate' | 'knownThrough'>;
 
-/** @param cases in descending order of date */
+/** @param cases by date, latest first */
 function summarizeCases(cases: readonly HourCase[]): Seen {
   return {
     n: cases.length,
@@ -205,7 +205,7 @@ function summarizeCases(cases: readonly HourCase[]): Seen {
   };
 }
 
-/** A fit's inputs never change, so without newer knowledge the training set is the same. */
+/** A fit's inputs never change, so the training set is unchanged if nothing newer is known. */
 const isSame = (fit: HourFit, seen: Seen): boolean =>
   fit.n === seen.n &&
   fit.firstDate === seen.firstDate &&
@@ -229,5 +229,5 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
   return undefined;
 }
 
-/** °F of change in the extreme per °F of change in the forecast for the remaining hours. */
+/** Change of the extreme in °F per °F of change in the forecast for the remaining hours. */
 const POSSIBLE_SLOPE = { lowest: -0.5, highest: 3 };

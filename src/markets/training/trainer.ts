@@ -33,21 +33,21 @@ import {
 import { type SourceNames } from '../learning/queries.js';
 import { LONGEST_AGE_DAYS } from '../learning/calibrated.js';
 
-/** Another instance or a command may have added data. */
+/** How often to look for data that another instance or a command has added. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
-/** Seasonal fits need the first model's daily runs and the reports as far back as training looks. */
+/** Seasonal fits use the first model's daily runs and the reports, so both are kept as long as training looks back. */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
-/** There are 46 of them a day with up to 1,500 days each: three megabytes. */
+/** There are 46 of these fits a day with up to 1,500 days each, which take three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
-/** Keeps the forecast calibrated. Several instances may run it side by side. */
+/** Keeps the forecast calibrated. Several instances may run at the same time. */
 export interface Trainer {
-  /** Uses the newest stored fits until better ones are made. Never rejects. */
+  /** Loads the newest stored fits, which are used until better ones are made. Never rejects. */
   load(): Promise<void>;
-  /** Records the news, and trains if there is something new to learn from. */
+  /** Records the news, and trains if there is new data. */
   learn(news: News): Promise<void>;
-  /** Deletes data older than 400 days, and the inputs of seasonal fits after two years, a bounded number of rows at a time. */
+  /** Deletes data after 400 days, and inputs of seasonal fits after two years, a limited number of rows at a time. */
   cleanUp(): Promise<void>;
   stop(): void;
 }
@@ -59,7 +59,7 @@ interface TrainerOptions {
   calibration: CalibrationStore;
   clock: Clock;
   log: Logger;
-  /** True while the archive is being filled; training then waits for all of it. Default: never. */
+  /** True while the archive is being filled; training then waits until it is complete. Default: never. */
   isFilling?: () => boolean;
 }
 
@@ -70,7 +70,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   let isNew = false;
   const trainStations = createStationTraining(options, () => isStopped);
 
-  /** Stores fits before they are used. Undefined if stopped early. */
+  /** Trains and stores the fits before they are used. Returns undefined if stopped early. */
   async function train(at: Date): Promise<Training | undefined> {
     const history = await archive.asOf(at);
     const steps = trainInSteps(history, {
@@ -130,7 +130,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   };
 }
 
-/** Fits stations with a long history to their own data, every five days; looks for such stations once a day. */
+/** Fits stations with a long history to their own data every five days. Looks for such stations once a day. */
 function createStationTraining(
   { db, archive, sources, calibration }: TrainerOptions,
   isStopped: () => boolean,
@@ -156,7 +156,7 @@ function createStationTraining(
   };
 }
 
-/** One at a time, yielding in between: the embedded database blocks the event loop. */
+/** Inserts one fit at a time and yields in between, because the embedded database blocks the event loop. */
 async function storeFits(
   { db, sources }: Pick<TrainerOptions, 'db' | 'sources'>,
   fits: readonly TrainedFit[],

@@ -32,13 +32,13 @@ import type { KnownRun } from '../learning/queries.js';
 import type { Place } from '../market/place.js';
 import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
 
-/** Over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
+/** Minimum over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
 const MIN_POOLED_DAYS = 30;
-/** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit and take longer. */
+/** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit, but take longer. */
 const MAX_POOLED_CASES = 3_000;
-/** For one station at one lead. Less than a year and a half shows each season only once, with that year's weather. */
+/** Minimum for one station and lead. A shorter history shows each season only once, with that year's weather. */
 export const MIN_SEASONAL_DAYS = 548;
-/** A third year adds nothing (measured). */
+/** A third year does not improve the fit (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;
 
 export interface TrainedFit {
@@ -54,16 +54,16 @@ export interface Training {
 }
 
 export interface TrainingOptions {
-  /** Previous fits are reused, with id and time, until their training set changes: see `makeFitInSteps`. */
+  /** Previous fits keep their id and time and are reused until their training set changes; see `makeFitInSteps`. */
   previous: FitBook;
   newId: () => string;
   hours?: readonly number[] | undefined;
 }
 
 /**
- * Learns from the knowledge at one time: one fit over all stations per model, kind and lead (hourly fits with a bias per
- * hour of the day), the mixes, and the fits for days in progress. Stations' own fits carry over: see `trainStationInSteps`.
- * Each step takes a few milliseconds, so the caller can yield in between.
+ * Learns from the data known at one time: one fit over all stations per model, kind and lead (hourly fits have a bias
+ * per hour of the day), the mixes, and the fits for days in progress. The stations' own fits are carried over; see
+ * `trainStationInSteps`. Each step takes a few milliseconds, so the caller can yield in between.
  */
 export function* trainInSteps(history: KnownHistory, options: TrainingOptions): Steps<Training> {
   const runs = groupBy(history.runs, groupKey);
@@ -131,8 +131,8 @@ export interface StationTraining {
 }
 
 /**
- * Learns the seasons of one kind of temperature at one station, for each lead with enough data; first model only.
- * @param history of this kind and station
+ * Learns seasonal fits of the first model for one kind of temperature at one station, for each lead with enough data.
+ * @param history for this kind and station only
  */
 export function* trainStationInSteps(
   history: KnownHistory,
@@ -202,10 +202,10 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
 const markVersions = (cases: readonly TrainingCase[]): TrainingCase[] =>
   markOlder(cases, ({ modelRunAt }) => modelRunAt.getTime());
 
-/** Uses the spread of real ensembles if there are enough; otherwise all runs count, and the spread is ignored. */
+/** Returns only the real ensembles with their spread if there are enough; otherwise all runs, without spread. */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
-  // Single runs have no spread and need no copy, which would take half the memory of training.
+  // Single runs have no spread and are not copied, because copies would take half the memory of training.
   const withoutSpread = (each: TrainingCase) => (each.varianceF === 0 ? each : { ...each, varianceF: 0 });
   return daysIn(real) >= least ? real : cases.map(withoutSpread);
 }
@@ -216,10 +216,10 @@ interface PooledFit {
   cases: readonly TrainingCase[];
 }
 
-/** An earlier run of the first model is half a day older. */
+/** Age of the first model's earlier run relative to its latest, in hours. */
 const EARLIER_HOURS = LEAD_STEP_HOURS;
 
-/** Compares models by the errors that their fits leave in training. A mix is kept as long as all its fits are. */
+/** Compares models by the residuals of their fits in training. A mix is kept as long as all its fits are kept. */
 function* trainMixesInSteps(
   pooled: readonly PooledFit[],
   trainedAt: Date,
@@ -249,7 +249,7 @@ function* trainMixesInSteps(
       : learnMix(new Map(fits.map(([name, each]) => [name, recallErrors(each)])));
     if (isKept) mixes.push(before);
     else if (learned) {
-      // May be later than the data of the fits.
+      // May be later than the data of the fits, because recent fits are kept when new cases arrive.
       const knownThrough = new Date(Math.max(...fits.map(([, { cases }]) => knownThroughMs(cases))));
       const mix = { id: newId(), kind, leadHours, ...learned, knownThrough, trainedAt };
       mixes.push(mix);
@@ -262,7 +262,7 @@ function* trainMixesInSteps(
 
 const isIn = ({ skill }: Mix, model: string): boolean => model === MAIN_MODEL || model in skill;
 
-/** A fit over all stations is the same line on every day for a given station, hour and version. */
+/** On every day, a fit over all stations is the same line for a given station, hour and version. */
 function errorsOf({ fit, cases }: PooledFit): ModelError[] {
   const lines = new Map<string, ReturnType<typeof lineOf>>();
   return cases.map((each) => {

@@ -21,7 +21,7 @@ export interface VenueReport {
 }
 
 const SERIES_AT_ONCE = 8;
-/** Signs that the venue's format changed, as opposed to markets of other kinds or places. */
+/** Kinds of notes that indicate a changed format, rather than markets of other kinds or places. */
 const alarming: ReadonlySet<NoteKind> = new Set([
   'contradiction',
   'missing_field',
@@ -33,8 +33,8 @@ const alarming: ReadonlySet<NoteKind> = new Set([
 export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kind }) => alarming.has(kind));
 
 /**
- * Reads every series of the venue's climate category as the service would, and reports what could not be placed. Uses
- * public data only, without a key.
+ * Reads every series in the venue's climate category as the service would, and reports what could not be placed. Uses
+ * only public data, without a key.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function checkVenue(

@@ -8,19 +8,19 @@ import { toOrderBook } from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
 import { type KalshiOrderBook, kalshiOrderBookSchema, kalshiOrderBooksSchema } from './kalshi-schema.js';
 
-/** A full book is used for this long; after that the listing's best prices are more accurate. */
+/** A full book is used for this long; after that, the listing's best prices are more accurate. */
 const WHOLE_BOOK_MS = 30_000;
 
 type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;
 
 /**
- * Chooses the books to read when each costs a call and there are too many.
- * @param interest markets with positions or signals, read first
+ * Chooses the books to read if each costs a call and there are too many.
+ * @param interest markets with positions or signals, which are read first
  */
 export function createBookRotation(interest: () => ReadonlySet<string>) {
   let whole = new Map<string, ReadBook>();
   return {
-    /** Reading order: markets of interest first, then the longest unread. */
+    /** Returns the reading order: markets of interest first, then the books unread for the longest time. */
     order(active: readonly string[]): string[] {
       const matters = interest();
       const rank = (ticker: string): number =>
@@ -35,8 +35,8 @@ export function createBookRotation(interest: () => ReadonlySet<string>) {
       }
     },
     /**
-     * Books of listed markets. Full books if read since the listing began, or recently and still consistent with it;
-     * otherwise the listed best prices.
+     * Returns the books of listed markets: the full book if it was read since the listing began, or if it was read
+     * recently and still agrees with the listing; otherwise the listing's best prices.
      * @param topOf best prices from the listing
      */
     booksOf(
@@ -73,14 +73,14 @@ const isSameTop = (a: OrderBook, b: OrderBook): boolean =>
     { yes: b.yes.slice(0, 1), no: b.no.slice(0, 1) },
   );
 
-/** Without a key: time for reading books before the listing, and deadline for the rest after it. */
+/** Without a key: time limit for reading books before the listing, and deadline for the rest after it. */
 const BOOKS_FIRST_MS = 8_000;
 const READ_MS = 16_000;
 
 interface BookReaderOptions {
   client: KalshiClient;
   clock: Clock;
-  /** Markets to read first if not all books can be read. */
+  /** Returns the markets to read first if not all books can be read. */
   interest: () => ReadonlySet<string>;
   topOf: (ticker: string) => OrderBook | undefined;
   changes: KalshiChanges | undefined;
@@ -91,9 +91,9 @@ type ReadMarkets = Books & { markets: ListedMarket[] };
 /**
  * Reads the books of open markets around a listing of all markets.
  *
- * With a key, a few calls after the listing fetch all books. Without one, each book costs a call and a refresh has time
- * for about 250 of 1,500: most are read before the listing, so that it is the newest data, and the others use its best
- * prices. A full book is used for 30 s, and only while the listing agrees with it.
+ * With a key, a few calls after the listing fetch all books. Without a key, each book costs a call, and a refresh has
+ * time for about 250 of 1,500: most are read before the listing, so that the listing is the newest data, and the other
+ * markets use its best prices. A full book is used for 30 s, and only while it agrees with the listing.
  */
 export function createBookReader({ client, clock, interest, topOf, changes }: BookReaderOptions) {
   const rotation = createBookRotation(interest);
@@ -135,7 +135,7 @@ export function createBookReader({ client, clock, interest, topOf, changes }: Bo
     client.isSigned ? readInBulk(list, signal) : readInTurn(list, signal);
 }
 
-/** Reuses unchanged book objects, so that results derived from them stay cached. */
+/** Reuses unchanged book objects, so that values derived from them stay cached. */
 function reuseBooks(
   before: ReadonlyMap<string, OrderBook>,
   now: ReadonlyMap<string, OrderBook>,
@@ -149,12 +149,12 @@ function reuseBooks(
 }
 
 const BOOKS_PER_CALL = 100;
-/** Parallel single-book calls; the budget limits their rate. */
+/** Maximum parallel single-book calls; the budget limits their rate. */
 const BOOKS_AT_ONCE = 8;
 
 /**
  * Reads many books per call, which requires a key.
- * @throws UnexpectedAnswerError if one of them is missing
+ * @throws UnexpectedAnswerError if a book is missing from the response
  */
 async function readKalshiBooks(
   client: KalshiClient,
@@ -182,7 +182,7 @@ interface ReadBook {
   readAt: Date;
 }
 
-/** Reads one book per call, in order, until the deadline. A market that is gone has no book. */
+/** Reads one book per call, in order, until the deadline. A market that no longer exists gets no book. */
 async function readBooksUntil(
   client: KalshiClient,
   tickers: readonly string[],
@@ -209,7 +209,7 @@ async function readBooksUntil(
   try {
     await Promise.all(Array.from({ length: BOOKS_AT_ONCE }, work));
   } finally {
-    // One failure invalidates the whole answer, so the other calls are cancelled.
+    // One failure invalidates the whole result, so the other calls are canceled.
     failed.abort();
   }
   return books;

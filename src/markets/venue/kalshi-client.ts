@@ -6,16 +6,16 @@ import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { kalshiMarketsPageSchema } from './kalshi-schema.js';
 
 /**
- * Clock skew of the answering server in milliseconds, positive if ahead: the smallest difference consistent with the
- * answer. The server wrote it between request and response, and `Date` has whole seconds, so neither latency nor
- * rounding counts as skew. `Age` is the time in a cache.
- * @returns undefined if the answer does not tell the time
+ * Returns the server's clock skew in milliseconds, positive if the server is ahead: the smallest difference that the
+ * response allows. The server wrote its time between request and response, and `Date` has whole seconds, so neither
+ * latency nor rounding counts as skew. `Age` is the time spent in a cache.
+ * @returns undefined if the response has no time
  */
 export function clockSkewOf(headers: Headers, askedAt: number, answeredAt: number): number | undefined {
   const written = Date.parse(headers.get('date') ?? '');
   const kept = Number(headers.get('age') ?? 0) * 1000;
   if (Number.isNaN(written) || Number.isNaN(kept)) return undefined;
-  // The date truncates up to a second; the age may round either way.
+  // `Date` truncates up to a second; `Age` may be rounded either way.
   const roundingMs = kept > 0 ? 1000 : 0;
   const earliest = written + kept - roundingMs;
   const latest = written + kept + 1000 + roundingMs;
@@ -45,7 +45,7 @@ export async function readMarketPages(
   return found;
 }
 
-/** The answer contradicts the venue's documentation, so none of it is trusted. */
+/** The response contradicts the venue's documentation, so none of it is trusted. */
 export class UnexpectedAnswerError extends Error {
   readonly httpStatus: number | undefined;
   constructor(path: string, what: string, httpStatus?: number) {
@@ -65,18 +65,17 @@ export class VenueUnavailableError extends Error {
 export interface KalshiClientOptions {
   /** Includes `/trade-api/v2`, without a trailing slash. */
   baseUrl: string;
-  /** Budget shared by all clients with the same key. Default: the smallest tier's, for this client alone. */
+  /** Budget shared by all clients with the same key. Default: the lowest tier's, for this client alone. */
   budget?: VenueBudget;
-  /** Reads are served before others of the same budget. */
+  /** If true, this client's reads are served before other reads of the same budget. */
   isUrgent?: boolean;
-  /** Per attempt, body included. */
+  /** Per attempt, including the body. */
   timeoutMs?: number;
   attempts?: number;
-  /** First pause before a retry; doubles each time. */
+  /** Pause before the first retry; doubles each time. */
   backoffMs?: number;
   /** Authentication headers, created per attempt. `path` is the full path without the query. */
   headers?: ((method: 'GET', path: string) => Record<string, string>) | undefined;
-  /** Default: the platform's. */
   fetch?: typeof fetch | undefined;
 }
 
@@ -87,8 +86,8 @@ export interface KalshiClient {
   readonly isSigned: boolean;
   readonly clockSkewMs: number | undefined;
   /**
-   * Reads an endpoint and validates it against `schema`. Retries busy and failing answers after the venue's stated
-   * pause or a growing, jittered one. Unexpected answers are not retried: they would not change.
+   * Reads an endpoint and validates the response against `schema`. Retries "busy" and server errors after the venue's
+   * stated pause, or a growing one with jitter. Unexpected responses are not retried, because they would not change.
    * @throws UnexpectedAnswerError, VenueUnavailableError
    */
   get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;
@@ -199,7 +198,7 @@ const costsSchema = z.object({
 const FRESH_MS = HOUR_MS;
 
 /**
- * Reads the key's account limits hourly and applies them to the budget. Without a key the smallest tier applies; if the
+ * Reads the key's account limits hourly and applies them to the budget. Without a key, the lowest tier applies; if the
  * read fails, the last known limits stay.
  */
 export function createLimitReader({

@@ -7,11 +7,11 @@ import { stations } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } from './kalshi-schema.js';
 
-/** The venue's category name; must match exactly. */
+/** The venue's name for the category; must match exactly. */
 const CATEGORY = 'Climate and Weather';
-/** New series appear a few times a month; fees change at announced times. */
+/** New series appear a few times a month, and fees change at announced times. */
 const CATALOGUE_FRESH_MS = HOUR_MS;
-/** Upper bound; the list has about 400. */
+/** Upper bound on the length of the list, which has about 400 series. */
 const MAX_SERIES = 2_000;
 
 interface CatalogueOptions {
@@ -47,7 +47,7 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
   }
 
   return {
-    /** All series, refreshed hourly; keeps the last good list while the venue fails. */
+    /** Returns all series, refreshed hourly; keeps the last good list while the venue is failing. */
     async read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }> {
       if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
       try {
@@ -63,12 +63,12 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
 
 const stationSeries = new Set(stations.flatMap(({ series: { maximum, minimum } }) => [maximum, minimum]));
 
-/** Stations' series first; the others wait if not all can be read at once. */
+/** Series of known stations come first; the others wait if not all can be read at once. */
 const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/** A change overrides the venue's listing for this long, since the listing may lag behind its own schedule. */
+/** A change overrides the series listing for this long, because the listing may lag behind announced changes. */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
@@ -99,7 +99,7 @@ const eventChangesSchema = z.object({
   cursor: z.string().nullish(),
 });
 
-/** Fees of one event; null where its series' value applies. */
+/** Fees of one event; null fields use the value of its series. */
 interface EventChange {
   eventTicker: string;
   seriesTicker: string;
@@ -121,19 +121,19 @@ interface FeesOptions extends Pick<CatalogueOptions, 'client' | 'clock' | 'notes
 export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   const toRule = createRuleReader(log);
   let seriesChanges: SeriesChange[] = [];
-  /** Undefined until read: only this list tells whether an event has its own fees. */
+  /** Undefined until read: only this list shows whether an event has its own fees. */
   let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
   const failures = new Map<string, string>();
 
-  /** Series rules may be up to an hour old. */
+  /** Series rules may be up to an hour old, so announced changes are read separately. */
   async function readChanges(series: readonly KalshiSeries[], signal: AbortSignal): Promise<void> {
     const now = clock.now();
     if (eventChanges && now - changesReadAt < CHANGES_FRESH_MS) return;
     changesReadAt = now;
     await readOrWarn('/series/fee_changes', signal, async () => {
       const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
-      // The list may drop past changes; keep them until the series is read again.
+      // The list may drop past changes, so they are kept until the series is read again.
       const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
       seriesChanges = [
         ...past,
@@ -149,7 +149,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
       const listed = (await readEventChanges(client, log, signal)).filter(({ seriesTicker }) =>
         known.has(seriesTicker),
       );
-      // This list may drop them too, and nothing else has an event's fees.
+      // This list may also drop past changes, and it is the only source of an event's fees.
       const past = (eventChanges ?? []).filter(
         ({ at, eventTicker }) =>
           at <= now && !listed.some((one) => one.eventTicker === eventTicker && one.at === at),
@@ -158,7 +158,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     });
   }
 
-  /** Logs a failure once, until the message changes. */
+  /** Logs a failure only once, until its message changes. */
   async function readOrWarn(list: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
     try {
       await read();
@@ -174,8 +174,8 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
 
   return {
     /**
-     * Rules in force now, by series, and by event for events with their own. Scheduled changes apply from their time.
-     * Empty until events' own fees are known.
+     * Returns the rules in force now, by series, and by event for events with their own rules. Scheduled changes apply
+     * from their time. Empty until the events' own fees are known.
      * @param readAtMs when the list of series was read
      */
     async read(

@@ -10,7 +10,7 @@ import { MAX_EARLY_MS } from './place-market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 import { kalshiCutoffSchema } from './kalshi-schema.js';
 
-/** Events before this day may have their series' former name. */
+/** Events before this day may be listed under the former name of their series. */
 const RENAMED_BEFORE = '2025-01-01';
 
 export interface KalshiHistoryOptions {
@@ -22,9 +22,9 @@ export interface KalshiHistoryOptions {
 }
 
 /**
- * Outcomes of past days that are final, have a complete ladder, and were paid in agreement with the stated temperature.
- * Recent days take one query per series, days before the venue's cutoff (some months ago) one per day, at the client's
- * pace: 31 days of 48 series are 48 to 1,488 reads, up to 75 seconds.
+ * Returns outcomes of past days that are final, have a complete ladder, and were paid in agreement with the stated
+ * temperature. Recent days take one query per series; days before the venue's cutoff (some months ago) take one query
+ * per day, at the client's rate limit: 31 days of 48 series are 48 to 1,488 reads and take up to 75 seconds.
  */
 export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
   const asked = stations
@@ -60,7 +60,7 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
           const isPast = climateDayOf(station, date).end <= new Date(cutoff);
           const known = markets.filter((market) => market.date === date);
           if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
-          // Some or all markets of the event have moved to the archive.
+          // Some or all of the event's markets have moved to the archive.
           const moved = await readMoved(one, date, signal);
           markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
         }
@@ -73,14 +73,17 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
 
 const seriesOf = ({ station, kind }: KnownSeries): string => dailySeriesOf(station, kind);
 
-/** Possible series names of a day's event: series were renamed before 2025. */
+/** Returns the possible series names of a day's event, because series were renamed before 2025. */
 function namesAt(asked: KnownSeries, date: string): string[] {
   const { formerMaximum } = asked.station.series;
   const isRenamed = asked.kind === 'daily_maximum' && formerMaximum !== null && date < RENAMED_BEFORE;
   return isRenamed ? [formerMaximum, seriesOf(asked)] : [seriesOf(asked)];
 }
 
-/** Markets close at the end of their day or some hours earlier. Widened by a second, since the bounds may be exclusive. */
+/**
+ * Markets close at the end of their day or some hours earlier. The range is widened by a second, because the bounds may
+ * be exclusive.
+ */
 function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);
   return [

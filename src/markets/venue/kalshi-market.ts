@@ -13,7 +13,7 @@ import type { NoteBook } from '../market/source.js';
 import { ContradictionError, placeMarket } from './place-market.js';
 import { kalshiMarketSchema, type KalshiMarket } from './kalshi-schema.js';
 
-/** Converts a venue market. One with missing or contradictory data is left out alone and recorded in the notes. */
+/** Converts a venue market. If its data is missing or contradictory, only that market is excluded and noted. */
 export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
   const parsed = kalshiMarketSchema.safeParse(value);
   if (!parsed.success) {
@@ -94,7 +94,7 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
   return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
 }
 
-/** The venue always gives the temperature on the winner, but not on all other markets of the event. */
+/** Copies the temperature within an event: the venue always gives it on the winner, but not on all other markets. */
 export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)
@@ -116,14 +116,14 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
   return { yes: read(wire.yes), no: read(wire.no) };
 }
 
-/** Best level of each side from a listing; undefined if the listing has no sizes. */
+/** Returns the best level of each side from a listing; undefined if the listing has no sizes. */
 export function toTopOfBook(value: unknown): OrderBook | undefined {
   const parsed = topSchema.safeParse(value);
   if (!parsed.success) return undefined;
   const { yes_bid_dollars: bid, yes_ask_dollars: ask } = parsed.data;
   return {
     yes: toLevels([{ price: parseDollars(bid), contracts: parseCount(parsed.data.yes_bid_size_fp) }]),
-    // Selling YES is bidding for NO.
+    // An offer to sell YES is a bid for NO.
     no: toLevels([{ price: DOLLAR - parseDollars(ask), contracts: parseCount(parsed.data.yes_ask_size_fp) }]),
   };
 }
@@ -144,7 +144,7 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-/** Prices, sizes and worst cases here assume payouts without bounds. */
+/** Prices, sizes and worst cases assume payouts without bounds, so markets with bounds are not traded. */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
   if (type !== 'floor') return `its payout has unknown bounds (“${type.slice(0, 40)}”)`;
@@ -161,7 +161,7 @@ function readSettlement(
   notes: Pick<NoteBook, 'add'>,
 ): Micros | null {
   if (!results.has(result)) notes.add('unknown_result', result, ticker);
-  // A payout without a result may be a placeholder value.
+  // Without a result, a payout may be a placeholder value.
   if (!decided.has(status) || result === '' || !results.has(result)) return null;
   if (value != null) return parseDollars(value);
   if (result === 'yes') return DOLLAR;

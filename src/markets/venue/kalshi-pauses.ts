@@ -6,7 +6,7 @@ import type { Pause } from '../market/source.js';
 
 /** While trading is paused, the schedule is read again after this time. */
 const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
-/** Pauses are announced this far ahead, longer than the trading age of any data. */
+/** Pauses are reported this long before they start, which is longer than the maximum age of data for trading. */
 const AHEAD_MS = 10 * MINUTE_MS;
 
 const scheduleSchema = z.object({
@@ -27,7 +27,7 @@ export interface Trading {
   pause?: Pause;
 }
 
-/** Detects pauses from the venue's own estimate, its scheduled maintenance, or the weekly window in its documentation. */
+/** Detects pauses from the venue's estimate, its scheduled maintenance, or its documented weekly window. */
 export function createKalshiPauses({
   client,
   clock,
@@ -81,7 +81,7 @@ const newYork = new Intl.DateTimeFormat('en-US', {
   hourCycle: 'h23',
 });
 
-/** Thursdays from 3 to 5 AM in New York, where clocks never change on Thursdays; undefined at other times. */
+/** Returns Thursday's pause, 3 to 5 AM in New York (clocks never change on Thursdays); undefined at other times. */
 export function weeklyPause(at: Date): Pause | undefined {
   const parts = Object.fromEntries(newYork.formatToParts(at).map(({ type, value }) => [type, value]));
   const sinceMidnightMs =

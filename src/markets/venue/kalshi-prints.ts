@@ -7,7 +7,7 @@ import { PRINTS_SPAN_MS, type Print } from '../market/source.js';
 import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { dollars, count, time } from './kalshi-schema.js';
 
-/** A listed trade (OpenAPI 3.32). */
+/** A trade in the venue's list (OpenAPI 3.32). */
 export const kalshiTradeSchema = z.object({
   trade_id: z.string().min(1),
   ticker: z.string().min(1),
@@ -15,7 +15,7 @@ export const kalshiTradeSchema = z.object({
   yes_price_dollars: dollars,
   taker_outcome_side: z.enum(['yes', 'no']),
   created_time: time,
-  // Negotiated outside the order book, so it fills no resting order.
+  // Negotiated outside the order book, so the trade fills no resting order.
   is_block_trade: z.boolean(),
 });
 type KalshiTrade = z.infer<typeof kalshiTradeSchema>;
@@ -24,11 +24,11 @@ export const kalshiTradesPageSchema = z.object({ trades: z.array(kalshiTradeSche
 
 const PATH = '/markets/trades';
 const PAGE_SIZE = 1000;
-/** For one market in an hour. */
+/** Page limit for one market in an hour. */
 const MAX_PAGES = 20;
 const MARKETS_AT_ONCE = 4;
 
-/** One query per market: the venue filters by a single ticker. */
+/** Reads prints with one query per market, because the venue filters by a single ticker. */
 export async function readKalshiPrints(
   { client, clock }: { client: KalshiClient; clock: Clock },
   tickers: readonly string[],
@@ -47,14 +47,14 @@ export async function readKalshiPrints(
     .sort((a, b) => a.at.getTime() - b.at.getTime());
 }
 
-/** Prints of one market, oldest first. Query bounds are whole seconds around the period. */
+/** Reads the prints of one market, oldest first. The query's bounds are whole seconds around the period. */
 async function readMarketPrints(
   client: KalshiClient,
   ticker: string,
   { since, until }: { since: Date; until: Date },
   signal: AbortSignal,
 ): Promise<Print[]> {
-  // A new trade between two pages can shift others to the next page.
+  // Keyed by id, because a trade that arrives between two pages can shift others to the next page.
   const prints = new Map<string, Print>();
   let cursor = '';
   for (let page = 0; page === 0 || cursor !== ''; page++) {

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { WEATHER_SHARD } from '../market/market.js';
 
 /**
- * Fields used from the venue's answers (OpenAPI 3.13 to 3.32); others may come and go. A market with a missing or
- * mistyped field is left out alone, see `readMarket`.
+ * Fields used from the venue's responses (OpenAPI 3.13 to 3.32); other fields may come and go. A market with a missing
+ * or mistyped field is excluded on its own; see `readMarket`.
  */
 export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 export const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
@@ -33,14 +33,14 @@ export const kalshiMarketSchema = z.object({
   result: z.string(),
   settlement_value_dollars: dollars.nullish(),
   expiration_value: z.string(),
-  // Missing for winners of some months; the rules, the label and the ticker repeat them.
+  // Missing for winners of some months, but repeated in the rules, the label and the ticker.
   strike_type: z.string().nullish(),
   floor_strike: z.number().nullish(),
   cap_strike: z.number().nullish(),
   rules_primary: z.string(),
   rules_secondary: z.string().default(''),
   price_ranges: z.array(priceRange).min(1),
-  // Bodies from before September 2026 lack both.
+  // Responses from before September 2026 lack both fields.
   exchange_index: z.int().default(WEATHER_SHARD),
   settlement_bounds_type: z.string().default('default'),
   settlement_floor_dollars: dollars.nullish(),
@@ -80,5 +80,5 @@ export type KalshiSeries = z.infer<typeof kalshiSeriesSchema>;
 
 export const kalshiSeriesListSchema = z.object({ series: z.array(z.unknown()) });
 
-/** Markets settled before this time are under `/historical/markets`. */
+/** Markets settled before this time are listed under `/historical/markets`. */
 export const kalshiCutoffSchema = z.object({ market_settled_ts: time });

@@ -31,7 +31,7 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/** Caches parsed markets: reparsing costs ten times more, and identical objects keep derived results valid. */
+/** Caches parsed markets: parsing again costs ten times more, and identical objects keep derived values valid. */
 function createMarketReader() {
   let known = new Map<string, Known>();
 
@@ -64,7 +64,7 @@ function createMarketReader() {
   };
 }
 
-/** Tickers per URL: stays below the usual 8 kB limit, and one page holds all results. */
+/** Tickers per URL, which keeps it below the usual 8 kB limit, and one page holds all results. */
 const TICKERS_PER_CALL = 100;
 
 interface FindDeps {
@@ -72,13 +72,13 @@ interface FindDeps {
   read: (value: unknown) => ListedMarket | undefined;
 }
 
-/** Finds markets by ticker. Those settled before the venue's cutoff are read from the archive. */
+/** Finds markets by ticker. Markets settled before the venue's cutoff are read from the archive. */
 async function findKalshiMarkets(
   deps: FindDeps,
   tickers: readonly string[],
   signal: AbortSignal,
 ): Promise<ListedMarket[]> {
-  // Tickers are sent as a comma-separated list.
+  // Other tickers are dropped, because tickers are sent as a comma-separated list.
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);
   const missing = named.filter((ticker) => !current.known.has(ticker));
@@ -122,7 +122,7 @@ export interface KalshiSourceOptions {
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
   budget?: VenueBudget | undefined;
-  /** Starts the stream's books with the first read. Without it, books are as old as the last read. */
+  /** Starts keeping books from the stream at the first read. Without it, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;
@@ -139,7 +139,7 @@ interface SeenSeries {
   at: number;
 }
 
-/** Reads the live venue: series from its catalogue, their markets page by page, and the books of open markets. */
+/** Reads the live venue: the series in its catalog, their markets page by page, and the books of open markets. */
 export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const { client, series, budget, keepBooks, interest = () => new Set<string>(), clock, log } = options;
   let notes = createNoteBook();
@@ -275,7 +275,6 @@ function createNoteLogger(log: Logger): (found: readonly VenueNote[]) => void {
 
 const placeOrder = new Map(places.map(({ id }, i) => [id, i]));
 
-/** By station, kind, day and bracket; markets without a place last, by ticker. */
 function compareMarkets(a: ListedMarket, b: ListedMarket): number {
   if (!isPlaced(a) || !isPlaced(b)) {
     const order = Number(isPlaced(b)) - Number(isPlaced(a));

@@ -15,7 +15,7 @@ import type { NoteKind } from '../market/source.js';
 import type { Place } from '../market/place.js';
 import type { KalshiMarket } from './kalshi-schema.js';
 
-/** The market contradicts itself, so it is left out. */
+/** Thrown for a market that contradicts itself, which is then excluded. */
 export class ContradictionError extends Error {
   readonly what: string;
   constructor(ticker: string, what: string, detail: string) {
@@ -45,7 +45,7 @@ export interface NotPlaced {
 export const MAX_EARLY_MS = 6 * HOUR_MS;
 
 /**
- * Reads station, measure, day and bracket from the rules, and checks them against all other fields.
+ * Reads the station, measure, day and bracket from the rules and checks them against all other fields.
  * @throws ContradictionError if two fields disagree
  */
 export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
@@ -139,7 +139,7 @@ function findPlaceOf({
     const station = findStationOfReport(report);
     return station ? { station } : unknown(report);
   }
-  // On a single day, the rules named The Weather Company and only the city.
+  // On a single day, rules named The Weather Company and only the city.
   const station = source === 'The Weather Company' ? findStationOfCity(place) : findStationOfPlace(place);
   return station ? { station } : unknown(place);
 }
@@ -169,9 +169,9 @@ function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: 
 }
 
 /**
- * Daily markets close at the end of their day. Until March 2026 they closed a minute before midnight by the local
- * clock, in 2024 by New York's clock everywhere, so up to hours early. Hourly markets close on the hour. Any other
- * close time belongs to another day.
+ * Checks the close time. Daily markets close at the end of their day. Until March 2026 they closed a minute before
+ * midnight by the local clock, and in 2024 by New York's clock everywhere, so up to hours early. Hourly markets close
+ * on the hour. Any other close time belongs to another day.
  */
 function closesWith(station: Place, { date, hour }: TemperatureRules, closeTime: Date): boolean {
   if (hour !== null) {

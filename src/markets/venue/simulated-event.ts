@@ -15,17 +15,17 @@ import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
 
-/** Last change of an event's books, at an offset per event; between changes nothing about an event moves. */
+/** Returns when an event's books last changed, at an offset per event. Nothing about it changes in between. */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);
 }
 
-/** Contracts at each level, from the best price. Costs are quoted for ten contracts, so the best ask has about as many. */
+/** Contracts per level, best price first. Costs are quoted for ten contracts, so the best ask has about that many. */
 const askContracts = [12, 3, 1, 1, 1];
 const bidContracts = [3, 1, 1, 1, 1];
 
-/** Bids below and asks above the crowd's belief; further levels are smaller and worse priced. */
+/** Makes a book around the crowd's belief; levels farther from it are smaller and have worse prices. */
 export function makeBook(seed: string, ticker: string, probability: number, changedAt: Date): OrderBook {
   const next = uniformsOf(seed, ticker, changedAt.getTime());
   const mid = probability * 100 + 0.5 * nextGaussian(next);
@@ -157,7 +157,7 @@ type Phase =
   | 'reported'
   | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
-/** State of a subject at a time. Equal states produce equal events. */
+/** Returns the state of a subject at a time. Equal states produce equal events. */
 export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Date): EventState {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
@@ -173,7 +173,7 @@ export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Da
   };
 }
 
-/** Ordered from cold to warm; empty before the event opens. */
+/** Lists the event's markets from cold to warm; empty before the event opens. */
 export function listEvent(world: Seeded, state: EventState): ListedEvent {
   const { seed, weather } = world;
   const { subject, eventTicker, phase, times, changedAt } = state;
@@ -215,8 +215,8 @@ export function listEvent(world: Seeded, state: EventState): ListedEvent {
 }
 
 /**
- * Trades of an event between two book changes, at most one print per market: the market's growth in volume, printed at
- * the best bid or ask since the last change.
+ * Returns an event's trades between two book changes, at most one print per market: the market's growth in volume,
+ * printed at the best bid or ask since the last change.
  */
 export function printsOf({ seed }: Seeded, state: EventState, { markets, books }: ListedEvent): Print[] {
   const { phase, times, changedAt } = state;
@@ -239,7 +239,7 @@ export function printsOf({ seed }: Seeded, state: EventState, { markets, books }
 const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
-/** Event states at each book change within a period, plus the preceding one. */
+/** Yields the event's state at each book change within a period, and the one before the period. */
 export function* statesWithin(
   world: Seeded,
   subject: SimulatedSubject,
@@ -275,7 +275,7 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
   return since < finalMs ? 'determined' : 'finalized';
 }
 
-/** Brackets around the expectation when the markets opened: six for a day, ten thresholds for an hour. */
+/** Makes brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. */
 function makeLadder(world: Seeded, subject: SimulatedSubject): Bracket[] {
   const expected = Math.floor(believe(world, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')

@@ -54,7 +54,7 @@ import type { SimulatedWorld } from './simulation/weather.js';
 const RAIN_SERIES = 'KXRAIN';
 const RAINY = 0.3;
 
-/** Rain markets of adjacent days. Nothing here forecasts rain, so they settle by the venue's report alone. */
+/** Lists rain markets of adjacent days. Gauge does not forecast rain, so they settle only on the venue's report. */
 function listRain(world: Seeded, at: Date): ListedEvent {
   const today = dateOf(at.getTime());
   return joinEvents([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
@@ -107,7 +107,7 @@ function listCity(world: Seeded, station: Station, date: string, at: Date): List
   return { markets: [market], books: [book] };
 }
 
-/** Expected probability of rain: the base rate at first, more certain as the day progresses. */
+/** Returns the expected probability of rain: the base rate at first, more certain as the day progresses. */
 function expect(rains: boolean, at: Date, start: Date): number {
   const share = Math.max(0, Math.min(1, (at.getTime() - start.getTime()) / DAY_MS));
   return RAINY + (Number(rains) - RAINY) * share * 0.97;
@@ -128,13 +128,13 @@ const feeRules = new Map(
 );
 const MAX_KEPT = 500;
 
-/** Markets of a simulated world, derived from its seed and the clock: identical in every process, at any time, offline. */
+/** Lists markets of a simulated world. Seed and clock determine them, so they are the same in every process. */
 export function createSimulatedSource(
   world: SimulatedWorld,
   selection: Selection = everything,
 ): MarketSource & { history: MarketHistory } {
   const now = () => new Date(world.clock.now());
-  // An event is unchanged until its books change, so most calls hit this cache.
+  // An event does not change until its books change, so most calls hit this cache.
   const recall = createRecall<ListedEvent>(MAX_KEPT);
 
   function listKnown(state: EventState): ListedEvent {
@@ -162,7 +162,7 @@ export function createSimulatedSource(
         .flatMap((eventTicker) => findEvent(world, eventTicker, at).markets)
         .filter(({ ticker }) => wanted.has(ticker));
     },
-    /** Temperature markets only: rain is not traded. */
+    /** Only temperature markets have prints, because rain is not traded. */
     async readPrints(tickers, since, signal) {
       const until = new Date(Math.min(world.clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const wanted = new Set(tickers);
@@ -231,7 +231,7 @@ function readSubject(eventTicker: string): SimulatedSubject | undefined {
   const found = findSeries(seriesTicker);
   if (!found || hour !== undefined) return undefined;
   const { kind, station } = found;
-  // Former series names do not exist in this world.
+  // The simulated world has no series under former names.
   if (dailySeriesOf(station, kind) !== seriesTicker) return undefined;
   return dailySubject(kind, { station, day: climateDayOf(station, date) });
 }

@@ -3,14 +3,14 @@ interface Waiter {
   go: () => void;
 }
 
-/** Lowest share of its rate that a bucket slows down to. */
+/** A bucket never slows down below this share of its rate. */
 const LEAST_SHARE = 1 / 8;
 /** A slowed bucket doubles its rate after this long without a refusal. */
 const RECOVERY_MS = 10_000;
-/** Requests in flight together are refused together, which counts once. */
+/** Requests in flight at the same time are refused together, which counts as one refusal. */
 const ONE_REFUSAL_MS = 1_000;
 
-/** Resolves at its turn; on abort it leaves the queue and rejects. */
+/** Resolves when it is the caller's turn; an abort removes the caller from the queue and rejects. */
 function waitIn(
   queue: Waiter[],
   { tokens, signal, onGiveUp }: { tokens: number; signal: AbortSignal; onGiveUp: () => void },
@@ -62,7 +62,7 @@ function createTokenBucket(initial: BucketLimits) {
       const queue = urgent.length > 0 ? urgent : ordinary;
       const [next] = queue;
       if (!next) return;
-      // A request above the capacity goes when the bucket is full.
+      // A request that needs more than the capacity is sent when the bucket is full.
       const missing = Math.min(next.tokens, limits.capacity) - tokens;
       if (missing > 1e-6) {
         const waitMs = (missing / (limits.refillPerSecond * share)) * 1000;
@@ -87,7 +87,7 @@ function createTokenBucket(initial: BucketLimits) {
       if (isUrgent || timer === undefined) serveNow();
       return taken;
     },
-    /** The venue refused: its bucket is emptier than this one. */
+    /** Called when the venue refused a request, because its bucket then has fewer tokens than this one. */
     slowDown(): void {
       count();
       tokens = Math.min(tokens, 0);
@@ -114,11 +114,11 @@ interface VenueLimits {
   read: BucketLimits;
   write: BucketLimits;
   defaultCost: number;
-  /** Endpoints with a different cost; `path` excludes the API prefix and has `{…}` for variable parts. */
+  /** Endpoints whose cost differs from the default; `path` excludes the API prefix and has `{…}` for variable parts. */
   costs: readonly { method: string; path: string; cost: number }[];
 }
 
-/** The venue's smallest tier ("rate limits", October 2026), which also applies without a key. */
+/** The venue's lowest tier ("rate limits", October 2026), which also applies without a key. */
 export const basicLimits: VenueLimits = {
   read: { refillPerSecond: 200, capacity: 600 },
   write: { refillPerSecond: 100, capacity: 100 },
@@ -126,7 +126,7 @@ export const basicLimits: VenueLimits = {
   costs: [],
 };
 
-/** Used share of the limits: clocks differ, and the operator's other programs may use the same key. */
+/** Share of the limits to use, because clocks differ and the operator's other programs may use the same key. */
 const SHARE = 0.9;
 
 export type VenueBudget = ReturnType<typeof createVenueBudget>;
@@ -137,10 +137,10 @@ export function createVenueBudget(initial: VenueLimits = basicLimits) {
   let costOf = createCosts(initial);
   const bucketOf = (method: string) => (method === 'GET' ? read : write);
   return {
-    /** Waits for a request's tokens. Urgent requests (orders, account) go first. */
+    /** Waits for a request's tokens. Urgent requests (orders, account) are served first. */
     take: (method: string, path: string, signal: AbortSignal, isUrgent?: boolean) =>
       bucketOf(method).take(costOf(method, path), signal, isUrgent),
-    /** Slows down after a 429, which names no time to wait. */
+    /** Slows down after a 429, because the response does not say how long to wait. */
     refused: (method: string): void => bucketOf(method).slowDown(),
     setLimits(limits: VenueLimits): void {
       read.setLimits(sharedPart(limits.read));

@@ -39,10 +39,13 @@ type Grid = z.output<typeof gridSchema>['properties'];
 type Point = z.output<typeof pointSchema>['properties'];
 
 const INTERVAL = /^(.+)\/P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/;
-/** A day's maximum and a night's minimum last half a day and a little more; what is left of either is shorter. */
+/**
+ * A day's maximum and a night's minimum each span a little more than half a day. Shorter intervals are remainders of
+ * one in progress.
+ */
 const HOURS = { least: 10, most: 16 };
 
-/** Start and hours of an ISO 8601 interval; undefined for other text. */
+/** Returns the start and hours of an ISO 8601 interval; undefined for other text. */
 function readInterval(text: string): { startMs: number; hours: number } | undefined {
   const [, start = '', days = '0', hours = '0', minutes = '0'] = INTERVAL.exec(text) ?? [];
   const startMs = Date.parse(start);
@@ -52,8 +55,9 @@ function readInterval(text: string): { startMs: number; hours: number } | undefi
 }
 
 /**
- * The climate day of an interval is the one of its middle. An interval that is not about half a day is left out.
- * @throws UnexpectedAnswerError for values that no interval or temperature can be read from
+ * Reads the forecasts of a grid. An interval belongs to the climate day that contains its middle; intervals that are
+ * not about half a day are skipped.
+ * @throws UnexpectedAnswerError for an invalid interval or temperature
  */
 export function readGrid(
   grid: Grid,
@@ -83,12 +87,12 @@ export function readGrid(
 const isFirst = (run: DayEnsemble, i: number, runs: readonly DayEnsemble[]): boolean =>
   runs.findIndex(({ kind, date }) => kind === run.kind && date === run.date) === i;
 
-/** Offices rarely move their grid, so a point is requested once a day. */
+/** Offices rarely move their grid, so a station's grid point is requested once a day. */
 const POINT_LASTS_MS = DAY_MS;
-/** Later days have no markets. */
+/** Days further ahead have no markets. */
 const FURTHEST_MS = 3 * DAY_MS;
 
-/** 24 stations once an hour, and their grid points once a day: 600 requests a day. */
+/** Requests 24 stations once an hour, and their grid points once a day: 600 requests a day. */
 export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: Clock }): PlaceForecasts {
   const points = new Map<string, Point & { untilMs: number }>();
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/geo+json' };
@@ -119,7 +123,7 @@ export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: C
           ({ date }) => Date.parse(date) < furthestMs,
         );
       } catch (error) {
-        // The grid may have moved, so its place is requested again.
+        // The grid may have moved, so the grid point is requested again.
         if (error instanceof UnexpectedAnswerError) points.delete(station.id);
         throw error;
       }

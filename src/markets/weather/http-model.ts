@@ -16,7 +16,7 @@ import {
 } from './weather.js';
 import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
-/** 31 days with five runs of each maximum and minimum at 24 stations and of each hour in 4 areas. */
+/** Enough for 31 days with five runs of each maximum and minimum at 24 stations and of each hour in 4 areas. */
 const MAX_FORECASTS = 25_000;
 const possibleF = z.number().min(-100).max(150);
 
@@ -70,7 +70,7 @@ const modelAnswerSchema = z.object({
 
 const MEMBERS = 31;
 
-/** Quantiles at the midpoints of 31 equal parts, scaled to a sample deviation of one; their mean is zero. */
+/** Returns quantiles at the midpoints of 31 equal parts, scaled to a sample deviation of one and a mean of zero. */
 function standardMembers(): number[] {
   const half = Array.from({ length: (MEMBERS - 1) / 2 }, (_, i) => normalQuantile((i + 0.5) / MEMBERS));
   // Mirroring makes the mean exactly zero.
@@ -82,15 +82,15 @@ function standardMembers(): number[] {
 const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
   standardMembers().map((z) => meanF + standardDeviationF * z);
 
-/** How far the clock of the model's machine may run ahead. */
+/** Maximum time by which the clock of the model's machine may be ahead. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 
 /**
- * Asks the operator's model. Days outside the requested range are dropped, so a static file can serve as the model; any
- * other violation of the contract fails the whole answer and names its place. A run made after its day has ended is not a
- * forecast.
- * @param question climate days, both ends included; `isHistory` asks for forecasts of past days
+ * Requests forecasts from the operator's model. Days outside the requested range are dropped, so that a static file can
+ * serve as the model; any other violation of the contract invalidates the whole response, and the error names its
+ * location. A run made after its day has ended is not a forecast.
+ * @param question climate days, both inclusive; `isHistory` asks for forecasts of past days
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 async function askModel(
@@ -155,7 +155,7 @@ function toRun(
     stationId,
     date,
     ...(hour === undefined ? {} : { hour }),
-    // A clock slightly ahead must not produce a run from the future.
+    // A clock that is slightly ahead must not produce a run from the future.
     modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
     fetchedAt,
     membersF: said.membersF ?? normalMembers(said.meanF!, said.standardDeviationF!),
@@ -164,7 +164,7 @@ function toRun(
   };
 }
 
-/** Strips the name and password; they go into a header, which no log shows. */
+/** Removes the name and password, which are sent in a header that is never logged. */
 function addressOf(url: string): URL {
   const address = new URL(url);
   address.username = '';
@@ -173,10 +173,10 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/** Shorter values occur in ordinary text, so hiding them protects nothing. */
+/** Shorter values occur in ordinary text, so hiding them would not protect anything. */
 const SHORTEST_SECRET = 4;
 
-/** Every secret part of the URL in every encoding, because models echo what they were asked. */
+/** Returns every secret part of the URL in every encoding, because models may repeat the request in their responses. */
 function secretsOf(url: string): string[] {
   const { username, password, searchParams } = new URL(url);
   const [pair] = Object.values(credentialsOf(url)).map((header) => header.split(' ')[1]!);
@@ -204,7 +204,7 @@ function credentialsOf(url: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
 }
 
-/** At most 288 requests a day, however often markets are read. */
+/** Limits requests to 288 a day, however often markets are read. */
 const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
 /** HTTP statuses of a model without history: 404 Not Found, 410 Gone, 501 Not Implemented. */
 const noHistoryStatuses = new Set([404, 410, 501]);
@@ -258,7 +258,7 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
   };
 }
 
-/** From yesterday, whose markets may not be settled yet, to tomorrow, whose markets are open, across all stations. */
+/** Returns the days from yesterday, whose markets may be unsettled, to tomorrow, whose markets are open. */
 function daysInView(clock: Clock): { from: string; to: string } {
   const today = stations.map((station) => climateDayAt(station, new Date(clock.now())).date).toSorted();
   return { from: addDays(today[0]!, -1), to: addDays(today.at(-1)!, 1) };

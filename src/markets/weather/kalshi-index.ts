@@ -11,12 +11,12 @@ const MAX_POINTS = 5_000;
 const MAX_MEMBERS = 100;
 
 const pointSchema = z.looseObject({
-  /** The minute, ms since 1970. */
+  /** The minute, in milliseconds since 1970. */
   t: z.int(),
   /** °F with two decimals; omitted while the minute has no value. */
   v: z.number().min(-100).max(150).optional(),
   status: z.string(),
-  /** Present only on points filled in later, which never settle a market. */
+  /** Present only on points that were filled in later, which never settle a market. */
   receipt_basis: z.string().optional(),
 });
 type IndexPoint = z.output<typeof pointSchema>;
@@ -44,14 +44,14 @@ const calibrationsAnswerSchema = z.looseObject({
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-/** A minute's value appears after two or three minutes. Four areas at 10 tokens each use 40 of the 12,000 tokens per minute. */
+/** A minute's value appears after two or three minutes. Four areas at 10 tokens use 40 of 12,000 tokens per minute. */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
-/** Readings count if they arrive within this time after their minute, so a younger value is not final. */
+/** Readings count if they arrive within this time after their minute, so a newer value is not final. */
 const RECEIPT_MS = 5 * MINUTE_MS;
-/** First request: every hour of today. */
+/** The first request reaches back this far, to include every hour of today. */
 const FIRST_WINDOW_MS = 26 * HOUR_MS;
-/** Later requests reach back this far to catch late values. */
+/** Later requests reach back this far to include late values. */
 const OVERLAP_MS = 15 * MINUTE_MS;
 const HOURS_KEPT_MS = 3 * DAY_MS;
 /** `degraded` means that a station was absent or substituted; markets still settle on the value. */
@@ -61,13 +61,13 @@ interface IndexMember {
   stationId: string;
   /** Share of the index; all weights add up to 1. */
   weight: number;
-  /** Assumed excess over its peers, °C. */
+  /** Assumed bias of the station relative to the other stations, in °C; positive if too warm. */
   offsetC: number;
 }
 
 export interface IndexState {
   area: IndexArea;
-  /** The newest value eligible for settlement; null until one arrives. */
+  /** The newest value eligible for settlement; null before the first. */
   latest: { at: Date; temperatureF: number; status: 'normal' | 'degraded' } | null;
   /** The calibration in effect; null until the venue has published one. */
   calibration: {
@@ -80,7 +80,7 @@ export interface IndexState {
 }
 
 export interface IndexReader {
-  /** Values of the whole hours so far. Polls each area at its own pace and never rejects. */
+  /** Returns the values of the whole hours so far. Polls each area at its own pace and never rejects. */
   read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
   /** As of the last read, in the order of `indexAreas`. */
   readonly states: readonly IndexState[];
@@ -92,7 +92,7 @@ interface IndexOptions {
   log: Logger;
 }
 
-/** The venue's own temperature index, a weighted and corrected mean of several stations, on which its hourly markets settle. */
+/** Reads the venue's temperature index, a weighted, corrected mean of stations on which hourly markets settle. */
 export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
   const areas = indexAreas.map((area) => createAreaReader(area, { client, clock, log }));
   let states: readonly IndexState[] = areas.map(({ state }) => state);
@@ -150,7 +150,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   function keepHour(at: Date, extremeF: number, now: number): void {
     if (at.getTime() % HOUR_MS !== 0 || now - at.getTime() < RECEIPT_MS) return;
     const { date, hour } = clockAt(area, at);
-    // When clocks go back an hour occurs twice; markets are about the first one.
+    // When clocks are set back, an hour occurs twice; markets refer to the first.
     if (hourOf(area, date, hour).getTime() !== at.getTime()) return;
     if (hours.get(at.getTime())?.extremeF === extremeF) return;
     const fetchedAt = new Date(now);
@@ -181,7 +181,7 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   };
 }
 
-/** The calibration in effect: weekly records are published before they take effect. */
+/** Returns the calibration in effect; weekly calibrations are published in advance. */
 function calibrationOf(
   calibrations: readonly z.output<typeof calibrationSchema>[] | undefined,
   now: number,
@@ -200,7 +200,7 @@ function calibrationOf(
   };
 }
 
-/** Points that are missing, doubtful or filled in later never settle a market. */
+/** Returns an empty list for missing, doubtful or backfilled points, which never settle a market. */
 function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullable<IndexState['latest']>[] {
   if (v === undefined || basis !== undefined || !eligible.has(status)) return [];
   return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];

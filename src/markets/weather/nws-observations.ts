@@ -11,31 +11,31 @@ import { readJson } from './read-json.js';
 /** The National Weather Service may block callers without a User-Agent. */
 export const NWS_USER_AGENT = 'gauge-weather-markets/1.0';
 
-/** Reports are made up to this long before the hour that they are for. */
+/** Reports are made up to this long before the hour that they count for. */
 const EARLY_MS = 15 * MINUTE_MS;
 
-/** Extremes of a period, °C; null if the report does not include them. */
+/** Extremes of a period in °C; null if the report does not include them. */
 interface ReportedRange {
   highestC: number | null;
   lowestC: number | null;
 }
 
-/** Temperatures that the daily climate report cannot contradict, in tenths of °C as the station measured them. */
+/** Temperatures that the daily climate report cannot contradict, at the station's precision of tenths of °C. */
 interface ReportedTemperatures {
   temperatureC: number | null;
   /** Extremes of the six hours before the report. */
   sixHours: ReportedRange;
-  /** Extremes of the calendar day in local standard time, given in the report at its end. */
+  /** Extremes of the calendar day in local standard time, included in the report at its end. */
   day: ReportedRange;
 }
 
 const unknown: ReportedRange = { highestC: null, lowestC: null };
 
 /**
- * Reads the remarks of a METAR (FMH-1, chapter 12). `T02330150` is 23.3 °C. `10256 20144` is the six-hour maximum of 25.6
- * °C and minimum of 14.4 °C, in the reports for 00, 06, 12 and 18 UTC. `402890144` is the day's maximum of 28.9 °C and
- * minimum of 14.4 °C, in the report for midnight. The whole degrees of the body are ignored: converted to °F they are off
- * by up to one degree. A report may end in `=`, or in `$` if the station needs maintenance.
+ * Parses the remarks of a METAR (FMH-1, chapter 12). `T02330150` is 23.3 °C. `10256 20144` is the six-hour maximum of
+ * 25.6 °C and minimum of 14.4 °C, in the reports for 00, 06, 12 and 18 UTC. `402890144` is the day's maximum of 28.9 °C
+ * and minimum of 14.4 °C, in the report for midnight. The whole degrees of the body are ignored, because converting
+ * them to °F is off by up to one degree. A report may end in `=`, or in `$` if the station needs maintenance.
  */
 function readMetar(stationId: string, report: string, at: Date): ReportedTemperatures {
   const [body = '', remarks = ''] = report.split(/\sRMK\s/);
@@ -61,15 +61,18 @@ const tenths = (sign: string | undefined, digits: string | undefined): number | 
 
 const toFahrenheit = (celsius: number): number => celsius * 1.8 + 32;
 
-/** How long after midnight the previous day is still requested, because its last report comes late. */
+/** The previous day is still requested for this long after midnight, because its last report arrives late. */
 const ASK_BACK_MS = 3 * HOUR_MS;
-/** Reports may come late and corrections later, so each request reaches back this far before the latest report. */
+/** Reports may arrive late and corrections later, so each request reaches back this far before the latest report. */
 const OVERLAP_MS = 3 * HOUR_MS;
-/** Concurrent requests: 24 stations take some seconds instead of one burst. */
+/** Maximum concurrent requests: 24 stations take some seconds instead of one burst. */
 const AT_ONCE = 4;
-/** For all stations together: forecasts must not wait for a slow service. */
+/** Time limit for all stations together, so that forecasts do not wait for a slow service. */
 const TIMEOUT_MS = 15_000;
-/** Rounding allows this difference between the decoded value and the report, °C. More means that one of them is wrong. */
+/**
+ * °C. Rounding alone can make the decoded value and the report's own differ by this much; a larger difference means
+ * that one of them is wrong.
+ */
 const SAME_C = 1;
 const possibleC = { lowest: -60, highest: 60 };
 /** MADIS codes for failed or questionable readings. */
@@ -100,7 +103,7 @@ type Observation = z.output<typeof observationsSchema>['features'][number]['prop
 
 interface Reading {
   at: Date;
-  /** Start of the period covered; the same Date object as `at` for a single temperature. */
+  /** Start of the period covered; for a single temperature, the same Date object as `at`. */
   from: Date;
   highestC: number;
   lowestC: number;
@@ -114,8 +117,8 @@ interface ReaderOptions {
 }
 
 /**
- * Reads station reports from the National Weather Service: the whole climate day at first, then only new reports. A station
- * keeps its last reports while its requests fail; the reader rejects if every station fails.
+ * Reads station reports from the National Weather Service: the whole climate day at first, then only new reports. A
+ * station keeps its last reports while its requests fail; the reader rejects if all stations fail.
  */
 export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEOUT_MS }: ReaderOptions) {
   const readings = new Map<string, Reading[]>();
@@ -128,7 +131,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     const latest = before.reduce((last, { at }) => Math.max(last, at.getTime()), -Infinity);
     const since = new Date(Math.max(first.start.getTime(), latest - OVERLAP_MS));
     const reports = await ask(station, since, signal);
-    // A repeated request replaces its period, which drops withdrawn reports.
+    // A repeated request replaces the reports of its period, so that withdrawn reports are dropped.
     const kept = before.filter(({ at }) => at < since);
     const all = [...kept, ...reports.flatMap((report) => toReadings(station, report))];
     readings.set(station.id, all);
@@ -178,7 +181,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
   };
 }
 
-/** Extremes that reports within the day establish for certain; empty without such a report. */
+/** Returns the extremes that reports within the day prove; empty without such a report. */
 function extremesOf(
   station: Station,
   { date, start, end }: ClimateDay,
@@ -204,8 +207,8 @@ function extremesOf(
 }
 
 /**
- * Splits a report into its own temperature and the extremes of the preceding periods. A six-hour period that began before
- * the day may have had its extremes on the previous day; calendar-day extremes belong to one day.
+ * Splits a report into its own temperature and the extremes of the preceding periods. A six-hour period that began
+ * before the day may have had its extremes on the previous day; calendar-day extremes belong to one day.
  */
 function toReadings(station: Station, report: Observation): Reading[] {
   const at = new Date(report.timestamp);
@@ -223,7 +226,7 @@ function toReadings(station: Station, report: Observation): Reading[] {
     .map((reading) => ({ at, ...reading }));
 }
 
-/** Extends a period's range by the temperature at its end, which stands alone if the report has no range. */
+/** Extends a period's range by the temperature at its end. Without a range, that temperature is the range. */
 const extendRange = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
   highestC: Math.max(temperatureC, highestC ?? temperatureC),
   lowestC: Math.min(temperatureC, lowestC ?? temperatureC),

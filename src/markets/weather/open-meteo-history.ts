@@ -25,8 +25,9 @@ interface ArchivedModel {
 }
 
 /**
- * The deterministic GFS, the model behind NOAA's ensemble (`gfs_seamless` would mix in another model near the stations);
- * ECMWF's and DWD's equivalents; and HRRR and NBM, some of whose hours come from intermediate runs.
+ * The deterministic GFS, the model behind NOAA's ensemble (`gfs_seamless` would mix in another model near the
+ * stations); the deterministic models of ECMWF and DWD; and HRRR and NBM, for which some hours come from intermediate
+ * runs.
  */
 const archivedModels: readonly ArchivedModel[] = [
   { asked: 'gfs_global', runMs: 6 * HOUR_MS, firstDay: '2021-04-01' },
@@ -36,7 +37,7 @@ const archivedModels: readonly ArchivedModel[] = [
   { model: 'icon', asked: 'icon_global', runMs: 6 * HOUR_MS, firstDay: '2024-01-01' },
 ];
 
-/** Columns by the age of the forecast, in days before the hour it is about. */
+/** Columns by the forecast's age, in days before the hour that it is for. */
 const columns = ['temperature_2m_previous_day1', 'temperature_2m_previous_day2'] as const;
 const [dayBefore, twoDaysBefore] = columns;
 
@@ -53,7 +54,10 @@ interface HistoryOptions {
   log: Pick<Logger, 'warn'>;
 }
 
-/** Runs of all models. A further model that fails is skipped; a busy service rejects, so that all are retried. */
+/**
+ * Reads the runs of all models. A further model that fails is skipped; if the service is busy, the read rejects, so
+ * that all models are retried.
+ */
 export async function readPreviousRuns(
   options: HistoryOptions,
   range: { from: string; to: string },
@@ -76,16 +80,16 @@ const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
   (error instanceof WeatherUnavailableError && error.retryAfterMs === undefined && !aborted);
 
 /**
- * Forecasts by single runs of the model for past days, one and two days ahead, as ensembles of one member each. The archive
- * of real ensembles keeps only the first hours of each run, which were not known in time.
+ * Reads forecasts by single runs of the model for past days, one and two days ahead, as ensembles of one member each.
+ * The archive of real ensembles has only the first hours of each run, which were not known in time.
  *
- * For each hour the archive gives the value of the newest run that started at least one (two) days before that hour, so a
- * day's hours come from several runs. The run of the day's last hour is the newest of them and dates the whole day: no
- * value comes from a later run. With four runs a day that is 25 to 30 (49 to 54) hours before the day's end. An hour of an
- * area comes from one run.
+ * For each hour, the archive has the value of the newest run that started at least one (two) days before that hour, so
+ * a day's hours come from several runs. The run of the day's last hour is the newest of them and is used as the date of
+ * the whole day, because no value comes from a later run. With four runs a day, that is 25 to 30 (49 to 54) hours
+ * before the day's end. An area's hour comes from one run.
  *
- * One request covers all places: 31 days plus one count as 28 places × 32/7 weeks = 128 calls, 640 for all five models; a
- * year counts as 7,700, which exceeds the hourly limit.
+ * One request covers all places: 31 days plus one count as 28 places × 32/7 weeks = 128 calls, 640 for all five models;
+ * a year counts as 7,700, which exceeds the hourly limit.
  */
 async function readRunsOf(
   { model, asked, runMs, firstDay }: ArchivedModel,
@@ -100,7 +104,7 @@ async function readRunsOf(
     hourly: columns.join(','),
     models: asked,
     start_date: first,
-    // A climate day ends some hours after midnight UTC.
+    // Climate days end some hours after midnight UTC.
     end_date: addDays(to, 1),
   };
   const url = `${baseUrl}/v1/forecast`;

@@ -9,17 +9,17 @@ import type { Place } from '../market/place.js';
 /** Grid points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;
 
-/** One hourly series, °F; null where the service has no value. */
+/** One hourly series in °F; null if the service has no value. */
 export const hourlyF = z.array(z.number().min(-100).max(150).nullable());
 
 export const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
 
 /**
- * One request for all stations and areas, hours in UTC, temperatures in °F.
+ * Requests all stations and areas at once, with hours in UTC and temperatures in °F.
  *
- * A request counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: one per place, times a tenth of the
- * series per place (each member is a series) above ten, times the weeks above one. Requests per station would count as much
- * and take 28 times as long.
+ * A request counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: one per place, times a tenth of
+ * the number of series per place (each member is a series) if above ten, times the number of weeks if above one.
+ * Requests per station would count the same and take 28 times as long.
  */
 export const placeQuery = {
   latitude: places.map(({ latitude }) => latitude).join(','),
@@ -29,7 +29,7 @@ export const placeQuery = {
   timeformat: 'unixtime',
 } as const;
 
-/** Pairs each place with its answer; answers come in request order. */
+/** Pairs each place with its part of the response, which has the order of the request. */
 export function matchPlaces<T extends { latitude: number; longitude: number }>(
   url: string,
   answers: readonly T[],

@@ -4,13 +4,13 @@ import { readJson } from './read-json.js';
 interface OpenMeteoRequest<T extends z.ZodType> {
   url: string;
   query?: Record<string, string>;
-  /** Subscription key; undefined uses the free service, for non-commercial use. */
+  /** Subscription key; if undefined, the free service for non-commercial use is used. */
   apiKey: string | undefined;
   schema: T;
   signal: AbortSignal;
 }
 
-/** Asks Open-Meteo. Error messages omit the query, which contains the key, and hide the key where an answer repeats it. */
+/** Sends a request to Open-Meteo. Error messages omit the query and hide the key if a response repeats it. */
 export function readOpenMeteo<T extends z.ZodType>(request: OpenMeteoRequest<T>): Promise<z.output<T>> {
   const { url, query, apiKey, schema, signal } = request;
   const search = new URLSearchParams(query);

@@ -31,22 +31,22 @@ import type { Place } from '../market/place.js';
 interface OnlineModel {
   /** As in `DayEnsemble`; omitted for the first model. */
   model?: string;
-  /** The model's name in forecast requests; `dataset` is its name in the run metadata. */
+  /** `asked` is the model's name in forecast requests, `dataset` its name in the run metadata. */
   asked: string;
   dataset: string;
   /** Ensembles and single runs come from different hosts. */
   from: 'ensemble' | 'forecast';
   leastMembers: number;
   runMs: number;
-  /** Runs of this model have never been available sooner after their start. */
+  /** Shortest time that this model's runs have taken to become available after their start. */
   takesMs: number;
   everyMs: number;
 }
 
 /**
- * NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day, so polling more often than hourly
- * gains little. 24 requests a day count as about 2,100 of the 10,000 free ones, and one as 88 of 600 a minute; while the
- * service fails, up to 96 requests count as 8,400.
+ * NOAA's GEFS at a quarter of a degree: a control run and 30 members, four runs a day, so polling more often than
+ * hourly gains little. 24 requests a day count as about 2,100 of the 10,000 free calls, and one request as 88 of the
+ * 600 a minute. While the service fails, up to 96 requests count as 8,400.
  */
 const gefs: OnlineModel = {
   asked: 'gfs025',
@@ -59,8 +59,9 @@ const gefs: OnlineModel = {
 };
 
 /**
- * ECMWF's ensemble of 51, NOAA's HRRR and NBM with a run each hour, of which only every sixth HRRR run reaches beyond 18
- * hours, and DWD's ICON. One request counts as 144 and three as 29 each: together 1,500 a day, or 920 while they fail.
+ * ECMWF's ensemble of 51; NOAA's HRRR and NBM, which have a run each hour, although only every sixth HRRR run reaches
+ * beyond 18 hours; and DWD's ICON. One request counts as 144 calls and three as 29 each: together 1,500 a day, or 920
+ * while they fail.
  */
 const furtherModels: readonly (OnlineModel & { model: string })[] = [
   {
@@ -112,9 +113,9 @@ interface Hosts {
 }
 
 /**
- * Asks Open-Meteo for all places in one call: each member's maximum and minimum over a station's climate days, from its
- * hourly values, and the hours of the index areas. A call counts as 28 places × 31 members ÷ 10 = 87, plus one for the run
- * time.
+ * Requests all places from Open-Meteo in one call: each member's maximum and minimum over a station's climate days,
+ * computed from its hourly values, and the hours of the index areas. A request counts as 28 places × 31 members ÷ 10 =
+ * 87 calls, plus one for the run time.
  */
 async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSignal): Promise<DayEnsemble[]> {
   const { baseUrls, apiKey, clock } = hosts;
@@ -134,7 +135,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   });
   const matched = matchPlaces(url, locations);
   const fetchedAt = new Date(clock.now());
-  // Asked last: a run that arrives in between makes the data look newer than they are, never older.
+  // Read after the forecasts: a run that arrives in between makes the data look newer than it is, never older.
   const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
   return matched.flatMap(([place, location]) =>
@@ -142,7 +143,10 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   );
 }
 
-/** Start of the run behind the data. Assumes the latest available run if unknown, to never date data too early. */
+/**
+ * Returns the start of the run behind the data. If unknown, assumes the latest run that can be available, so that data
+ * is never dated too early.
+ */
 async function readRunTime(
   { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
   { baseUrls, apiKey }: Hosts,
@@ -160,7 +164,7 @@ async function readRunTime(
   }
 }
 
-/** Targets for which every member has every hour. */
+/** Returns the targets for which every member has every hour. */
 function toRuns(
   { model, leastMembers }: OnlineModel,
   url: string,
@@ -199,21 +203,24 @@ function meanCurve(
   return Array.from({ length: 24 }, (_, hour) => meanAndVariance(hours.map((values) => values[hour]!)).mean);
 }
 
-/** A station's days from yesterday, whose markets may be unsettled, to tomorrow; an area's local today and tomorrow. */
+/**
+ * Returns a station's days from yesterday, whose markets may not be settled yet, to tomorrow; for an area, the local
+ * today and tomorrow.
+ */
 function datesInView(place: Place, at: Date): string[] {
   const today = isStation(place) ? climateDayAt(place, at).date : clockAt(place, at).date;
   return (isStation(place) ? [-1, 0, 1] : [0, 1]).map((days) => addDays(today, days));
 }
 
-/** Pause after a failure: an unanswered request may count as well. */
+/** Pause after a failure, because an unanswered request may also count toward the limits. */
 const FURTHER_PAUSE_MS = 6 * HOUR_MS;
-/** Further models' runs stay in use this long, unless the service keeps returning an older run. */
+/** Runs of further models stay in use this long, unless the service keeps returning an older run. */
 const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
 
 type Further = { ensembles: readonly DayEnsemble[] } | { missing: string };
 
-/** Polls a further model. Never rejects, and logs a failure once. */
+/** Polls a further model. Never rejects; logs a failure once. */
 function createFurtherModel(
   model: OnlineModel & { model: string },
   hosts: Hosts,
@@ -239,10 +246,10 @@ function createFurtherModel(
   };
 }
 
-/** Older runs are useless: the fit for a one-day-old run covers twice that lead. */
+/** Older runs are not useful: the fit of a one-day-old run covers twice that lead. */
 const KEPT_RUNS_MS = DAY_MS;
 
-/** Keeps the first model's runs so that the run from half a day earlier can accompany the newest. */
+/** Keeps the first model's runs, so that the run from half a day earlier can be used alongside the newest. */
 function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] {
   const byRun = new Map<number, readonly DayEnsemble[]>();
   return (newest) => {
@@ -262,15 +269,15 @@ interface OpenMeteoOptions {
   historyBaseUrl: string;
   apiKey?: string | undefined;
   observations: readonly ObservationPart[];
-  /** Models that other services give station by station. */
+  /** Models that other services provide station by station. */
   byPlace?: readonly PlaceForecasts[];
-  /** Curves that replace the first model's for the running day. */
+  /** Curves that replace the first model's curve for the day in progress. */
   hours?: PlaceForecasts | undefined;
   clock: Clock;
   log: Logger;
 }
 
-/** Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
+/** Reads Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], hours, clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };
@@ -327,7 +334,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
   };
 }
 
-/** Curves change only with a run, so that fits learn from the curves that forecasts use. */
+/** Replaces curves only along with a run, so that fits learn from the curves that forecasts use. */
 function withCurves(runs: readonly DayEnsemble[], curves: readonly DayEnsemble[]): DayEnsemble[] {
   const keyOf = ({ stationId, date }: DayEnsemble) => `${stationId} ${date}`;
   const found = new Map(curves.map((each) => [keyOf(each), each.curveF]));

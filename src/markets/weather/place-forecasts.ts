@@ -4,7 +4,7 @@ import { stations, type Station } from '../market/stations.js';
 import type { DayEnsemble, PlaceHistory } from './weather.js';
 import { WeatherUnavailableError } from './read-json.js';
 
-/** A model that a service gives station by station. */
+/** A model that a service provides station by station. */
 export interface PlaceForecasts {
   readonly model: string;
   readonly history?: PlaceHistory;
@@ -18,13 +18,12 @@ interface Options {
   ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
   clock: Clock;
   of?: readonly Station[];
-  /** Shared by all models of one host, so that their requests take turns. */
+  /** Shared by all models of one host, so that their requests are spaced together. */
   pace?: Pace | undefined;
 }
 
 export interface Pace {
   nextMs: number;
-  /** Number of consecutive pauses. */
   pauses: number;
 }
 
@@ -33,11 +32,11 @@ export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 /** 24 stations once an hour are 576 requests a day, or twice as many while requests fail. */
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
-/** Minimum time between requests, which the Iowa Environmental Mesonet asks for. */
+/** Minimum time between requests, as requested by the Iowa Environmental Mesonet. */
 export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
-/** No model learns anything from older runs. */
+/** Older runs are not used by any model. */
 const OLDEST_RUN_MS = DAY_MS;
 
 interface Known {
@@ -47,9 +46,9 @@ interface Known {
 }
 
 /**
- * Requests one station at a time, the one that has waited longest. After a busy or failing answer no station is
- * requested for a pause, which doubles each time. A station keeps its runs for a day, including runs of earlier cycles
- * that the newest does not repeat; a broken answer replaces none of them.
+ * Requests one station at a time, choosing the one that has waited longest. After a busy or failed response, no station
+ * is requested for a pause, which doubles each time. A station keeps its runs for a day, including runs of earlier
+ * cycles that the newest response does not repeat; an invalid response replaces none of them.
  */
 export function createPlaceForecasts(options: Options): PlaceForecasts {
   const { model, ask, clock, of = stations, pace = createRequestPace() } = options;

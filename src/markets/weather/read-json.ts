@@ -7,7 +7,7 @@ interface Polled<T> {
   value: T | undefined;
   readMs: number;
   problem: unknown;
-  /** True only on the read that failed, so that callers report each failure once. */
+  /** True only for the read that failed, so that callers report each failure once. */
   isNews: boolean;
 }
 
@@ -16,8 +16,8 @@ const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
 
 /**
  * Polls a service every `everyMs`, however often it is called, with growing pauses after failures. Between requests it
- * returns the last answer. Never rejects.
- * @param leastPauseMs shortest pause after a failure
+ * returns the last response. Never rejects.
+ * @param leastPauseMs minimum pause after a failure
  */
 export function createPoll<T>(
   clock: Clock,
@@ -45,12 +45,12 @@ export function createPoll<T>(
   };
 }
 
-/** Forecasts stay in use this long while the service fails; they remain the newest until about the next run. */
+/** Forecasts stay in use this long during failures, because they remain the newest until about the next run. */
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**
- * The last forecasts, as long as they can stand in for new ones.
- * @throws the problem if there are none, and always after an answer that broke the contract
+ * Returns the last forecasts while they can still stand in for new ones.
+ * @throws the problem if there are no such forecasts, and always after a response that violates the contract
  */
 export function lastForecasts<T>(
   { value, readMs, problem, isNews }: Polled<T>,
@@ -72,7 +72,7 @@ export class WeatherUnavailableError extends Error {
   }
 }
 
-/** A weather service answered with an error status that a retry will not change. */
+/** A weather service responded with an error status that a retry will not change. */
 export class UnexpectedStatusError extends UnexpectedAnswerError {
   readonly status: number;
   constructor(url: string, status: number, said: string) {
@@ -86,23 +86,23 @@ interface JsonRequest<T extends z.ZodType> {
   url: string;
   headers?: Record<string, string>;
   schema: T;
-  /** Values that no message may show, even if the answer repeats them. */
+  /** Values that must not appear in messages, even if the response repeats them. */
   secrets?: readonly string[];
   signal: AbortSignal;
   timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 10_000;
-/** Pause for a 429 without Retry-After; free services count requests per minute. */
+/** Pause after a 429 without Retry-After; free services count requests per minute. */
 const BUSY_PAUSE_MS = MINUTE_MS;
 
 /**
- * Makes one request and accepts only the documented shape.
+ * Sends one request and accepts only the documented format.
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Promise<z.output<T>> {
   const { schema, secrets = [] } = request;
-  // Coordinates and start times are noise in the log.
+  // The query is omitted, because coordinates and start times only clutter the log.
   const url = request.url.split('?')[0]!;
   const body = await readText(request);
   let value: unknown;
@@ -118,7 +118,7 @@ export async function readJson<T extends z.ZodType>(request: JsonRequest<T>): Pr
 }
 
 /**
- * Makes one request and returns the body of a 200.
+ * Sends one request and returns the body of a 200.
  * @throws UnexpectedAnswerError, WeatherUnavailableError
  */
 export async function readText(request: Omit<JsonRequest<z.ZodType>, 'schema'>): Promise<string> {
@@ -130,7 +130,7 @@ export async function readText(request: Omit<JsonRequest<z.ZodType>, 'schema'>):
     AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   );
   const said = () => excerpt(hide(body, secrets));
-  // 501 is permanent.
+  // A 501 is permanent, so a retry would not help.
   if (status === 429 || (status >= 500 && status !== 501))
     throw new WeatherUnavailableError(url, `status ${status}: ${said()}`, {
       retryAfterMs: retryAfterMs ?? (status === 429 ? BUSY_PAUSE_MS : undefined),

@@ -30,10 +30,13 @@ const SINGLE = 'single';
 /** Stations report at 51 minutes past the hour; reports arrive some minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
 const REPORT_TAKES_MS = 4 * MINUTE_MS;
-/** Delay until the index value of a time is available. */
+/** Time until the index value of a minute is available. */
 const INDEX_TAKES_MS = 5 * MINUTE_MS;
 
-/** Forecasts and observations of the simulated world, on which its markets settle. The seed and the clock determine them. */
+/**
+ * Provides forecasts and observations of the simulated world, on which its markets settle. They depend only on the seed
+ * and the clock.
+ */
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,
   selection: Selection = everything,
@@ -104,7 +107,7 @@ function listHours(
   }).filter(({ fetchedAt }) => fetchedAt <= now);
 }
 
-/** Everything known about the subjects at a time, including an earlier run of the first model. */
+/** Returns all data known about the subjects at a time, including an earlier run of the first model. */
 export function readWeatherOf(
   { weather }: Pick<SimulatedWorld, 'weather'>,
   subjects: readonly SimulatedSubject[],
@@ -125,7 +128,7 @@ export function readWeatherOf(
   return { fetchedAt: at, ensembles, observed };
 }
 
-/** The running extreme from the last available report; for an hour, its temperature once available. */
+/** Returns the extreme so far from the last available report; for an hour, its temperature once available. */
 function observe(
   weather: SimulatedWeather,
   subject: SimulatedSubject,

@@ -10,15 +10,13 @@ import { APART_MS, createPlaceForecasts, type Pace, type PlaceForecasts } from '
 import { readText, WeatherUnavailableError } from './read-json.js';
 import { isPossible, type DayEnsemble } from './weather.js';
 
-/*
- * Bulletins of the National Blend of Models for stations (NBS), with the maximum and minimum as the station would report
- * them (TXN) and their standard deviation (XND), from the archive of the Iowa Environmental Mesonet.
- */
+/* National Blend of Models bulletins for stations (NBS) from the archive of the Iowa Environmental Mesonet. They have
+   the maximum and minimum as the station would report them (TXN) and their standard deviation (XND). */
 
 const NBS = 'nbs';
-/** Smallest credible deviation: a bulletin that states less is not believed. */
+/** Smallest credible standard deviation; smaller stated values are raised to this. */
 const LEAST_SPREAD_F = 1;
-/** How a bulletin marks a missing value. */
+/** Matches the values that a bulletin uses for missing data. */
 const MISSING = /^(|m|-99|-?999|-?9999)(\.0*)?$/i;
 const TIME = /^(\d{4}-\d\d-\d\d)[ T](\d\d):(\d\d)(?::\d\d)?(?:Z|\+00:?(?:00)?)?$/;
 
@@ -36,9 +34,9 @@ interface Asked {
 }
 
 /**
- * Reads one station's bulletins by their header, because columns without any value are left out. Each cycle is a run of
- * its own: the newest may lack today's maximum, which an earlier one has.
- * @throws WeatherUnavailableError for text instead of a table, which answers too many requests
+ * Parses one station's bulletins. Columns are found by their header, because columns without values are omitted. Each
+ * cycle is a separate run: the newest may lack today's maximum, which an earlier one has.
+ * @throws WeatherUnavailableError for text instead of a table, which is the response to too many requests
  * @throws UnexpectedAnswerError for a truncated table, another station's table, or a value that is not a number
  */
 export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
@@ -71,7 +69,7 @@ function readTable(body: string, url: string): Row[] {
   }
 }
 
-/** The day's window: a maximum from 12Z to 06Z is given at 00Z, a minimum from 00Z to 18Z at 12Z. */
+/** Returns a bulletin window's day: a maximum from 12Z to 06Z is given at 00Z, a minimum from 00Z to 18Z at 12Z. */
 function targetAt(
   forecastMs: number,
 ): { kind: DailyKind; date: string; fromMs: number; toMs: number } | undefined {
@@ -93,7 +91,7 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   if (!target) return undefined;
   const { kind, date, ...window } = target;
   const { start, end } = climateDayOf(station, date);
-  // In the last hours of a day the window may already be past.
+  // In the last hours of a day, its window may already be past.
   if (modelRunAt >= end) return undefined;
   const spreadF = numberOf(row, 'xnd', url);
   const outside = cycle.flatMap((each): number[] => {
@@ -117,7 +115,7 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   };
 }
 
-/** °F. Hours outside the bulletin's window this close to its extreme may hold the day's. */
+/** °F. An hour outside the bulletin's window that is this close to its extreme may contain the day's extreme. */
 const NEAR_F = 1;
 
 function numberOf(row: Row, name: string, url: string): number | undefined {
@@ -132,9 +130,9 @@ function numberOf(row: Row, name: string, url: string): number | undefined {
 const LAMP = 'LAV';
 
 /**
- * LAMP's temperature at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts begin an hour
- * after their cycle, so that earlier hours come from earlier cycles. Undefined unless all hours are present.
- * @throws as `parseBulletins` does
+ * Returns LAMP's temperatures at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts
+ * begin an hour after their cycle, so earlier hours come from earlier cycles. Undefined unless all hours are present.
+ * @throws the errors of `parseBulletins`
  */
 export function parseHours(
   body: string,
@@ -161,10 +159,10 @@ export function parseHours(
   return hours.includes(undefined) ? undefined : (hours as number[]);
 }
 
-/** Reaches back over four cycles, of which those at 01, 07, 13 and 19Z are archived. */
+/** Covers four cycles, because only those at 01, 07, 13 and 19Z are archived. */
 const PAST_MS = DAY_MS;
 
-/** 24 stations once an hour: 576 requests a day. The past costs one request for each station and month. */
+/** Requests 24 stations once an hour: 576 requests a day. History takes one request per station and month. */
 export function createStationBulletins(options: MesonetOptions): PlaceForecasts {
   const { clock, pace } = options;
   return {
@@ -184,17 +182,17 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
         const first = climateDayOf(station, from).start.getTime();
         const cycles = { from: new Date(first - PAST_MS), to: climateDayOf(station, to).end };
         const runs = await readBulletins(options, station, cycles, signal);
-        // Other days would have only some of their runs.
+        // Days outside the range have only some of their runs.
         return runs.filter(({ date }) => from <= date && date <= to);
       },
     },
   };
 }
 
-/** LAMP's cycle of the hour before a day has its first hour, unless it is late. */
+/** A day's first hour is in the LAMP cycle of the hour before the day, unless that cycle is late. */
 const LATE_MS = 3 * HOUR_MS;
 
-/** LAMP's hours for the running day: only a curve, which is not mixed with other models. 576 requests a day. */
+/** Reads LAMP's hours for the day in progress as a curve that is not mixed with other models. 576 requests a day. */
 export function createLampHours(options: MesonetOptions): PlaceForecasts {
   const { clock, pace } = options;
   const model = 'lamp';
@@ -210,7 +208,7 @@ export function createLampHours(options: MesonetOptions): PlaceForecasts {
       const curveF = parseHours(body, asked, date);
       if (!curveF) return [];
       const of = { model, kind: 'daily_maximum' as const, stationId: station.id, date, fetchedAt: now };
-      // Only how long the curve stays in use depends on this time.
+      // This time determines only how long the curve stays in use.
       return [{ ...of, modelRunAt: now, membersF: [Math.max(...curveF)], curveF }];
     },
   });

@@ -1,6 +1,6 @@
 import { groupBy } from '../../core/collections.js';
 
-/** A version of a model and the date of its first run, as its centre announced it. */
+/** A model version and the date of its first run, as announced by its center. */
 export interface ModelVersion {
   version: string;
   from: string;
@@ -14,8 +14,8 @@ const nbm: readonly ModelVersion[] = [
 ];
 
 /**
- * By model name, oldest first. National Weather Service, Service Change Notices for the NBM; ECMWF, implementation of IFS
- * cycle 50r1.
+ * Keyed by model name, oldest first. National Weather Service, Service Change Notices for the NBM; ECMWF,
+ * implementation of IFS cycle 50r1.
  */
 export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = {
   nbm,
@@ -23,15 +23,15 @@ export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = 
   ecmwf: [{ version: '50r1', from: '2026-05-12' }],
 };
 
-/** A version in use. `isBreak`: an earlier version preceded it. */
+/** A version in use. `isBreak` is true if an earlier version preceded it. */
 export interface SeenVersion extends ModelVersion {
   model: string;
   isBreak: boolean;
 }
 
 /**
- * Versions by model, oldest first: those that its runs state, otherwise the known ones. The first stated version is not
- * a break.
+ * Returns versions by model, oldest first: the versions that the model's runs state, or else the known ones. The first
+ * stated version is not a break.
  * @param stated oldest first, with null for runs that state none
  */
 export function seenVersions(
@@ -53,11 +53,11 @@ export function seenVersions(
   });
 }
 
-/** Undefined before the first known version. */
+/** Returns undefined before the first known version. */
 export const versionOn = (versions: readonly ModelVersion[] | undefined, date: string): string | undefined =>
   versions?.findLast(({ from }) => from <= date)?.version;
 
-/** Marks rows whose version differs from that of the latest date. */
+/** Marks rows whose version differs from the latest date's version. */
 export function markOlder<T extends { version?: string | null | undefined }>(
   rows: readonly T[],
   dateOf: (row: T) => string | number,

@@ -6,37 +6,37 @@ import type { VenueNote } from '../market/source.js';
 import type { Station } from '../market/stations.js';
 import { createPoll } from './read-json.js';
 
-/** Mean of the members, and their sample variance or the stated one. */
+/** Returns the mean of the members, and their sample variance or the stated one. */
 export function momentsOf({ membersF, spreadF }: Pick<DayEnsemble, 'membersF' | 'spreadF'>) {
   const { mean, variance } = meanAndVariance(membersF);
   return { mean, variance: spreadF === undefined ? variance : spreadF ** 2 };
 }
 
-/** Mean and sample variance of the members; a single member has variance 0. */
+/** Returns the mean and sample variance of the members; a single member has variance 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
   const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
   const squares = membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0);
   return { mean, variance: membersF.length > 1 ? squares / (membersF.length - 1) : 0 };
 }
 
-/** Physical limits. An ensemble with a member outside them is broken. */
+/** Physically possible range. An ensemble with a member outside it is invalid. */
 const POSSIBLE_F = { lowest: -100, highest: 150 };
 
 export const isPossible = (temperatureF: number): boolean =>
   temperatureF >= POSSIBLE_F.lowest && temperatureF <= POSSIBLE_F.highest;
 
-/** Fewer members give no meaningful spread. */
+/** With fewer members, the spread is not meaningful. */
 export const MIN_MEMBERS = 10;
 
-/** A source's first model, which alone decides whether a forecast exists and how old it is. */
+/** A source's first model, which alone determines whether a forecast exists and how old it is. */
 export const MAIN_MODEL = 'main';
-/** The first model's latest run at least half a day older than its newest one. */
+/** The first model's latest run that is at least half a day older than its newest. */
 export const EARLIER_RUN = 'earlier';
-/** The weather service's gridpoint forecast, of low weight until its errors are known. */
+/** The National Weather Service's gridpoint forecast, which gets low weight until its errors are known. */
 export const GRIDPOINTS = 'gridpoints';
 export const EARLIER_MS = 12 * HOUR_MS;
 
-/** Groups what was known at a time by target: newest usable ensemble, further models and the reported extreme. */
+/** Groups the data known at a time by target: the newest usable ensemble, further models and the reported extreme. */
 export function groupKnownWeather({ ensembles, observed }: WeatherData, at: Date) {
   const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
   const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
@@ -71,7 +71,7 @@ function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {
   return newest;
 }
 
-/** Merges two services' reports of one target: the day's final report wins, otherwise the more extreme value. */
+/** Merges two services' reports for one target: the day's final report wins, or else the more extreme value. */
 function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
   const [older, newer] = a.observedAt <= b.observedAt ? [a, b] : [b, a];
   if (a.isFinal || b.isFinal) return older.isFinal ? older : newer;
@@ -82,10 +82,10 @@ function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtr
 }
 
 const HOURS = 24;
-/** A report this close to a whole hour counts for it; most are made some minutes before. */
+/** A report this close to a whole hour counts for that hour; most are made some minutes before. */
 const NEAR_HOUR_MS = { before: 15 * MINUTE_MS, after: 10 * MINUTE_MS };
 
-/** The temperature at each hour of a climate day from the nearest report; null without one. */
+/** Returns the temperature at each hour of a climate day from the nearest report; null if there is none. */
 export function hourlyTemperatures(
   dayStart: Date,
   reports: readonly { at: Date; temperatureF: number }[],
@@ -106,7 +106,7 @@ export function hourlyTemperatures(
 const isUsable = (membersF: readonly number[]): boolean =>
   membersF.length >= MIN_MEMBERS && isSound(membersF);
 
-/** One member is enough where the run is only used after correction. */
+/** One member is enough for runs that are used only after correction. */
 const isSound = (membersF: readonly number[]): boolean => membersF.length > 0 && membersF.every(isPossible);
 
 const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
@@ -120,7 +120,7 @@ export interface ObservationPart {
   read: Observe;
 }
 
-/** Polls each service at its own pace. Never rejects: a failing one keeps its last answer and affects no other. */
+/** Polls each service at its own pace. Never rejects: a failing service keeps its data and affects no other. */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },
@@ -139,37 +139,35 @@ export function createObserver(
 export interface DayEnsemble extends Target {
   /** Omitted for the source's first model. */
   model?: string | undefined;
-  /** Start of the model run; it contains no later data. */
+  /** Start of the model run, which contains no later data. */
   modelRunAt: Date;
-  /** When Gauge received the run. */
   fetchedAt: Date;
   membersF: readonly number[];
-  /** Standard deviation that a model of one member states, °F. */
+  /** Standard deviation in °F, as stated by a model with one member. */
   spreadF?: number | undefined;
-  /** The version that the source names. */
   version?: string | undefined;
-  /** The model's window may miss the day's extreme: the forecast is stored, but neither used nor learned from. */
+  /** True if the model's window may miss the day's extreme: the forecast is stored, but neither used nor trained on. */
   isNearMidnight?: true | undefined;
-  /** For a day: the members' mean at hours 0 to 23 local standard time, °F; omitted if unknown. */
+  /** For a day: the members' means at hours 0 to 23 local standard time, in °F; omitted if unknown. */
   curveF?: readonly number[] | undefined;
 }
 
 /**
- * The highest (for a minimum: lowest) temperature that a station has reported so far within a climate day; for an hour, the
- * index value once published. Only values that the daily report cannot fall below (exceed) belong here: readings rounded
- * twice in transit are a degree or two off.
+ * The highest (for a minimum: lowest) temperature that a station has reported so far within a climate day; for an hour,
+ * the index value once published. Contains only values that the daily report cannot fall below (for a minimum: exceed),
+ * because readings that were rounded twice in transit are off by a degree or two.
  */
 export interface ObservedExtreme extends Target {
   extremeF: number;
   observedAt: Date;
   fetchedAt: Date;
-  /** For a day: reports for hours 0 to 23 local standard time, °F; null without a report. */
+  /** For a day: reports for hours 0 to 23 local standard time, in °F; null for hours without a report. */
   hoursF?: readonly (number | null)[];
-  /** Set for the day's own report, which overrides all others. */
+  /** Set for the day's final report, which overrides all others. */
   isFinal?: true;
 }
 
-/** A station's reports when the temperature of an hour became known, see `observedHours`. */
+/** A station's reports, as known when the temperature of an hour became known; see `observedHours`. */
 export interface KnownHour {
   stationId: string;
   date: string;
@@ -181,7 +179,7 @@ export interface KnownHour {
   fetchedAt: Date;
 }
 
-/** Hours of a day as known at its observation; the extremes belong to the latest hour. */
+/** Returns the hours of a day as known at the time of the observation; the extremes belong to the latest hour. */
 export function hoursOf(
   day: Pick<KnownHour, 'stationId' | 'date'>,
   { hoursF = [], extremeF, observedAt, fetchedAt }: ObservedExtreme,
@@ -205,25 +203,25 @@ export interface WeatherData {
 export interface WeatherSource {
   readonly name: string;
   readonly furtherModels?: readonly string[] | undefined;
-  /** How long its data stay fresh; it is not read again before. */
+  /** How long the source's data stays fresh; it is not read more often than that. */
   readonly freshMs: number;
-  /** Rejects data that cannot be trusted; the caller keeps its last data. */
+  /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
-  /** Omitted where past forecasts can no longer be known. */
+  /** Omitted if past forecasts can no longer be obtained. */
   readonly history?: WeatherHistory;
 }
 
-/** Past forecasts can no longer be known. */
+/** Thrown if past forecasts can no longer be obtained. */
 export class NoHistoryError extends Error {
   override readonly name = 'NoHistoryError';
 }
 
-/** Past runs of one model, one request for each station and range. */
+/** Past runs of one model, with one request per station and range. */
 export interface PlaceHistory {
   readonly model: string;
-  /** Minimum time between requests, ms. */
+  /** Minimum time between requests, in milliseconds. */
   readonly apartMs: number;
-  /** @throws as `read` does */
+  /** @throws the errors of `read` */
   readRuns(
     station: Station,
     range: { from: string; to: string },
@@ -231,16 +229,16 @@ export interface PlaceHistory {
   ): Promise<DayEnsemble[]>;
 }
 
-/** Past forecasts. Forecasts made with later data do not belong here. */
+/** Past forecasts as they were made; forecasts that used later data are excluded. */
 export interface WeatherHistory {
   /**
-   * The runs made for climate days and their hours, at most 31 days, both ends included.
-   * @returns `fetchedAt` is when Gauge really received each run: the present for runs requested afterwards
-   * @throws NoHistoryError, or as `read` does
+   * Reads the runs made for climate days and their hours, at most 31 days, both ends inclusive.
+   * @returns runs whose `fetchedAt` is when Gauge actually received them: the present for runs requested later
+   * @throws NoHistoryError, or the errors of `read`
    */
   readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;
-  /** Models that other services give station by station. */
+  /** Models that other services provide station by station. */
   readonly byPlace?: readonly PlaceHistory[];
-  /** Hourly station reports as they were received. Omitted where these can no longer be known. */
+  /** Returns hourly station reports as they were received. Omitted if these can no longer be obtained. */
   readHours?(range: { from: string; to: string }, signal: AbortSignal): Promise<KnownHour[]>;
 }

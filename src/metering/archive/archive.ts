@@ -51,10 +51,10 @@ export interface ArchiveDeps {
   dir: string;
   /** Events read or deleted per statement. */
   chunkSize: number;
-  /** Pause after each statement on events, as a multiple of its duration. */
+  /** Pause after each event statement, as a multiple of the statement's duration. */
   rest: number;
   signal: AbortSignal;
-  /** Called for events written, read back and deleted, so each event counts three times. */
+  /** Called when events are written, read back and deleted, so it reports each event three times. */
   onEvents: (count: number) => void;
 }
 
@@ -82,9 +82,9 @@ export async function* eachOpenMonth(
 }
 
 /**
- * Moves a month's events into a file. It resumes an interrupted run at any point: progress is recorded only after the file
- * is on disk, and each deletion commits together with its count.
- * @throws ArchiveError and then deletes nothing more
+ * Moves a month's events into a file. An interrupted run can resume at any point: progress is recorded only after the
+ * file is on disk, and each deletion commits together with its count.
+ * @throws ArchiveError, after which nothing more is deleted
  */
 export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise<void> {
   const { orm, clock } = deps;
@@ -164,7 +164,7 @@ async function write(deps: ArchiveDeps, month: OpenMonth): Promise<ArchiveRow> {
   return archive;
 }
 
-/** The lines of a month, by product and then time. @param sums filled with the totals of the lines */
+/** Yields the month's events as lines, by product and then time. @param sums receives the totals of those lines */
 async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[]): AsyncGenerator<string> {
   const { orm, chunkSize } = deps;
   const productIds = new Set((await listTotals(orm, month)).map(({ productId }) => productId));
@@ -184,8 +184,8 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
 }
 
 /**
- * Checks that a file matches its recorded hash and sums. While none or all of its events are deleted here, totals and hours
- * must match those sums too.
+ * Checks that a file matches its recorded hash and sums. If none or all of its events have been deleted from the
+ * database, the totals and hourly sums there must match too.
  * @throws ArchiveError with the first difference
  */
 export async function readBack(
@@ -222,7 +222,7 @@ export async function readBack(
   return reading.chunks;
 }
 
-/** An archived month gets events only if a clock was wrong. Those stay in the database and are counted here. */
+/** Adds the events that are still in the database. An archived month receives events only if a clock was wrong. */
 async function addRemaining(
   orm: Orm,
   month: Month,
@@ -258,7 +258,7 @@ async function compareProduct(
   );
 }
 
-/** Adds up the hours of combinations of dimensions that have no sums of their own. */
+/** Merges the hours of unlisted combinations of dimensions into `OTHER`, as ingestion does. */
 function asCounted(hours: ReadonlyMap<string, Sum>, listed: ReadonlySet<string>): Map<string, Sum> {
   const counted = new Map<string, Sum>();
   for (const [name, { quantity, events }] of hours) {
@@ -299,7 +299,7 @@ function findDifference(
 export const monthLabel = ({ period, livemode }: Month): string =>
   `${period.slice(0, 7)}, ${livemode ? 'live' : 'test'}`;
 
-/** Deletes exactly the events read from the file, or none, in one commit. */
+/** Deletes exactly the events read from the file, in one commit, or none at all. */
 function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk): Promise<void> {
   const { productId, first, last, sums } = chunk;
   return change({ db: { orm }, clock }, byService, async (tx) => {
@@ -313,7 +313,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   });
 }
 
-/** Sums up the month's ledger entries per day. Once the events are gone, nothing needs the entries' times. */
+/** Merges the month's ledger entries by day. Once the events are gone, nothing needs the entries' exact times. */
 async function sumLedger(deps: ArchiveDeps, month: Month): Promise<void> {
   const { orm, clock, chunkSize } = deps;
   for (const day of await listEntryDays(orm, month)) {
@@ -336,7 +336,10 @@ function throwIfInterrupted({ signal }: ArchiveDeps): void {
     throw new InterruptedError('interrupted. Run it again with the same folder to continue.');
 }
 
-/** Runs a statement, then pauses to leave the database to others. @throws InterruptedError before the statement */
+/**
+ * Runs a statement, then pauses to leave the database to other work. @throws InterruptedError before it runs the
+ * statement
+ */
 async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
   throwIfInterrupted(deps);
   const { rest, onEvents } = deps;

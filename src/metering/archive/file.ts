@@ -13,7 +13,7 @@ export class ArchiveError extends Error {
   override name = 'ArchiveError';
 }
 
-/** `2025-10/acme-live`, so that a month's folder can be moved to other storage as a whole. */
+/** For example `2025-10/acme-live`. A month's folder can be moved to other storage as a whole. */
 export const baseNameOf = (slug: string, { period, livemode }: Month): string =>
   `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}`;
 
@@ -27,13 +27,16 @@ export function addTo(sums: Map<string, Sum>, name: string, quantity: string, ev
 }
 
 export interface WrittenFile {
-  /** Path below the archive folder. The name ends with the start of the hash, so no file overwrites another. */
+  /** Path relative to the archive folder. The name ends with the start of the hash, so no file overwrites another. */
   file: string;
   sha256: string;
   bytes: number;
 }
 
-/** Writes a file completely or not at all; its name appears once it is on disk. One gzip member per piece bounds memory. */
+/**
+ * Writes a file completely or not at all: its name appears only once the contents are on disk. Each piece is a gzip
+ * member of its own, which bounds memory.
+ */
 export async function writePieces(
   dir: string,
   base: string,
@@ -60,7 +63,7 @@ export async function writeWhole(
   base: string,
   fill: (write: (data: Buffer) => Promise<unknown>) => Promise<string>,
 ): Promise<void> {
-  // Overwrites leftovers of a killed run.
+  // Overwrites what a killed run left behind.
   const part = join(dir, `${base}.part`);
   await mkdir(dirname(part), { recursive: true, mode: 0o700 });
   const handle = await open(part, 'w', 0o600);
@@ -83,7 +86,7 @@ export async function writeWhole(
 export const toLine = ({ subject, dimensions, creditPrice, ...event }: ArchivedEvent): string =>
   `${JSON.stringify({ ...event, ...(subject ? { subject } : {}), ...(dimensions ? { dimensions } : {}), ...(creditPrice ? { creditPrice } : {}) })}\n`;
 
-/** The events of a file in file order, in groups. @param onBytes receives the compressed bytes */
+/** Yields the file's events in groups, in file order. @param onBytes receives the compressed bytes */
 async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): AsyncGenerator<ArchivedEvent[]> {
   async function* packed() {
     for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
@@ -113,7 +116,7 @@ export interface Chunk {
   events: number;
 }
 
-/** Contents of a file for one product. */
+/** One product's sums in a file. */
 export interface ProductSums {
   productId: string;
   totals: Map<string, Sum>;
@@ -135,7 +138,7 @@ interface Reading {
 }
 
 interface ReadOptions {
-  /** Events that an earlier run deleted. */
+  /** Number of events that an earlier run deleted. */
   skip: number;
   chunkSize: number;
   /** Called with each product's sums once they are complete. */
@@ -145,7 +148,7 @@ interface ReadOptions {
   onEvents: (count: number) => void;
 }
 
-/** Reads a whole file. @throws ArchiveError */
+/** @throws ArchiveError */
 export async function readArchive(
   path: string,
   { skip, chunkSize, onProduct, onSubject, onEvents }: ReadOptions,

@@ -9,7 +9,7 @@ export type ArchiveRow = Pick<
   'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
 >;
 
-/** One Organization's events of a month and mode: the unit of archiving. Every statement names its Organization. */
+/** The unit of archiving: one Organization's events in one month and mode. Every statement names its Organization. */
 export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {
@@ -23,7 +23,7 @@ export interface MetricSum extends Sum {
   metric: string;
 }
 
-/** One line of the file. Times are RFC 3339 with microseconds, the quantity is an exact decimal. */
+/** One line of the file. Times are RFC 3339 with microseconds; the quantity is an exact decimal. */
 export interface ArchivedEvent extends EventPosition {
   productId: string;
   metric: string;
@@ -33,14 +33,14 @@ export interface ArchivedEvent extends EventPosition {
   /** Values of the dimensions in declared order, separated by U+001F. Absent if empty. */
   subject?: string | undefined;
   dimensions?: string | undefined;
-  /** Credits per unit, an exact decimal. Absent if 0, and in files of older versions. */
+  /** Credits per unit, an exact decimal. Absent if 0, and in files from older versions. */
   creditPrice?: string | undefined;
 }
 
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
   sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
 
-/** The bounds are written out so that the index on Organization, product, mode and time applies. */
+/** The bounds are spelled out so that the index on Organization, product, mode and time is used. */
 const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, of = sql``): SQL =>
   sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
@@ -95,12 +95,15 @@ export async function sumArchives(
   return sums!;
 }
 
-/** The net change from corrections for a row of sums `s`. The file of a month holds its events as they were sent. */
+/**
+ * Net change from corrections for a row `s` of sums. A month's file holds its events as they were sent, before
+ * corrections.
+ */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
       select coalesce(sum(c.quantity - c.previous_quantity), 0) from usage_corrections c
       where ${inMonth(month, sql`s.product_id`, sql`c.occurred_at`, sql`c.`)} and c.metric = s.metric ${ofRow})`;
 
-/** The totals minus corrections, in one snapshot: the sum of the events as sent. */
+/** Totals without corrections, in one snapshot: the sums of the events as sent. */
 export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
   selectRows(
     orm,
@@ -134,7 +137,7 @@ export interface HourSum extends Sum {
 
 const hourText = (time: SQL): SQL => sql`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24')`;
 
-/** Like `listTotals`. */
+/** Without corrections, like `listTotals`. */
 export const listHours = (orm: Orm, month: Month, productId: string): Promise<HourSum[]> =>
   selectRows(
     orm,
@@ -151,7 +154,7 @@ export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3, 4`,
   );
 
-/** The combinations of dimensions that have sums of their own in a month. */
+/** Lists the combinations of dimensions that have sums of their own in a month. */
 export const listCombinations = async (orm: Orm, month: Month, productId: string): Promise<Set<string>> =>
   new Set(
     (
@@ -234,7 +237,7 @@ const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and l
       and (at <> ${dayOf(sql`at`)} or hour <> ${dayOf(sql`hour`)})`;
 
 /**
- * Days with entries for a month that are not summed up per day yet, by product. Omits products with events in that
+ * Days, by product, whose ledger entries for a month are not merged yet. Omits products that still have events in that
  * month, because correcting an event reads its entries.
  */
 export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
@@ -245,7 +248,7 @@ export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: stri
     group by product_id, 2 order by 1, 2`,
   );
 
-/** Sums up a day's entries, at most `limit`, and returns how many of them it removed. */
+/** Merges at most `limit` of a day's entries. Returns how many entries it removed. */
 export async function sumEntries(
   orm: Orm,
   month: Month,
@@ -273,7 +276,7 @@ export async function sumEntries(
   return row!.removed;
 }
 
-/** Replaces the record of an earlier run that deleted nothing. */
+/** Replaces the record of an earlier run, which must have deleted nothing. */
 export async function replaceArchive(
   tx: Orm,
   { file, sha256, events, ...month }: Omit<ArchiveRow, 'state'>,
@@ -291,7 +294,7 @@ export async function replaceArchive(
         ${sum.quantity}::numeric, ${sum.events}::bigint, 0, 0)`);
 }
 
-/** @param archivedAt set with the last state */
+/** @param archivedAt only for the last state */
 export async function moveState(
   orm: Orm,
   month: Month,
@@ -305,7 +308,9 @@ export async function moveState(
 /** An arbitrary constant. */
 const ARCHIVE_LOCK = 4_283_641_098;
 
-/** Takes a lock that lasts until this connection ends. @throws 55P03 if another process holds the lock for 5 s */
+/**
+ * Takes a lock that lasts until this connection ends. @throws 55P03 if another process still holds the lock after 5 s
+ */
 export async function lockArchive(orm: Orm): Promise<void> {
   await orm.execute(sql`set lock_timeout = '5s'`);
   await orm.execute(sql`select pg_advisory_lock(${ARCHIVE_LOCK}::bigint)`);

@@ -4,7 +4,7 @@ import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { addTo } from './file.js';
 import type { ArchivedEvent, Month, Sum } from './queries.js';
 
-/** Compares the sums of subjects up to a time. @throws ArchiveError */
+/** Compares a product's sums by subject. @throws ArchiveError if they differ */
 type Compare = (
   productId: string,
   actual: ReadonlyMap<string, Sum>,
@@ -12,8 +12,8 @@ type Compare = (
 ) => void;
 
 /**
- * Compares the subjects of a file with their sums here, hour by hour, so that one hour is all that is kept in memory.
- * @param remaining whether the events that are still here are not in the file
+ * Compares the subjects in a file with their sums in the database, one hour at a time to bound memory.
+ * @param remaining whether the database still has events that are not in the file
  */
 export async function createSubjectCheck(
   orm: Orm,
@@ -39,11 +39,11 @@ export async function createSubjectCheck(
   }
 
   return {
-    /** Events arrive by product, then in chronological order. */
+    /** Expects events ordered by product, then by time. */
     onSubject: (event: ArchivedEvent & { subject: string }): Promise<void> | undefined => {
       const { productId, occurredAt, receivedAt, quantity } = event;
       const first = since.get(productId);
-      // Both have microseconds and the same time zone, so their texts sort chronologically.
+      // Both times have microseconds and the same time zone, so their text sorts chronologically.
       if (first === undefined || receivedAt < first) return undefined;
       const hour = occurredAt.slice(0, 13);
       const add = () => addTo(sums, nameOf(slotOf(occurredAt), event), quantity);
@@ -51,7 +51,7 @@ export async function createSubjectCheck(
       add();
       return undefined;
     },
-    /** Called at the end of each product. */
+    /** Call this at the end of each product. */
     async onProduct(productId: string): Promise<void> {
       if (!since.has(productId)) return;
       if (productId !== current.productId) await begin(productId, '');
@@ -68,7 +68,7 @@ const nameOf = (slot: string, { subject, metric }: { subject: string; metric: st
 const slotOf = (occurredAt: string): string =>
   `${occurredAt.slice(0, 15)}${Number(occurredAt[15]) < 5 ? 0 : 5}`;
 
-/** When products began to count subjects, as RFC 3339 with microseconds. */
+/** When each product began to count subjects, as RFC 3339 with microseconds. */
 async function listSubjectsSince(orm: Orm, ids: string[]): Promise<Map<string, string>> {
   const rows = await selectRows<{ id: string; since: string }>(
     orm,
@@ -84,7 +84,10 @@ interface SubjectSum extends Sum {
   metric: string;
 }
 
-/** What subjects used from `from` to before `to`, without corrections, because a file holds its events as they were sent. */
+/**
+ * Usage by subject from `from` (inclusive) to `to` (exclusive). Leaves out corrections, because a file holds its events
+ * as they were sent.
+ */
 function listSubjects(
   orm: Orm,
   { orgId, livemode }: Month,

@@ -63,7 +63,7 @@ export async function openBackfill(
 export interface Staged {
   accepted: number;
   deduped: number;
-  /** Indexes of events whose key was already staged or recorded for a different event. */
+  /** Indexes of events whose key had already been staged or recorded for a different event. */
   mismatches: number[];
   rejected: ErrorPlace[];
 }
@@ -76,8 +76,8 @@ interface Batch {
 
 /**
  * Adds a batch to an open backfill.
- * @throws AppError not_found, backfill_state, and for the first broken rule not_found, unknown_metric,
- * unknown_dimension, timestamp_out_of_range, quantity_out_of_range
+ * @throws AppError not_found, backfill_state; for the first broken rule not_found, unknown_metric, unknown_dimension,
+ * timestamp_out_of_range, quantity_out_of_range
  */
 export async function stageEvents(
   tx: Tx,
@@ -219,7 +219,10 @@ const steps = {
 >;
 export type Step = keyof typeof steps;
 
-/** Starts a step for the runner. Repeating the call changes nothing. @throws AppError not_found, backfill_state */
+/**
+ * Starts a step, which the runner carries out. Repeating the call changes nothing. @throws AppError not_found,
+ * backfill_state
+ */
 export async function beginStep(
   tx: Tx,
   orgId: string,
@@ -239,7 +242,7 @@ export async function beginStep(
 
 const doneOf = new Map<BackfillState, BackfillState>(Object.values(steps).map(({ to, done }) => [to, done]));
 
-/** Ends a step with nothing left to do, unless another instance has ended it already. */
+/** Ends a step that has nothing left to do, unless another instance has already ended it. */
 export async function endStep(
   tx: Tx,
   { orgId, id, state }: Pick<Backfill, 'orgId' | 'id' | 'state'>,

@@ -36,7 +36,10 @@ export const missing = notFoundExample('The Organization has no such backfill.',
 });
 export const staged = { ...missing.request, body: batch };
 
-/** Per step: the backfill of the example world it starts from, its next state, and a backfill it refuses. */
+/**
+ * For each step: the example backfill that it starts from, the state that follows, and a backfill that refuses the
+ * step.
+ */
 export const stepExamples = {
   apply: {
     good: id,

@@ -28,7 +28,7 @@ export async function findBackfill(orm: Orm, orgId: string, id: string): Promise
   return row;
 }
 
-/** Finds a backfill, and its Organization's slug, by id alone. */
+/** Finds a backfill and its Organization's slug by the backfill's id alone. */
 export async function locateBackfill(orm: Orm, id: string): Promise<[string, Backfill] | undefined> {
   const [row] = await orm
     .select({ slug: organizations.slug, backfill: usageBackfills })
@@ -38,7 +38,7 @@ export async function locateBackfill(orm: Orm, id: string): Promise<[string, Bac
   return row && [row.slug, row.backfill];
 }
 
-/** Locks the backfill until the transaction ends; staging and the runner wait. */
+/** Locks the backfill until the transaction ends, which keeps staging and the runner out. */
 export async function lockBackfill(tx: Tx, orgId: string, id: string): Promise<Backfill | undefined> {
   const [row] = await tx.select().from(usageBackfills).where(is(orgId, id)).for('update');
   return row;
@@ -101,7 +101,7 @@ export const listSums = (orm: Orm, orgId: string, ids: string[]): Promise<(Backf
     order by s.backfill_id, p.slug, s.metric, s.period`,
   );
 
-/** The first keys that were already recorded for a different event when they were staged. */
+/** The first keys that had already been recorded for a different event when they were staged. */
 export const listMismatches = (orm: Orm, orgId: string, id: string, limit: number): Promise<string[]> =>
   selectTexts(
     orm,
@@ -157,7 +157,7 @@ export const listRecorded = (
     join usage_events u on u.org_id = ${orgId}::uuid and u.idempotency_key = d."idempotencyKey"`,
   );
 
-/** Stages events that are not staged yet and returns those. */
+/** Stages the events that are not staged yet, and returns them. */
 export async function insertStaged(
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
@@ -176,7 +176,7 @@ export async function insertStaged(
   return new Set(keys);
 }
 
-/** Indexes of events that were staged before with different content. */
+/** Indexes of events that are already staged with different content. */
 export const listStagedOtherwise = async (
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
@@ -217,7 +217,7 @@ export async function addStagedSums(
       repeats = s.repeats + excluded.repeats, mismatches = s.mismatches + excluded.mismatches`);
 }
 
-/** Counts reverted events in the sums. */
+/** Adds reverted events to the backfill's sums. */
 export const addReverted = (
   tx: Tx,
   { orgId, id }: Pick<Backfill, 'orgId' | 'id'>,
@@ -231,7 +231,7 @@ export const addReverted = (
     on conflict (org_id, backfill_id, period, product_id, metric) do update
     set reverted_events = s.reverted_events + excluded.reverted_events`);
 
-/** Locks a backfill in a state; undefined if it has another one, or another instance holds it. */
+/** Locks a backfill that is in the given state. Undefined if it is in another state or another instance holds it. */
 export async function takeBackfill(
   tx: Tx,
   { orgId, id, state }: Pick<Backfill, 'orgId' | 'id' | 'state'>,
@@ -253,9 +253,8 @@ export const listStagedKeys = (tx: Tx, { orgId, id, cursor }: Backfill, limit: n
   );
 
 /**
- * Lists the combinations of dimensions of staged events while their months have room, so that the events' places in the sums
- * are known before they are counted. A statement of another request that chose the same number makes this one fail, and
- * `change` tries again.
+ * Lists the combinations of dimensions in staged events while their months have room, so that each event's sums are
+ * known before it is counted. If a concurrent request takes the same number, this statement fails and `change` retries.
  */
 export async function listStagedCombinations(
   tx: Tx,

@@ -222,7 +222,7 @@ any instance continues it. \`GET\` shows the progress. An idempotency key that w
   stepRoute('discard', 'Ends an open backfill and deletes its staged events. It runs in the background.'),
 ];
 
-/** Repeating a step changes nothing and returns its progress. */
+/** Repeating the request changes nothing and returns the step's progress. */
 function stepRoute(step: Step, description: string) {
   const { good, becomes, bad, detail } = stepExamples[step];
   const request = { params: { slug: 'acme', id: good } };

@@ -24,8 +24,8 @@ type Deps = Pick<Context, 'db' | 'clock'>;
 type Unfinished = Pick<Backfill, 'orgId' | 'id' | 'state'>;
 
 /**
- * Takes the next staged events of a backfill in the given state and moves its cursor, in one commit, so a killed step
- * resumes where it stopped. Returns no row while another instance holds the backfill.
+ * Takes the next staged events of a backfill in the given state and moves its cursor in the same commit, so a killed
+ * step resumes where it stopped. Returns no row while another instance holds the backfill.
  * $1 org, $2 backfill, $3 maximum events, $4 now
  */
 const job = (t: Names, state: string): string => `
@@ -52,8 +52,9 @@ ${t.with} job as materialized (
 const taken = `select (select count(*) from batch)::text as taken from job`;
 
 /**
- * Counts staged events like any others. A key recorded since staging is a repeat; an archived month is left unchanged.
- * Events burn the grants that are open now, and the ledger names the hour of the usage, where corrections look for it.
+ * Counts staged events like any other events. A key recorded since staging is a repeat; an archived month is left
+ * unchanged. Events burn the grants that are open now. The ledger entry carries the hour of the usage, because
+ * corrections look for it there.
  */
 const applyNext: Template = {
   name: 'backfill_apply',
@@ -100,9 +101,9 @@ ${taken}`,
 };
 
 /**
- * Corrects the counted events to zero, which gives their credits back. If someone else corrects one of them at the same time,
- * both corrections have the same number: the transaction fails and is retried with the remaining quantity. The correction
- * keys are random, so no customer can have used one. Returns how many staged events it took.
+ * Corrects the counted events to zero, which gives their credits back. If someone else corrects one of them at the same
+ * time, both corrections get the same number, so the transaction fails and is retried with the remaining quantity.
+ * Correction keys are random, so no customer can have used one. Returns how many staged events it took.
  */
 const revertNext = ({ db, clock }: Deps, target: Unfinished, chunk: number): Promise<number | undefined> =>
   change({ db, clock }, byService, async (tx) => {
@@ -157,12 +158,12 @@ const TURN_MS = 1_500;
 const BACKFILLS = 20;
 
 /**
- * Runs one turn of work on backfills, chunk by chunk. Each chunk is its own commit, followed by a pause as long as the chunk
- * took, which leaves the database to others. Any instance may continue in the next turn.
+ * Runs one turn of work on backfills, in chunks. Each chunk is a commit of its own, followed by a pause as long as the
+ * chunk took, which leaves the database to others. Any instance may continue in the next turn.
  */
 export function createBackfillRunner(
   { db, clock }: Deps,
-  // The embedded database blocks the event loop during a statement.
+  // Smaller chunks for the embedded database, because it blocks the event loop during a statement.
   { chunk = db.kind === 'embedded' ? 200 : 1_000, turnMs = TURN_MS } = {},
 ): () => Promise<void> {
   return async () => {

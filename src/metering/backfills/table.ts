@@ -17,12 +17,12 @@ export type BackfillState = (typeof backfillStates)[number];
 const count = (name?: string) =>
   (name === undefined ? bigint({ mode: 'number' }) : bigint(name, { mode: 'number' })).notNull().default(0);
 
-/** Old events that the operator adds: staged, reviewed, then counted. */
+/** Past usage that the operator adds: staged, reviewed, then counted. */
 export const usageBackfills = pgTable(
   'usage_backfills',
   {
     orgId: uuid('org_id').notNull(),
-    /** Takes the place of the API key in the backfill's events. */
+    /** Used in place of an API key's id in the backfill's events. */
     id: uuid().notNull(),
     fromTime: time('from_time').notNull(),
     toTime: time('to_time').notNull(),
@@ -36,7 +36,6 @@ export const usageBackfills = pgTable(
     /** The last key that the current step has processed; `done` counts the events processed. */
     cursor: bytewiseText('cursor').notNull().default(''),
     done: count(),
-    /** Whether its events burn credits. */
     burnsCredits: boolean('burns_credits').notNull().default(true),
   },
   (t) => [
@@ -58,9 +57,9 @@ export const usageBackfillEvents = pgTable(
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
-    /** The key had been recorded for a different event before this event was staged. */
+    /** True if the key had already been recorded for a different event when this event was staged. */
     isMismatch: boolean('is_mismatch').notNull(),
-    /** '' for none. */
+    /** Empty for none. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
@@ -76,7 +75,10 @@ export const usageBackfillEvents = pgTable(
   ],
 );
 
-/** Sums of staged events and their outcome, so that showing a million events reads a few rows. */
+/**
+ * Sums of the staged events and their outcome. With these, showing a backfill of a million events reads only a few
+ * rows.
+ */
 export const usageBackfillSums = pgTable(
   'usage_backfill_sums',
   {
@@ -88,7 +90,7 @@ export const usageBackfillSums = pgTable(
     metric: text().notNull(),
     events: count(),
     quantity: numeric().notNull().default('0'),
-    /** Staged events whose key was already recorded, and those among them that differ from the recorded event. */
+    /** Staged events whose key was already recorded, and how many of those differ from the recorded event. */
     repeats: count(),
     mismatches: count(),
     /** Events counted when the backfill was applied. The rest were repeats or in archived months. */

@@ -59,7 +59,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   if (flags.verify !== undefined) return verify(db.orm, resolve(flags.verify), orgId);
   const before = readBefore(flags.before, config.dedupeHorizonMonths);
   const dir = resolve(flags.to ?? join(config.dataDir, 'archive'));
-  // Everything else on this machine has priority.
+  // Gives every other process on this machine priority.
   setPriority(10);
   await lockArchive(db.orm);
   try {
@@ -71,7 +71,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   }
 }
 
-/** The first day of the first month to keep. @throws CommandError */
+/** Returns the first day of the oldest month to keep. @throws CommandError */
 function readBefore(before: string | undefined, horizonMonths: number | undefined): string {
   if (before === undefined)
     throw new CommandError(

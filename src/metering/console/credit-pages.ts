@@ -57,7 +57,7 @@ import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
 
-/** Longest list of products offered as check boxes. */
+/** Maximum number of products offered as check boxes. */
 const MAX_PRODUCTS = 100;
 /** Ledger entries per page. */
 const ENTRIES = 20;
@@ -94,7 +94,7 @@ const grantSchema = z.object({
 
 type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
 
-/** A customer's credits: balance, grants in burning order and ledger, and the three changes. */
+/** A customer's credits: balance, grants in burning order and ledger, and the forms for the three changes. */
 export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
@@ -104,11 +104,11 @@ export function customerCreditPages(deps: CreditPagesDeps): Router {
   return router;
 }
 
-/** The account of the mode that the address or the form names. */
+/** Reads the account in the mode that the address or the form names. */
 async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields = {}) {
   const customer = await readCustomer(deps, req);
   const asked = textField(fields, 'mode') ?? readQuery(req).mode;
-  // A form with another mode is refused, and must be shown again.
+  // The form's schema refuses any other mode, but the page must still be shown.
   const mode: Mode = asked === 'test' ? 'test' : 'live';
   const id = { orgId: customer.id, livemode: mode === 'live' };
   return { customer, mode, id, now: new Date(deps.clock.now()) };
@@ -184,7 +184,7 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
   });
 }
 
-/** Makes a form that is sent twice grant only once. */
+/** A form submitted twice grants only once, because both requests carry this key. */
 const newKey = (now: Date): string =>
   `console-${now.toISOString().slice(0, 10)}-${randomBytes(3).toString('hex')}`;
 
@@ -217,7 +217,7 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
   };
 }
 
-/** The change refuses it too, but only after the preview. @throws AppError invalid_request */
+/** The change refuses a past time too, but only after the preview. @throws AppError invalid_request */
 function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
   const start = startsAt === undefined ? now : new Date(startsAt);
   if (start < now) throw fieldError('startsAt', 'must not be in the past');
@@ -225,7 +225,6 @@ function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
     throw fieldError('expiresAt', 'must be later than the beginning');
 }
 
-/** What a grant will do. */
 function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }, now: Date) {
   const { amount, startsAt, expiresAt, productSlugs = null, priority = 50, rollover } = input;
   const endsAt = expiresAt ? new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS) : null;
@@ -267,15 +266,15 @@ const subtractSigned = (a: string, b: string): string =>
 
 const changeSchema = z.object({ reason, mode: modeField });
 
-/** A change that is confirmed with a reason. */
+/** A change that the operator confirms with a reason. */
 interface CreditChange {
   path: string;
   title: string;
-  /** Field that names what is changed. */
+  /** Form field that names the grant or product to change. */
   field: 'grant' | 'product';
   schema: z.ZodType<string>;
   done: keyof typeof notices;
-  /** What the change does. @throws AppError not_found */
+  /** @throws AppError not_found */
   preview(orm: Orm, credits: Credits, key: string, now: Date): Promise<object> | object;
   carryOut(tx: Tx, id: AccountId, key: string, reason: string, source: Source): Promise<unknown>;
 }

@@ -14,19 +14,18 @@ import { readProductSums } from '../events/page-queries.js';
 import { parsePeriod } from '../reports/period.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
-/** Live usage of a product in the month. Decimals are exact text. */
+/** A product's live usage in the month. Decimals are exact text. */
 interface ProductUse {
   slug: string;
   name: string;
   used: string;
-  /** Null: unlimited, or no entitlement. */
+  /** Null if usage is unlimited, or without an entitlement. */
   cap: string | null;
 }
 
 const MAX_USES = 3;
 const NEAR = 0.8;
 
-/** Usage of the month, and which customers are near or over a cap. */
 export const customerSummary: CustomerSummary = {
   column: 'Live usage this month (UTC)',
   view: 'metering/console/use',
@@ -88,7 +87,7 @@ const readUses = (orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<U
 
 const cap = sql.raw(effectiveCap('e', 'p'));
 
-/** Totals of the month with the caps of the entitlements; an archived product has no cap. */
+/** The month's totals with the caps of their entitlements. An archived product has no cap. */
 const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
     join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
     left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
@@ -96,7 +95,7 @@ const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
     where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
 
 /**
- * Scans the month's totals once, by their index, and of the entitlements reads only those with their own cap. The
+ * Scans the month's totals once by their index, and reads only the entitlements that have their own cap. The
  * Organizations found are then checked exactly, one by one, until the page is full.
  */
 const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
@@ -115,7 +114,7 @@ const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
 
 const RECENT_MS = 7 * DAY_MS;
 
-/** Live accounts with an overdraft, or that burned credits in the last seven days and have none left. */
+/** Live accounts that are overdrawn, or that burned credits in the last seven days and have none left. */
 function outOfCredits(t: GroupTables, nowMs: number): SQL {
   const [now, recent] = [nowMs, nowMs - RECENT_MS].map(
     (ms) => sql`${new Date(ms).toISOString()}::timestamptz`,
@@ -134,7 +133,7 @@ function outOfCredits(t: GroupTables, nowMs: number): SQL {
 
 function toFacts(row: UsesRow | undefined, isOutOfCredits: boolean): CustomerFacts {
   const uses = (row?.uses ?? []).map(toUseView);
-  // Sorted by share, highest first.
+  // `uses` is sorted by share, highest first.
   const share = uses[0]?.share ?? 0;
   return {
     data: { uses, moreUses: (row?.count ?? 0) - uses.length },

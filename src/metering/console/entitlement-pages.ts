@@ -61,7 +61,7 @@ const grantSchema = z.strictObject({
   unitCap: decimalField.optional(),
 });
 
-/** Products offered in the form; the operator API can grant any. */
+/** Maximum number of products offered in the form; the operator API can grant any. */
 const MAX_PRODUCTS = 500;
 
 const notices = {
@@ -102,7 +102,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
 function addGrant(router: Router, deps: ConsoleDeps): void {
   const { orm } = deps.db;
 
-  /** The product of the page's address, and the customer's entitlement to it. */
+  /** Reads the product named in the address, and the customer's entitlement to it. */
   const readSubject = async (req: Request) => {
     const customer = await readCustomer(deps, req);
     const { product: slug } = parseQueryForm(chosenSchema, readQuery(req));
@@ -192,7 +192,7 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined applies the product's cap; null is unlimited. */
+/** Undefined applies the product's cap; null means unlimited. */
 function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
   if (cap === 'product') return undefined;
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
@@ -214,7 +214,7 @@ function toFields(grant: Grant | undefined): FormFields {
 /** To the minute, as browsers show it. */
 const toField = (at: Date): string => at.toISOString().slice(0, 16);
 
-/** An unchanged minute keeps its seconds. */
+/** If the typed minute is unchanged, the current seconds are kept. */
 function readTime(typed: string | undefined, current: Date | null | undefined): Date | undefined {
   if (typed === undefined) return undefined;
   return current && toField(current) === typed ? current : new Date(`${typed}Z`);

@@ -15,7 +15,7 @@ import {
 import { enforcements, type UsageLimit } from '../entitlements/table.js';
 
 /**
- * The rows of the entitlement form: limits with the fields `limit1Quantity`, `limit1Window`, `limit1Length` and
+ * The rows of the entitlement form: limits with the fields `limit1Quantity`, `limit1Window`, `limit1Length`,
  * `limit1Enforcement` and `limit1Per`, and thresholds with the field `threshold1`.
  */
 const parts = ['Quantity', 'Window', 'Length', 'Enforcement', 'Per'] as const;
@@ -51,13 +51,13 @@ export const rollingWindows = unitNames.join(' ');
 const rowNumbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
 const limitName = (n: number, part: string): string => `limit${n}${part}`;
 
-/** The rows that a form has, by number; a row may lack some of its fields. */
+/** Numbers of the limit rows in a form. A row may lack some of its fields. */
 const limitNumbers = (fields: FormFields): number[] =>
   rowNumbers(MAX_LIMITS).filter((n) => parts.some((part) => limitName(n, part) in fields));
 const thresholdNumbers = (fields: FormFields): number[] =>
   rowNumbers(MAX_THRESHOLDS).filter((n) => `threshold${n}` in fields);
 
-/** The rows of a form, and the names of their fields in messages. */
+/** The form's row numbers, and the labels of their fields in messages. */
 export function toRowsView(fields: FormFields) {
   const [limits, thresholds] = [limitNumbers(fields), thresholdNumbers(fields)];
   const labels = [
@@ -98,7 +98,6 @@ const percentSchema = z
   .transform((typed) => parseInt(typed, 10))
   .refine((percent) => percent >= 1 && percent <= 1_000, percentMessage);
 
-/** The fields of the form's rows, for its schema. */
 export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
   const limits = limitNumbers(fields).flatMap((n) =>
     parts.map((part) => [limitName(n, part), partSchemas[part]]),
@@ -109,7 +108,7 @@ export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
 
 /**
  * Reads rows that have passed their schemas.
- * @param current limits; an unchanged window keeps its text, like `P1DT12H`
+ * @param current limits; an unchanged window keeps its text, such as `P1DT12H`
  * @throws AppError invalid_request that names each wrong field
  */
 export function readRows(
@@ -179,7 +178,7 @@ export function toRowFields(limits: readonly UsageLimit[], thresholds: readonly 
   });
 }
 
-/** A duration in the largest unit that divides it. */
+/** Splits a duration into a number and the largest unit that divides it. */
 function splitWindow(window: string): Pick<LimitRow, 'Window' | 'Length'> {
   const ms = durationMs(window);
   if (ms === undefined) return { Window: window, Length: '' };

@@ -26,7 +26,6 @@ import { enforcements } from '../entitlements/table.js';
 import { readPreview } from './price-preview.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
-/** Rows that a new table of prices begins with. */
 const NEW_ROWS = 2;
 
 const option = 'must be one of the options';
@@ -37,7 +36,7 @@ const schema = z.object({
 });
 const editSchema = z.string().regex(/^(?:add|remove[1-9]\d{0,2})$/, 'is not a known button');
 
-/** `/console/products/:slug/price`: a form, then last month at the new price, and only then the change. */
+/** `/console/products/:slug/price`: a form, then a preview of last month at the new price, and only then the change. */
 export function addPrice(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/products/:slug/price', {
     before: [requireConfirmation(deps.clock)],
@@ -91,7 +90,7 @@ async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: Fo
   });
 }
 
-/** The rows of a form, and the names of their fields in messages. */
+/** The form's row numbers, and the labels of their fields in messages. */
 function toRowsView(fields: FormFields) {
   const numbers = numbersOf(fields);
   const labels = numbers.flatMap((n) => [
@@ -129,13 +128,13 @@ async function showPreview(
   });
 }
 
-/** The rows that a form has, by number; they are named `value1`, `price1` and so on. */
+/** Numbers of the rows in a form. The fields are named `value1`, `price1` and so on. */
 const numbersOf = (fields: FormFields): number[] =>
   Array.from({ length: MAX_PRICES }, (_, i) => i + 1).filter(
     (n) => `value${n}` in fields || `price${n}` in fields,
   );
 
-/** A row with neither part is ignored. @throws AppError invalid_request that names the field */
+/** Ignores a row with neither part. @throws AppError invalid_request that names the field */
 function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {
   const rows = numbersOf(fields).filter(
     (n) => textField(fields, `value${n}`) ?? textField(fields, `price${n}`),

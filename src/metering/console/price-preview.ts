@@ -6,11 +6,11 @@ import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 
-/** Customers whose hours are read; they have the largest usage of the month. */
+/** Maximum number of customers whose hours are read, those with the largest usage of the month. */
 const MAX_CUSTOMERS = 500;
 const SHOWN_CUSTOMERS = 20;
 
-/** Live usage of a month at two prices. Decimals are exact text. */
+/** A month's live usage at two prices. Decimals are exact text. */
 interface Costs {
   quantity: string;
   before: string;
@@ -18,14 +18,14 @@ interface Costs {
 }
 
 interface PreviewRow extends Costs {
-  /** Null in the rows of a value and in the total. */
+  /** Null in the rows by value and in the total. */
   slug: string | null;
   name: string | null;
-  /** A value that has a price of its own; null for all others together. */
+  /** A value with a price of its own; null for all others together. */
   value: string | null;
   kind: 'customer' | 'value' | 'total';
   customers: number;
-  /** Events beyond the bound of combinations, whose values the sums do not tell apart. */
+  /** Usage in combinations beyond the limit; the sums cannot tell their values apart. */
   unknown: string;
 }
 
@@ -39,8 +39,8 @@ interface Asked {
 const pricesOf = (price: CreditPrice | null): string => JSON.stringify(price?.by?.prices ?? {});
 
 /**
- * The usage of each customer, of each value with a price of its own, and of all: one row each. Reads the totals of the month
- * by their index, and the hours of the largest customers by primary key.
+ * Selects the usage of each customer, the usage of each value with a price of its own, and the total, one row each.
+ * Reads the month's totals by their index, and the hours of the largest customers by primary key.
  */
 export function selectPreview({ product, period, after }: Asked, t: GroupTables): SQL {
   const before = toCreditPrice(product);
@@ -87,7 +87,7 @@ export function selectPreview({ product, period, after }: Asked, t: GroupTables)
     order by r.grouped, r.place`;
 }
 
-/** What the live usage of a month costs at today's price and at another. */
+/** Calculates what a month's live usage costs at today's price and at another price. */
 export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: Asked) {
   const rows = (
     await Promise.all(shards.groups.map((group) => group.select<PreviewRow>((t) => selectPreview(asked, t))))
@@ -102,7 +102,7 @@ export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: A
     values: [...byValue].map(([value, own]) => ({ value, ...sumCosts(own) })).toSorted(byCost),
     total: sumCosts(of('total')),
     unknown: sumDecimals(of('total').map(({ unknown }) => unknown)),
-    /** Customers with usage, and those that are in the sums. */
+    /** Number of customers with usage, and of those included in the sums. */
     customerCount: of('total').reduce((sum, row) => sum + row.customers, 0),
     countedCustomers: customers.reduce((sum, count) => sum + count, 0),
   };

@@ -143,7 +143,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Reads names with commas between. An emptied field means none, which an existing product refuses. */
+/** Splits names at commas. An empty field means no dimensions, which an existing product refuses. */
 function toDimensions(typed: string | undefined): string[] {
   const names = (typed ?? '').split(',').map((name) => name.trim());
   const parsed = dimensionKeysSchema.safeParse(names.filter((name) => name !== ''));
@@ -171,7 +171,7 @@ const toInput = (
   dimensions: toDimensions(dimensions),
   countsSubjects: countsSubjects === 'yes' || undefined,
   name: name.trim(),
-  // A form that was opened before this field existed leaves it unchanged.
+  // A form opened before this field existed leaves the value unchanged.
   stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
   usageMetric,
   unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),

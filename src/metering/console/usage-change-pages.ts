@@ -43,7 +43,7 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 
-/** The page's other form has a `reason` too. */
+/** The page's other form also has a `reason`. */
 const { reason: why, ...otherFields } = correctionFields;
 const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
 
@@ -86,7 +86,7 @@ const show =
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');
     await renderCustomer(deps, req, res, page, customer, {
-      // A form submitted twice corrects only once.
+      // A form submitted twice corrects only once, because both requests carry this key.
       correctionForm: { ...correction, values: { correctionKey: uuid(), ...correction.values } },
       backfillForm: formOf('backfill'),
       backfills: rows.map((row) => toView(row, row.staged)),

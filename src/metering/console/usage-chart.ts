@@ -10,14 +10,13 @@ import {
 } from '../reports/operator/queries.js';
 import { axisName } from '../reports/report-view.js';
 
-/** A chart beyond this many sums would read too much of the database for one page. */
+/** Limits how many sums one page may read for a chart. */
 const MAX_ROWS = 5_000;
 const MAX_HOURS = 48;
 const MAX_DAYS = 92;
 
 type Range = Omit<CustomerUsageRange, 'granularity' | 'after' | 'limit'>;
 
-/** The name of a customer or product by its slug. */
 export type NameOf = (kind: 'organization' | 'product', slug: string) => string;
 
 interface Chosen {
@@ -26,7 +25,9 @@ interface Chosen {
   nameOf: NameOf;
 }
 
-/** Usage of one product by customer, or the events of all products. Undefined if the range has too many sums. */
+/**
+ * Usage of one product by customer, or the number of events of every product. Undefined if the range has too many sums.
+ */
 export async function readUsageChart(db: ReportedDatabase, range: Range, chosen: Chosen) {
   const step = stepOf(range);
   const rows = await listCustomerUsage(db, {
@@ -90,7 +91,7 @@ const nextOf = (at: Date, step: Step): Date =>
     ? new Date(monthRange(monthOf(at.getTime())).end)
     : new Date(at.getTime() + (step === 'day' ? DAY_MS : HOUR_MS));
 
-/** Quantities of different metrics have no sum: undefined unless all rows are of one product. */
+/** Undefined unless all rows belong to one product, because quantities of different metrics cannot be added. */
 function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | undefined {
   const metrics = new Set(rows.map(({ metric }) => metric));
   if (product) return metrics.has(product.usageMetric) ? product.usageMetric : rows[0]?.metric;
@@ -98,7 +99,7 @@ function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | u
   return products.size === 1 && metrics.size === 1 ? rows[0]!.metric : undefined;
 }
 
-/** The measured sums of each product or customer, by the milliseconds of their start. */
+/** Sums the measure by product or customer, then by the start of the step in milliseconds. */
 function sumSeries(
   rows: CustomerUsage[],
   kind: 'organization' | 'product',

@@ -28,7 +28,7 @@ import { readUsageChart, type NameOf } from './usage-chart.js';
 
 const USAGE = `${CONSOLE}/usage`;
 
-/** Customers and products beyond this number are searched for instead of chosen from a list. */
+/** If there are more customers or products than this, the page offers a search instead of a list. */
 const MAX_OPTIONS = 200;
 const MAX_MATCHES = 20;
 
@@ -82,7 +82,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
   return router;
 }
 
-/** Defaults to this month by customer and product. A search may match several customers or products. */
+/** Reads the filters. Default: this month by customer and product. A search may match several customers or products. */
 async function readRequest(deps: ConsoleDeps, query: FormFields) {
   const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(deps.clock.now()), ...query });
   const { granularity } = given;
@@ -94,7 +94,7 @@ async function readRequest(deps: ConsoleDeps, query: FormFields) {
   return { given, cursor, range, customers, products };
 }
 
-/** A page of rows and the chart, or the choices if a search has several matches. */
+/** Reads a page of rows and the chart, or the choices if a search has several matches. */
 async function readResult(
   { db }: ConsoleDeps,
   { given, cursor, range, customers, products }: Awaited<ReturnType<typeof readRequest>>,
@@ -127,7 +127,6 @@ async function readResult(
       productHref: toAddress(USAGE, { ...given, ...chosen, product: row.product }),
     })),
     hasChart,
-    /** Undefined if the range has too many sums. */
     drawn: hasChart ? await readUsageChart(db, range, { customer, product, nameOf }) : undefined,
     csvHref: toAddress(`${USAGE}.csv`, { ...given, ...chosen }),
     pager: toPager(USAGE, { ...given, ...chosen }, { cursor, nextCursor }),
@@ -141,7 +140,7 @@ const monthOfDays = (nowMs: number) => {
 
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
 
-/** The fields that links to other ranges and modes keep. */
+/** Fields that links to other ranges and modes keep. */
 const toLinks = (fields: FormFields): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) =>
@@ -149,7 +148,7 @@ const toLinks = (fields: FormFields): Record<string, string> =>
     ),
   );
 
-/** Links to other ranges; they keep the other fields. */
+/** Links to other ranges that keep the other fields. */
 function toPresets(given: Record<string, string>, nowMs: number) {
   const month = monthOfDays(nowMs);
   const last = monthOfDays(Date.parse(month.from) - 1);
@@ -174,7 +173,7 @@ interface Named {
 
 const toNames = (rows: Named[]) => new Map(rows.map(({ slug, name }) => [slug, name]));
 
-/** Undefined with too many for a list. A name that occurs twice has its slug beside it. */
+/** Undefined if there are too many for a list. Adds the slug to a name that occurs twice. */
 function toOptions(rows: Named[], all: string) {
   if (rows.length > MAX_OPTIONS) return undefined;
   const isRepeated = (name: string) => rows.filter((row) => row.name === name).length > 1;
@@ -186,7 +185,7 @@ function toOptions(rows: Named[], all: string) {
   return [{ value: '', label: all }, ...options];
 }
 
-/** The entry with this slug, or all that match in part. @throws AppError invalid_request without a match */
+/** Finds the entry with this slug, or all partial matches. @throws AppError invalid_request if nothing matches */
 async function findNamed<T extends Named>(
   field: string,
   typed: string | undefined,
@@ -217,7 +216,7 @@ const findProducts = ({ db }: ConsoleDeps, typed: string | undefined) =>
     search: (part) => listProducts(db.orm, { after: undefined, limit: MAX_MATCHES - 1 }, part),
   });
 
-/** For each search with several matches, their links. */
+/** Links for each search that has several matches. */
 function toChoices(
   given: Record<string, string | undefined>,
   { customers, products }: { customers: Named[]; products: Named[] },

@@ -25,15 +25,15 @@ export interface Correction {
   /** An exact decimal; 0 voids the event. */
   quantity: string;
   reason: string;
-  /** Makes repeated requests harmless. */
+  /** Makes a repeated request harmless. */
   correctionKey: string;
 }
 
 export interface CorrectionRequest {
   orgId: string;
-  /** Restricts the request to events of this mode; undefined allows both. */
+  /** Accepts only events of this mode; undefined accepts both. */
   livemode: boolean | undefined;
-  /** If false, only events of the last 35 days, each at most 1,000 times. */
+  /** If false, only events of the last 35 days can be corrected, each at most 1,000 times. */
   isUnlimited: boolean;
   corrections: readonly Correction[];
 }
@@ -46,14 +46,14 @@ export interface Corrected {
 
 /** How long after receipt an API key may correct an event. */
 export const MAX_AGE_DAYS = 35;
-/** Bounds the answer, because reading an event returns all of its corrections. */
+/** Bounds the response size, because reading an event returns all of its corrections. */
 export const MAX_TIMES = 1_000;
 
 const AUDITED_CORRECTIONS = 20;
 
 /**
- * Corrects events, all or none, and moves their sums. Corrections of one Organization run one at a time, so each starts from
- * the result of the last.
+ * Corrects all of the events or none, and updates their sums. Corrections in one Organization run one at a time, so
+ * each starts from the result of the previous one.
  * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range,
  * quantity_out_of_range, invalid_request
  */

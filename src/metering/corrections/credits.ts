@@ -16,8 +16,8 @@ interface Change {
 }
 
 /**
- * Gives back or burns what corrections change, at the events' own prices. Call this once all sums are written, because the
- * account is locked after them. Without priced events it runs no statement.
+ * Returns or burns the credits that the corrections change, at each event's own price. Call this after writing all
+ * sums, because the account is locked last. Without priced events it runs no statement.
  */
 export async function correctCredits(
   tx: Tx,
@@ -84,7 +84,7 @@ async function correctAccount(
   await writeAccount(tx, id, account, entries);
 }
 
-/** The parts of each event's cost before these corrections, by the time when they were burned. */
+/** Reads the parts of each event's cost before these corrections, ordered by the time at which they were burned. */
 async function readShares(
   tx: Tx,
   orgId: string,

@@ -10,7 +10,7 @@ export interface CorrectionTarget {
   idempotencyKey: string;
   productId: string;
   productSlug: string;
-  /** The product's ceiling for one event. */
+  /** The product's maximum quantity per event. */
   maxQuantity: string;
   apiKeyId: string;
   /** RFC 3339 with microseconds. */
@@ -21,14 +21,17 @@ export interface CorrectionTarget {
   /** Current quantity after `corrections` corrections. */
   quantity: string;
   corrections: number;
-  /** Credits per unit; 0 for none. */
+  /** Credits per unit; 0 if the event has no price. */
   creditPrice: string;
-  /** The subject and the combination of dimensions under which it counts. */
+  /** The subject and the combination of dimensions under which the event counts. */
   subject: string;
   dimensions: string;
 }
 
-/** The recorded events with these keys, in any order. Every statement names its Organization, so it runs on one shard. */
+/**
+ * Finds the recorded events with these keys, in any order. The statement names the Organization, so it runs on one
+ * shard.
+ */
 export const listTargets = (
   orm: Orm,
   orgId: string,
@@ -80,7 +83,10 @@ export interface NewCorrection {
   reason: string;
 }
 
-/** Records corrections and moves the sums, totals before hours, in primary-key order. Notes increases for thresholds. */
+/**
+ * Records corrections and updates the sums in primary-key order, totals before hours. Notes increases for the threshold
+ * job.
+ */
 export async function insertCorrections(
   tx: Tx,
   orgId: string,
@@ -88,7 +94,8 @@ export async function insertCorrections(
   corrections: readonly NewCorrection[],
 ): Promise<void> {
   const rows = corrections.map(({ event, ...correction }) => ({ ...event, ...correction }));
-  // Two corrections decided from the same quantity have the same number, so the later one fails and `change` retries it.
+  // Two corrections that start from the same quantity have the same number, so the later one fails and `change` retries
+  // it.
   await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
       idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions, credit_price)
     select ${orgId}::uuid, "productId", "apiKeyId", "occurredAt", ${at.toISOString()}::timestamptz, livemode, number,
@@ -104,7 +111,7 @@ export async function insertCorrections(
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
   if (corrections.some(({ event }) => event.subject !== ''))
     await tx.execute(sql`${inserted} ${sql.raw(addToSubjects((name) => name))}`);
-  // No CTE here: a distributed database cannot correlate a subquery with one.
+  // Not a CTE, because a distributed database cannot correlate a subquery with one.
   await tx.execute(noteCorrected(isCorrected));
 }
 
@@ -116,7 +123,7 @@ export interface EarlierCorrection {
   quantity: string;
 }
 
-/** Corrections of these events in their order, except for new ones. */
+/** Lists the existing corrections of these events in order. */
 export const listHistory = (
   orm: Orm,
   orgId: string,

@@ -2,10 +2,9 @@ import { addDecimals, minDecimal, subtractDecimals } from '../../core/decimal.js
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { NOBODY, type CreditEntryKind } from '../credits/table.js';
 
-/** A grant in an account. */
 export interface HeldGrant {
   id: string;
-  /** What is left of it; all amounts are exact decimals. */
+  /** Remaining amount. All amounts are exact decimals. */
   rest: string;
   startsMs: number;
   /** Infinity if it never expires. */
@@ -13,7 +12,7 @@ export interface HeldGrant {
   /** Product ids separated by spaces; '' for every product. */
   scope: string;
   priority: number;
-  /** 0 without rollover, or once it has happened. */
+  /** 0 if the grant does not roll over, or has already done so. */
   rollPercent: number;
   rollDays: number;
 }
@@ -26,7 +25,7 @@ export interface Account {
 
 export const emptyAccount: Account = { grants: [], overdrafts: [] };
 
-/** A row of the ledger. Times are RFC 3339. */
+/** A ledger entry. Times are RFC 3339. */
 export interface Entry {
   kind: CreditEntryKind;
   productId: string;
@@ -40,7 +39,7 @@ const compareUuids = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 :
 
 type Place = Pick<HeldGrant, 'priority' | 'endsMs' | 'id'>;
 
-/** The order of `gauge_burn`. */
+/** The order in which `gauge_burn` burns grants. */
 const comparePlaces = (a: Place, b: Place): number =>
   a.priority - b.priority || (a.endsMs === b.endsMs ? compareUuids(a.id, b.id) : a.endsMs - b.endsMs);
 
@@ -76,37 +75,36 @@ const changeEntry = (entry: Omit<Entry, 'at' | 'hour'>, at: Date): Entry => ({
   hour: toHour(at.getTime()),
 });
 
-/** A grant as corrections need it, even if it has left the account. */
+/** A grant's terms as corrections need them, even if the grant has left the account. */
 export interface GrantTerms {
   /** The grant as it would return to an account. Its remaining amount is not used. */
   held: HeldGrant;
-  /** Its end before a rollover. */
+  /** The grant's end before any rollover. */
   expiresMs: number;
   rollDays: number;
   isVoided: boolean;
 }
 
-/** A place in the ledger: what one flush burned for the usage of an hour. */
+/** Identifies what one flush burned for an hour's usage. */
 export interface Flush {
   at: string;
   productId: string;
   hour: string;
 }
 
-/** Equal flushes have the same name, however their times are written. */
+/** Gives equal flushes the same name, however their times are written. */
 export const nameFlush = ({ at, productId, hour }: Flush): string =>
   `${Date.parse(at)} ${productId} ${Date.parse(hour)}`;
 
-/** The part of the ledger that corrections need. Giving credits back changes it. */
+/** The part of the ledger that corrections need. Giving back credits updates it. */
 export interface Past {
-  /** By flush: what is still burned of each grant; the product's own id stands for its overdraft. */
+  /** For each flush, the credits still burned from each grant. The product's own id stands for its overdraft. */
   burned: Map<string, Map<string, string>>;
-  /** By product: repayments that no correction has undone, newest first. */
+  /** For each product, the repayments that no correction has undone, newest first. */
   repaid: Map<string, { grantId: string; amount: string }[]>;
   terms: Map<string, GrantTerms>;
 }
 
-/** Adds entries of this transaction to the past. */
 export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): void {
   for (const { kind, productId, grantId, amount, ...flush } of entries) {
     if (kind === 'burn') {
@@ -119,8 +117,8 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
 }
 
 /**
- * Gives back what a flush burned: first the overdraft, then the grants, the last burned first. What exceeds the overdraft
- * undoes repayments, newest first, and then what was forgiven. Settle the account afterwards.
+ * Gives back what a flush burned: first to the overdraft, then to the grants, the last burned first. Credits beyond the
+ * current overdraft undo repayments, newest first, and then forgiveness. Settle the account afterwards.
  */
 export function giveBack(
   account: Account,
@@ -165,7 +163,7 @@ export function giveBack(
   return { account, entries };
 }
 
-/** Grants of a flush in the reverse of the order in which it burned them. */
+/** Orders a flush's grants in reverse of the order in which the flush burned them. */
 function toReturnOrder(
   parts: ReadonlyMap<string, string>,
   terms: ReadonlyMap<string, GrantTerms>,
@@ -201,13 +199,13 @@ const setOverdraft = (account: Account, productId: string, amount: string): Acco
         ),
       };
 
-/** Part of what an event costs, at the time when it was burned. */
+/** Part of an event's cost, with the time at which it was burned. */
 export interface Share {
   at: string;
   credits: string;
 }
 
-/** Removes the latest parts of an event's cost. */
+/** Removes the latest parts of an event's cost and returns them. */
 export function takeLatest(shares: Share[], credits: string): Share[] {
   const taken: Share[] = [];
   let left = credits;

@@ -20,25 +20,25 @@ export const MAX_CLOSED = 100;
 
 export const grantStatuses = ['scheduled', 'open', 'spent', 'expired', 'voided'] as const;
 
-/** A grant at a time. Amounts are exact decimals, and times RFC 3339 in UTC. */
+/** A grant at a point in time. Amounts are exact decimals; times are RFC 3339 in UTC. */
 export interface CreditGrant extends Omit<
   GrantRow,
   'request' | 'lost' | 'hasRolled' | 'lastExpiry' | 'scope'
 > {
-  /** What events burned, less what corrections gave back. */
+  /** What events burned, minus what corrections gave back. */
   burned: string;
-  /** What it still pays for; 0 unless it is scheduled or open. */
+  /** Credits still available; 0 unless the grant is scheduled or open. */
   remaining: string;
   status: (typeof grantStatuses)[number];
 }
 
 export interface Credits {
-  /** What open grants have left less the overdrafts; may be negative. */
+  /** Remaining credits of open grants minus overdrafts; may be negative. */
   balance: string;
-  /** What open reservations hold. */
+  /** Credits held by open reservations. */
   held: string;
   overdrafts: { productSlug: string; name: string; quantity: string }[];
-  /** Open and scheduled ones in the order in which they burn, then the newest closed ones. */
+  /** Open and scheduled grants in burning order, then the newest closed grants. */
   grants: CreditGrant[];
 }
 
@@ -73,7 +73,7 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
   };
 }
 
-/** @param burnt the account at the time, with entries that are not in the row's sums */
+/** @param burnt the account at that time, with entries that the row's sums do not include yet */
 export function toGrant(
   { request: _request, scope: _scope, lost, hasRolled, lastExpiry, ...row }: GrantRow,
   { account, entries }: Burnt,
@@ -115,7 +115,7 @@ function readPosition(cursor: string | undefined): EntryPosition | undefined {
   return { at, productId, hour, grantId, kind };
 }
 
-/** One page of the ledger, newest first. @throws AppError invalid_request that names the query parameter */
+/** Reads one page of the ledger, newest first. @throws AppError invalid_request that names the query parameter */
 export async function readEntries(
   orm: Orm,
   id: AccountId,

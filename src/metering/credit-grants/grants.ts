@@ -33,11 +33,11 @@ import {
   type AccountId,
 } from './queries.js';
 
-/** Grants that are open or scheduled, per Organization and mode. */
+/** Maximum number of open and scheduled grants per Organization and mode. */
 export const MAX_OPEN = 64;
-/** Includes grants that expired in the last 8 days, which late events may still burn. */
+/** Includes grants that expired in the last 8 days, because late events may still burn them. */
 export const MAX_KEPT = 256;
-/** What the caller sent; absent fields have their defaults. */
+/** Fields as the caller sent them; absent fields take their defaults. */
 export interface GrantInput {
   amount: string;
   priority?: number | undefined;
@@ -49,7 +49,7 @@ export interface GrantInput {
 }
 
 /**
- * Grants credits, which first pay overdrafts. The same request again changes nothing.
+ * Grants credits, which pay overdrafts first. Repeating the same request changes nothing.
  * @throws AppError idempotency_conflict, too_many_grants, unknown_product, invalid_request
  */
 export async function putGrant(
@@ -107,13 +107,13 @@ export async function putGrant(
   return { isNew: true, resource };
 }
 
-/** Call it once the grant is committed. */
+/** Call this after the grant is committed. */
 export function countGrant({ creditsGranted }: Metrics, { isNew, resource }: Put<CreditGrant>): void {
   if (isNew) creditsGranted.inc({ mode: modeOf(resource.livemode) }, Number(resource.amount));
 }
 
 /**
- * Forfeits what is left of a grant. Voiding it again changes nothing.
+ * Voids a grant and forfeits its remaining credits. Voiding it again changes nothing.
  * @throws AppError not_found, grant_closed
  */
 export async function voidGrant(
@@ -152,7 +152,7 @@ export async function voidGrant(
   };
 }
 
-/** Forgives the overdraft of a product and returns its amount. @throws AppError not_found */
+/** Forgives a product's overdraft and returns its amount. @throws AppError not_found */
 export async function forgiveOverdraft(
   tx: Tx,
   id: AccountId,
@@ -176,7 +176,7 @@ export async function forgiveOverdraft(
   return overdraft;
 }
 
-/** What was granted, for `toJson`. */
+/** The grant's terms, for `toJson`. */
 export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGrant) => ({
   grantKey: grant.grantKey,
   livemode: grant.livemode,
@@ -188,7 +188,7 @@ export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGra
   rollover: rolloverPercent === null ? null : { percent: rolloverPercent, for: `P${rolloverDays}D` },
 });
 
-/** The body without defaults, in one form, so that equal requests are equal. */
+/** Normalizes the body and leaves out defaults, so that equal requests compare as equal. */
 function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): Record<string, unknown> {
   const fields = {
     ...sent,

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../core/time.js';
 import { nameFlush, type Account, type Flush, type GrantTerms, type Past } from './account.js';
 import { ownRows, selectGrants, toHeldGrant, type AccountId, type GrantRow } from './queries.js';
 
-/** What is still burned of each flush, by grant. */
+/** Lists the credits still burned, by flush and grant. */
 async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): Promise<Past['burned']> {
   const rows = await selectRows<Flush & { grantId: string; amount: string }>(
     orm,
@@ -25,7 +25,7 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
   return burned;
 }
 
-/** Repayments of overdrafts that no correction has undone, newest first. */
+/** Lists the repayments of overdrafts that no correction has undone, newest first. */
 async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]): Promise<Past['repaid']> {
   const rows = await selectRows<{ productId: string; grantId: string; amount: string }>(
     orm,
@@ -68,7 +68,7 @@ async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): 
 }
 
 /**
- * What corrections need of the ledger.
+ * Reads what corrections need from the ledger.
  * @param account brought up to now, and locked
  */
 export async function readPast(
@@ -78,7 +78,7 @@ export async function readPast(
   flushes: readonly Flush[],
 ): Promise<Past> {
   const past = await readLedger(tx, id, flushes);
-  // The account knows rollovers that are not in the ledger yet.
+  // The account includes rollovers that are not in the ledger yet.
   for (const held of account.grants)
     past.terms.set(held.id, {
       ...(past.terms.get(held.id) ?? { expiresMs: held.endsMs, rollDays: 0, isVoided: false }),
@@ -88,7 +88,7 @@ export async function readPast(
 }
 
 async function readLedger(tx: Tx, id: AccountId, needed: readonly Flush[]): Promise<Past> {
-  // Each flush once, because the query would add up a repeated flush twice.
+  // Removes duplicates, because the query would add up a repeated flush twice.
   const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
   const burned = await listBurned(tx, id, flushes);

@@ -6,7 +6,7 @@ import { accountOf } from '../credits/statements.js';
 import { creditAccounts, creditGrants, type CreditEntryKind } from '../credits/table.js';
 import { emptyAccount, type Account, type Entry, type HeldGrant } from './account.js';
 
-/** Names the account in every statement, so that each runs on one shard. */
+/** Every statement names the account, so it runs on one shard. */
 export interface AccountId {
   orgId: string;
   livemode: boolean;
@@ -15,7 +15,7 @@ export interface AccountId {
 export const ownRows = (row: string, { orgId, livemode }: AccountId): SQL =>
   sql`${sql.raw(row)}.org_id = ${orgId}::uuid and ${sql.raw(row)}.livemode = ${livemode}`;
 
-/** Arrays with one item per grant, overdraft or entry; null for none. */
+/** Arrays with one item per grant, overdraft or entry; null instead of an empty array. */
 type Arrays<Name extends string> = Record<Name, string[] | null>;
 type AccountArrays = Arrays<'grants' | 'rests' | 'starts' | 'ends' | 'scopes' | 'debtors' | 'debts'> &
   Record<'priorities' | 'percents' | 'days', number[]>;
@@ -45,7 +45,7 @@ const toAccount = (one: AccountArrays): Account => ({
   overdrafts: (one.debtors ?? []).map((productId, i) => ({ productId, amount: toPlain(one.debts![i]!) })),
 });
 
-/** What `gauge_burn` made of an account, and the entries that it took. */
+/** The account after `gauge_burn`, and the ledger entries to write. */
 export interface Burnt {
   account: Account;
   entries: Entry[];
@@ -80,12 +80,13 @@ const columnsOf = ({ grants, overdrafts }: Account) => {
   };
 };
 
-/** Locks the account until the transaction ends. Take all locks on sums first. */
+/** Locks the account until the transaction ends. Take all locks on sums before this. */
 export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
   await tx.insert(creditAccounts).values(id).onConflictDoNothing();
   const row = await selectRow<{ account: AccountArrays }>(
     tx,
-    // Calls no function: after waiting for the lock, Postgres would keep the function's result for the old row.
+    // This must not call a function: after waiting for the lock, Postgres would keep the function's result for the old
+    // row.
     sql`select ${sql.raw(`json_build_object(${accountJson('a')})`)} as account from credit_accounts a
     where ${ownRows('a', id)} for update`,
   );
@@ -99,7 +100,7 @@ export interface Demand {
   credits: string;
 }
 
-/** Brings an account up to date as of a time, then burns the demands. Writes nothing. */
+/** Calculates an account's state at a time, after burning credits for the demands. Writes nothing. */
 export async function burn(
   tx: Orm,
   account: Account,
@@ -115,7 +116,7 @@ export async function burn(
   return toBurnt(row!.burnt, at);
 }
 
-/** Writes a locked account and adds to the ledger. Entries of one key add up. */
+/** Writes a locked account and adds entries to the ledger. Entries with the same key are added up. */
 export async function writeAccount(
   tx: Tx,
   id: AccountId,
@@ -137,7 +138,7 @@ export async function writeAccount(
     on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount`);
 }
 
-/** A grant as it was made, and what became of its credits in the ledger. */
+/** A grant as it was created, with the sums of its ledger entries. */
 export interface GrantRow {
   id: string;
   grantKey: string;
@@ -146,7 +147,7 @@ export interface GrantRow {
   /** Times are RFC 3339 in UTC. */
   startsAt: string;
   expiresAt: string | null;
-  /** Null for every product. */
+  /** Null if the grant pays for every product. */
   productSlugs: string[] | null;
   rolloverPercent: number | null;
   rolloverDays: number | null;
@@ -159,7 +160,7 @@ export interface GrantRow {
   /** Credits that expired or were forfeited. */
   lost: string;
   hasRolled: boolean;
-  /** The latest end at which credits expired. */
+  /** The latest time at which some of the grant's credits expired. */
   lastExpiry: string | null;
   /** Product ids separated by spaces; '' for every product. */
   scope: string;
@@ -208,7 +209,7 @@ export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promis
   return new Map(rows.map(({ slug, id }) => [slug, id]));
 };
 
-/** A grant as an account holds it, with the full granted amount. */
+/** The grant as an account would hold it, with the full granted amount remaining. */
 export const toHeldGrant = (row: GrantRow): HeldGrant => ({
   id: row.id,
   rest: row.amount,
@@ -220,7 +221,7 @@ export const toHeldGrant = (row: GrantRow): HeldGrant => ({
   rollDays: row.rolloverDays ?? 0,
 });
 
-/** The account at a time, with the grants that it holds and the newest others. */
+/** Selects the account at a time, with the grants it holds and the newest other grants. */
 export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
   sql`select ${burnJson('f')} as burnt,
     (select json_object_agg(id, json_build_object('slug', slug, 'name', name)) from products where id = any (f.debtors)) as debtors,
@@ -231,7 +232,7 @@ export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
   where ${ownRows('a', id)}`;
 
 export interface AccountRead extends Burnt {
-  /** The products with an overdraft, by id. */
+  /** Products with an overdraft, by id. */
   debtors: Record<string, { slug: string; name: string }>;
   grants: GrantRow[];
 }
@@ -251,7 +252,7 @@ export async function readAccount(orm: Orm, id: AccountId, at: Date, others: num
   };
 }
 
-/** What open reservations hold. */
+/** Selects the credits held by open reservations. */
 export const selectHeld = (id: AccountId, at: Date): SQL =>
   sql`select trim_scale(coalesce(sum(quantity * credit_price), 0))::text as held from usage_reservations r
   where ${ownRows('r', id)} and expires_at > ${at.toISOString()}::timestamptz and settled_at is null and released_at is null and credit_price > 0`;
@@ -259,7 +260,7 @@ export const selectHeld = (id: AccountId, at: Date): SQL =>
 export const readHeld = async (orm: Orm, id: AccountId, at: Date): Promise<string> =>
   (await selectRow<{ held: string }>(orm, selectHeld(id, at)))!.held;
 
-/** The key of an entry within an account; times have microseconds. */
+/** The key of an entry within an account. Times have microseconds. */
 export interface EntryPosition {
   at: string;
   productId: string;
@@ -273,7 +274,7 @@ export interface EntryRow extends EntryPosition {
   grantKey: string | null;
   amount: string;
   isMatch: boolean;
-  /** True for the last entry that the search examined. Older ones were not examined. */
+  /** True for the last entry that the search examined; older entries were not examined. */
   isLastScanned: boolean;
 }
 
@@ -285,7 +286,7 @@ export interface EntryFilter {
   to?: string | undefined;
 }
 
-/** Entries examined per page if a filter has no index. */
+/** Entries examined per page if no index supports the filter. */
 const SCAN = 5_000;
 
 const newestFirst = sql`at desc, product_id desc, hour desc, grant_id desc, kind desc`;
@@ -304,7 +305,7 @@ export function selectEntries(
       : sql`e.product_id = (select id from products where slug = ${productSlug})`,
     from === undefined ? undefined : sql`e.at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`e.at < ${to}::timestamptz`,
-    // The first condition is for the index.
+    // The first condition lets the index apply.
     after &&
       sql`e.at <= ${after.at}::timestamptz and (e.at, e.product_id, e.hour, e.grant_id, e.kind)
         < (${after.at}::timestamptz, ${after.productId}::uuid, ${after.hour}::timestamptz, ${after.grantId}::uuid, ${after.kind})`,

@@ -124,7 +124,7 @@ export const forgivenSchema = z
   })
   .meta({ id: 'ForgivenOverdraft' });
 
-/** Operators name the mode; otherwise it is that of the key. */
+/** Operators name the mode. For API keys, the key decides it. */
 export const customerQuerySchema = z.strictObject({
   livemode: z
     .enum(['true', 'false'], 'must be true or false')

@@ -20,7 +20,7 @@ interface Due extends AccountId, Record<string, unknown> {
   expiring: { data: DataOf<'credits.expiring'>; remaining: string; onceKey: string }[] | null;
 }
 
-/** Sends webhook messages about balances that reached a threshold, and 7 days and 1 day before a grant expires. */
+/** Sends webhook messages when a balance reaches a threshold, and 7 days and 1 day before a grant expires. */
 export const createCreditMessages = (deps: MessageDeps): (() => Promise<void>) =>
   walk<Due, AccountId>(
     { orgId: FIRST, livemode: false },
@@ -44,7 +44,7 @@ function queueMessages(deps: MessageDeps, { isDue, expiring, ...account }: Due):
   });
 }
 
-/** Accounts with a listening endpoint, each with what was not reported yet. */
+/** Lists accounts with a listening endpoint, each with what has not been reported yet. */
 function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date): Promise<Due[]> {
   const [at, until] = [now, new Date(now.getTime() + 7 * DAY_MS)].map((time) => time.toISOString());
   return selectFromAll<Due>(
@@ -78,19 +78,20 @@ function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date
 }
 
 /**
- * A grant that began less than a minute before the report counts as newer than it, because the clocks of instances differ:
- * then a threshold may be reported again, but is never missed.
+ * A grant that began less than a minute before the report still counts as newer, because the clocks of instances
+ * differ. A threshold may therefore be reported twice, but is never missed.
  */
 const isLifted = sql`coalesce(b.latest_start > a.reached_at - interval '1 minute', false)`;
 
-/** Whether a threshold was reached that was not reported, or can be reported again. */
+/** Whether an unreported threshold was reached, or a reported one can be reported again. */
 const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.level is not null
   or (l.level > a.reached or l.level is null and a.reached is not null) and ${isLifted}, false)`;
 
 /**
- * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest threshold
- * `l` that it has reached. An account whose first grant has not begun has reached none, unless it is overdrawn.
- * @param orgId the account's Organization: a constant where a sharded database must find its shard
+ * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest
+ * threshold `l` that the balance has reached. Before its first grant begins, an account has reached no threshold unless
+ * it is overdrawn.
+ * @param orgId the account's Organization, as a constant where a sharded database must find the shard
  */
 const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
   -- Not called for an Organization without an account, because the function refuses nulls.
@@ -120,13 +121,13 @@ interface BalanceRow {
 }
 
 /**
- * Reports the lowest threshold that a balance has reached, or makes a threshold reportable again once a grant has lifted the
- * balance above it. Changes nothing if no endpoint listens.
+ * Reports the lowest threshold that a balance has reached, or makes a threshold reportable again once a grant has
+ * lifted the balance above it. Changes nothing if no endpoint listens.
  */
 export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promise<void> {
   const { orgId, livemode } = account;
   const isAccount = sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
-  // Locked before it is read, so that instances take turns and each sees what the other reported.
+  // Locks before reading, so that instances take turns and each sees what the others reported.
   const locked = await selectRow(
     tx,
     sql`select 1 from credit_accounts a where ${isAccount} and exists (
@@ -158,7 +159,7 @@ ${t.with} a as materialized (select 1 from ${t('credit_accounts')}${t.held} wher
 select count(*)::text as overdrawn from a`,
 };
 
-/** What each kind added to the ledger from $1 until $2. Each account's entries are read by index. */
+/** Amount added to the ledger by kind, from $1 until $2. Reads each account's entries by index. */
 const sumNewEntries: Template = {
   name: 'credits_sum_new_entries',
   text: (t) => `
@@ -174,7 +175,7 @@ group by 1, 2`,
 
 export const modeOf = (livemode: boolean): string => (livemode ? 'live' : 'test');
 
-/** The counts cover the whole service, so every instance reports the same. */
+/** The counts cover the whole service, so every instance reports the same numbers. */
 export function createCreditWatch({
   db,
   clock,
@@ -185,7 +186,7 @@ export function createCreditWatch({
     expire: metrics.creditsExpired,
     void: metrics.creditsForfeited,
   };
-  // Instances whose clocks are behind, and slow commits, still add entries of the last minute.
+  // Slow commits and instances whose clocks are behind may still add entries for the last minute.
   const readUntil = () => clock.now() - MINUTE_MS;
   let sinceMs = readUntil();
   return async () => {

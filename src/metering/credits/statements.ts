@@ -17,14 +17,15 @@ const TAKEN = ['took_kinds', 'took_from', 'took_for', 'took_hours', 'took'] as c
 
 const EMPTY = COLUMNS.map(() => `'{}'`).join(', ');
 
-/** SQL: the account's columns as the first arguments of `gauge_burn` and `gauge_rooms`. */
+/** SQL: the account's columns, as the first arguments of `gauge_burn` and `gauge_rooms`. */
 export const accountOf = (row: string): string => COLUMNS.map((column) => `${row}.${column}`).join(', ');
 
 const list = (columns: readonly string[], row?: string): string =>
   columns.map((column) => (row === undefined ? column : `${row}.${column}`)).join(', ');
 
 /**
- * SQL: sets an account `a` to its state at a time, having burned what is asked. The entries are in its `took_*`.
+ * SQL: assigns an account `a` its state at a time, after burning credits for the demands in `asked`. Its `took_*`
+ * columns receive the ledger entries.
  * @param asked arrays of products, hours (UTC) and costs; default: nothing
  */
 export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
@@ -35,15 +36,16 @@ export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
 interface Burning {
   from: string;
   now: string;
-  /** A condition that holds once all sums are written. */
+  /** A condition that is true only once all sums are written. */
   after: string;
-  /** Burns only grants that are open now, whatever the hour of the usage. */
+  /** Burns only grants that are open now, regardless of the hour of the usage. */
   onlyOpen?: boolean | undefined;
 }
 
 /**
- * CTEs that burn the credits of a CTE with org_id, livemode, product_id, hour and credits (rows may repeat). The account is
- * locked last, after all sums, and each statement locks accounts in primary-key order. `burnt` holds the accounts afterwards.
+ * CTEs that burn credits for the rows of another CTE, which has org_id, livemode, product_id, hour and credits (rows
+ * may repeat). Accounts are locked last, after all sums, and in primary-key order. `burnt` holds the accounts
+ * afterwards.
  */
 export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
@@ -70,7 +72,9 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
   returning org_id, livemode, debtors, debts, ${list(TAKEN)}
 ), ${enterTaken(t, 'burnt', now)}`;
 
-/** CTE: adds what the accounts of a CTE took to the ledger. Two statements of one time may add to the same entry. */
+/**
+ * CTE: adds the entries of burnt accounts to the ledger. Two statements with the same time may add to the same entry.
+ */
 export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
   insert into ${t('credit_entries')} as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
   select b.org_id, b.livemode, x.product_id, ${now}, x.hour, x.grant_id, x.kind, x.amount
@@ -81,8 +85,8 @@ export const enterTaken = (t: Names, accounts: string, now: string): string => `
 )`;
 
 /**
- * SQL: what open reservations hold of an Organization's credits in a mode, as arrays `held` of products and `costs`, in the order in
- * which they were made. Holds of one product that follow each other are one.
+ * SQL: the credits that open reservations hold in an Organization's mode, as arrays `held` of products and `costs`,
+ * oldest first. Consecutive holds of the same product are merged.
  */
 export const heldCredits = (t: Names, row: string, now: string): string => `(
     select coalesce(array_agg(product_id order by n), '{}') as held, coalesce(array_agg(cost order by n), '{}') as costs
@@ -99,9 +103,9 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: each `product` of an array with the `room` that holds leave for it, for a row with org_id and livemode; no row without an account.
- * Holds burn on paper in the order in which they were made. In any other order, a hold could take the only grant that an earlier one
- * may use, though another grant covers it.
+ * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds. Without
+ * an account, no rows. Simulates burning the holds in the order in which they were made. In any other order, a hold
+ * could take the only grant that an earlier hold may use, although another grant covers the later hold.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
     select r.*
@@ -111,8 +115,8 @@ export const creditRooms = (t: Names, row: string, ids: string, now: string): st
   )`;
 
 /**
- * SQL: the open grants of a row's account as JSON of `OpenGrant[]`, if it is without holds, overdrafts and rollovers that are due, so
- * that nothing has to be burned on paper. For other accounts null, and `findCreditRooms` tells what is left.
+ * SQL: the open grants of a row's account as JSON of `OpenGrant[]`. Null if the account has holds, overdrafts or a
+ * rollover that is due, because burning must then be simulated; `findCreditRooms` does that.
  */
 export const openGrants = (t: Names, row: string, now: string): string => `(
     select case
@@ -136,7 +140,7 @@ export const openGrants = (t: Names, row: string, now: string): string => `(
     ) g
   )`;
 
-/** `openGrants` of the keys' accounts. $1 hashed secret, per key · $2 now */
+/** `openGrants` for the accounts of keys. $1 hashed secret, per key · $2 now */
 export const findOpenGrants: Template = {
   name: 'credits_find_open_grants',
   text: (t) => `
@@ -156,11 +160,11 @@ export interface OpenGrantsRow {
 export interface OpenGrant {
   /** An exact decimal. */
   rest: string;
-  /** Product ids with a space between; '' for every product. */
+  /** Product ids separated by spaces; '' for every product. */
   scope: string;
 }
 
-/** What holds leave of the credits. $1 hashed secret, $2 product, per product · $3 now */
+/** Credits left after holds. $1 hashed secret, $2 product, per product · $3 now */
 export const findCreditRooms: Template = {
   name: 'credits_find_rooms',
   text: (t) => `
@@ -184,10 +188,10 @@ export interface CreditRoomRow {
   room: string;
 }
 
-/** Stands for the account in `usage_gates`: raised by each flush that holds credits of a product that blocks. */
+/** The account's row in `usage_gates`, raised by each flush that holds credits for a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };
 
-/** The given products that have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */
+/** Which of the given products have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */
 export const findOverdrawn: Template = {
   name: 'credits_find_overdrawn',
   text: (t) => `

@@ -14,22 +14,22 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/** What the operator granted. A row never changes, except that it can be voided once. */
+/** Credits that the operator granted. A row never changes, except that it can be voided once. */
 export const creditGrants = pgTable(
   'credit_grants',
   {
     orgId: uuid('org_id').notNull(),
     id: uuid().notNull(),
     startsAt: time('starts_at').notNull(),
-    /** Exclusive, a whole hour; null for never. */
+    /** A whole hour, exclusive; null if the grant never expires. */
     expiresAt: time('expires_at'),
     createdAt: time('created_at').notNull(),
     voidedAt: time('voided_at'),
     livemode: boolean().notNull(),
-    /** 0 to 100; the lowest burns first. */
+    /** 0 to 100; the lowest number burns first. */
     priority: integer().notNull(),
     /**
-     * At expiry this percentage of the remaining credits stays valid for `rolloverDays` more days; null without
+     * Percentage of the remaining credits that stays valid for `rolloverDays` more days at expiry; null without
      * rollover.
      */
     rolloverPercent: integer('rollover_percent'),
@@ -41,7 +41,7 @@ export const creditGrants = pgTable(
     reason: text().notNull(),
     actor: text().notNull(),
     voidReason: text('void_reason'),
-    /** The body as sent, with defaults left out. A repeat must equal it. */
+    /** The body as sent, without defaults. A repeated request must equal it. */
     request: jsonb().$type<Record<string, unknown>>().notNull(),
   },
   (t) => [
@@ -59,32 +59,32 @@ export const creditGrants = pgTable(
 );
 
 /**
- * What is left of the open grants of an Organization in a mode: arrays with one entry per grant, in the order in which they
- * burn, and the overdrafts per product. Only `gauge_burn` and statements that hold the row's lock change it.
+ * Remaining credits of an Organization in one mode: arrays with one entry per open grant, in burning order, and the
+ * overdrafts per product. Only `gauge_burn` and statements that hold the row's lock change it.
  */
 export const creditAccounts = pgTable(
   'credit_accounts',
   {
     orgId: uuid('org_id').notNull(),
     livemode: boolean().notNull(),
-    /** The lowest threshold in percent that was reported since a grant last lifted the balance above it. */
+    /** The lowest threshold, in percent, reported since a grant last lifted the balance above it. */
     reached: integer(),
     reachedAt: time('reached_at'),
     grants: uuid().array().notNull().default([]),
     rests: numeric().array().notNull().default([]),
     starts: time('starts').array().notNull().default([]),
-    /** `infinity` for never. */
+    /** `infinity` for a grant that never expires. */
     ends: time('ends').array().notNull().default([]),
     /** Product ids separated by spaces; '' for every product. */
     scopes: text().array().notNull().default([]),
     priorities: integer().array().notNull().default([]),
-    /** 0 without rollover, or once it has happened. */
+    /** 0 if the grant does not roll over, or has already done so. */
     rollPercents: integer('roll_percents').array().notNull().default([]),
     rollDays: integer('roll_days').array().notNull().default([]),
-    /** Products with an overdraft, and its amount in `debts`. */
+    /** Products with an overdraft; `debts` has the amounts. */
     debtors: uuid().array().notNull().default([]),
     debts: numeric().array().notNull().default([]),
-    // Input and output of `gauge_burn` within a statement. Meaningless afterwards.
+    // Input and output of `gauge_burn` within one statement; meaningless afterwards.
     asked: uuid().array(),
     hours: time('hours').array(),
     costs: numeric().array(),
@@ -98,29 +98,29 @@ export const creditAccounts = pgTable(
 );
 
 /**
- * `burn`: an event took it from a grant, or from the overdraft of its product. `return`: a correction gave it back.
- * `expire` and `void`: it was left when the grant ended. `roll`: it was rolled over (no other kind counts it). `repay`:
- * a grant paid an overdraft. `forgive`: the operator forgave an overdraft. Amounts of `repay` and `forgive` are
- * negative where a correction undid them.
+ * `burn`: an event took credits from a grant, or from its product's overdraft. `return`: a correction gave them back.
+ * `expire` and `void`: credits left when the grant ended. `roll`: credits rolled over (no other kind includes them).
+ * `repay`: a grant paid an overdraft. `forgive`: the operator forgave an overdraft. Amounts of `repay` and `forgive`
+ * are negative where a correction undid them.
  */
 export const creditEntryKinds = ['burn', 'return', 'expire', 'roll', 'void', 'repay', 'forgive'] as const;
 export type CreditEntryKind = (typeof creditEntryKinds)[number];
 
-/** Stands for no product, or for no grant. */
+/** Stands for "no product" or "no grant". */
 export const NOBODY = '00000000-0000-0000-0000-000000000000';
 
-/** The ledger. Rows are only added; those of archived months are summed up per day. */
+/** The ledger. Rows are only added, except that rows of archived months are merged by day. */
 export const creditEntries = pgTable(
   'credit_entries',
   {
     orgId: uuid('org_id').notNull(),
     /** `NOBODY` for `expire`, `roll` and `void`. */
     productId: uuid('product_id').notNull(),
-    /** The grant; for an overdraft the product, for `forgive` `NOBODY`. */
+    /** The grant; the product's id for an overdraft; `NOBODY` for `forgive`. */
     grantId: uuid('grant_id').notNull(),
-    /** When the events were received, or the change was made. */
+    /** When the events were received or the change was made. */
     at: time('at').notNull(),
-    /** Hour of the usage, or the end of the grant, or `at` without its minutes. */
+    /** The hour of the usage, the end of the grant, or `at` rounded down to the hour. */
     hour: time('hour').notNull(),
     livemode: boolean().notNull(),
     kind: text({ enum: creditEntryKinds }).notNull(),
@@ -131,13 +131,13 @@ export const creditEntries = pgTable(
       name: 'credit_entries_pk',
       columns: [t.orgId, t.livemode, t.productId, t.at, t.hour, t.grantId, t.kind],
     }),
-    // For the ledger in chronological order.
+    // For listing the ledger in chronological order.
     index('credit_entries_at').on(t.orgId, t.livemode, t.at),
-    // Finds how a closed grant ended without reading everything that it paid for.
+    // Finds how a closed grant ended without reading everything that the grant paid for.
     index('credit_entries_closing')
       .on(t.orgId, t.livemode, t.grantId)
       .where(sql`${t.kind} in ('expire', 'roll', 'void')`),
-    // For corrections of an overdraft that was repaid meanwhile.
+    // For correcting an overdraft that has since been repaid.
     index('credit_entries_repaid')
       .on(t.orgId, t.livemode, t.productId, t.at)
       .where(sql`${t.kind} = 'repay'`),

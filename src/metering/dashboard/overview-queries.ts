@@ -5,7 +5,7 @@ import { DAY_MS, monthOf } from '../../core/time.js';
 import { effectiveCap, entitlements, products, type EntitlementKind } from '../entitlements/table.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
 
-/** An entitlement in effect, with its recent usage. Quantities are exact decimals. */
+/** An entitlement in effect and its recent usage. Quantities are exact decimals. */
 export interface ProductUse {
   productId: string;
   productSlug: string;
@@ -13,13 +13,13 @@ export interface ProductUse {
   kind: EntitlementKind;
   usageMetric: string;
   unitCap: string | null;
-  /** This calendar month (UTC). */
+  /** In the current calendar month (UTC). */
   usedThisMonth: string;
   usedToday: string;
   usedYesterday: string;
 }
 
-/** Highest share of the cap first. Each sum is a primary-key lookup: a row of the totals and at most 48 hours. */
+/** Highest share of the cap first. Each sum is a primary-key lookup: one row of the totals and at most 48 hours. */
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,
@@ -113,7 +113,7 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
     .as('daily');
 }
 
-/** Progress of a new Organization: whether it has a key, and its total number of events by mode. */
+/** A new Organization's progress: whether it has a key, and its total number of events by mode. */
 export async function readProgress(
   orm: Orm,
   orgId: string,

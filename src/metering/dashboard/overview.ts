@@ -29,10 +29,10 @@ const SHOWN_PRODUCTS = 12;
 
 const NEAR = 0.8;
 
-/** Up to this total number of events, the page announces their arrival. */
+/** The page announces new events until their total number exceeds this. */
 const FIRST_EVENTS = 10;
 
-/** The usage of each product, or the first steps until the first event has arrived. */
+/** The usage of each product, or the first steps until the first event arrives. */
 export const readOverviewPanel: ReadOverviewPanel = async (
   { db, clock },
   { session: { orgId, role }, livemode, origin },
@@ -51,7 +51,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   const shown = inEffect.slice(0, SHOWN_PRODUCTS);
   const trend = parsePeriod('last30', {}, now);
   const before = periodBefore(monthPeriod(now), now)!;
-  // Each reads thousands of hourly sums if many keys send, so the first product's are read only once.
+  // Each query reads thousands of hourly sums if many keys send, so the first product's sums are read only once.
   const [first, ...others] = shown;
   const [keySteps, daysOfOthers, daysBefore] = await Promise.all([
     first ? readKeyDays(db.orm, { orgId, livemode }, first, trend) : [],
@@ -64,20 +64,20 @@ export const readOverviewPanel: ReadOverviewPanel = async (
       ...product,
       cap: toCap(product),
       trend: toUseTrend(product.usageMetric, product === first ? keySteps : daysOfOthers.filter(isOf), trend),
-      /** Usage of the same days of last month, up to the same hour. */
+      /** Usage of the same days of last month, until the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
   });
   const data = {
     livemode,
-    /** Undefined once there are many. */
+    /** Undefined once there are many events. */
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
-    /** The first product leads the page with its days. */
+    /** The page leads with the first product's daily usage. */
     days: first && toDays(keySteps, first.usageMetric, trend),
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
-    /** Usage from 80% to 100% of the cap. */
+    /** Products at 80% to 100% of their cap. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
   };
@@ -95,7 +95,7 @@ const toSendLine = (origin: string, example: ProductUse | undefined) =>
     idempotencyKey: 'first-event',
   });
 
-/** @param sums one or several for each day */
+/** @param sums one or more per day */
 export function toUseTrend(
   usageMetric: string,
   sums: readonly { start: number; quantity: string }[],
@@ -108,10 +108,10 @@ export function toUseTrend(
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
 }
 
-/** Maximum number of keys with their own part in each bar. */
+/** Maximum number of keys shown separately in each bar. */
 const SHOWN_KEYS = 5;
 
-/** Minimum number of days shown, however late the usage begins. */
+/** Minimum number of days shown, even if usage began later. */
 const MIN_DAYS = 7;
 
 const readKeyDays = (
@@ -126,7 +126,7 @@ const readKeyDays = (
     { metric: usageMetric, from, to, stepMs: DAY_MS, maxKeys: SHOWN_KEYS },
   );
 
-/** The product's usage by day, stacked by API key, without the days before its first usage. */
+/** The product's daily usage, stacked by API key, starting at its first usage. */
 function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   if (rows.length === 0) return undefined;
   const first = Math.min(...rows.map(({ start }) => start));
@@ -149,7 +149,7 @@ function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   });
   return {
     chart,
-    /** Days before the first usage, which the chart omits. */
+    /** Number of days before the first usage, which the chart omits. */
     omitted: all.length - steps.length,
   };
 }
@@ -163,7 +163,7 @@ export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
     unitCap,
     remaining: subtractDecimals(unitCap, used),
     above: subtractDecimals(used, unitCap),
-    /** Used ÷ cap, for a drawing and its colour only, not for counting. */
+    /** Used ÷ cap, as a double. For drawing, not for counting. */
     share,
     isNear: share >= NEAR && !isOver,
     isOver,

@@ -17,7 +17,7 @@ const schema = z.object({
   keys: z.object({
     live: z.string(),
     test: z.string(),
-    /** A second live key, and the one of the second Organization. */
+    /** A second live key, and the key of the second Organization. */
     otherLive: z.string().optional(),
     second: z.string().optional(),
   }),
@@ -28,7 +28,7 @@ const schema = z.object({
         usageMetric: z.string(),
         unitCap: z.string().nullable(),
         kind: z.enum(entitlementKinds),
-        /** Absent in a demo of an earlier version. */
+        /** Absent in demos created by an earlier version. */
         dimensions: z.array(z.string()).optional(),
       }),
     )
@@ -48,7 +48,6 @@ declare module '../../demo/demo.js' {
 interface DemoProduct extends Omit<ProductInput, 'maxQuantity'> {
   slug: string;
   grants: Partial<Record<DemoSlug, EntitlementKind>>;
-  /** Limits of each entitlement. */
   limits?: UsageLimit[];
 }
 
@@ -62,7 +61,7 @@ const products: DemoProduct[] = [
     countsSubjects: true,
     credits: { price: '0.1', by: { dimension: 'model', prices: { large: '0.4' } }, enforcement: 'warn' },
     grants: { 'northwind-labs': 'live', 'helios-weather': 'live' },
-    // Northwind's `app-team` is near it.
+    // Northwind's `app-team` is close to this limit.
     limits: [{ quantity: '1800', window: 'P7D', enforcement: 'warn', per: 'subject' }],
   },
   {
@@ -88,8 +87,8 @@ const products: DemoProduct[] = [
 const MONTHS = 5;
 
 /**
- * Credits of a plan in each month, and a pack that was bought. All are granted at once, because the usage of the past is
- * filled in later.
+ * Grants the plan's credits for each month and a pack that was bought. Grants all of them at once, because past usage
+ * is filled in later.
  */
 async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, source: Source): Promise<void> {
   const live = { orgId, livemode: true };
@@ -113,7 +112,7 @@ function startOfNextMonth(time: string): string {
   return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString();
 }
 
-/** Products with entitlements, and keys that report usage. */
+/** Products with entitlements, and the keys that report usage. */
 export const demo: DemoPart = {
   schema,
   async seed(tx, organizations, source) {

@@ -17,22 +17,22 @@ import { recordBatches } from '../ingestion/flush.js';
 import type { UsageEvent } from '../ingestion/schema.js';
 
 const DAYS = 70;
-/** Hourly events; earlier ones stand for half a day each, because the demo must start soon. */
+/** Recent events are hourly. Earlier events stand for half a day each, because the demo must start soon. */
 const RECENT_MS = 7 * DAY_MS;
 const EARLIER_STEP_MS = 12 * HOUR_MS;
-/** Below the age at which ingestion refuses events. */
+/** Less than the age at which ingestion refuses events. */
 const BATCH_MS = 6 * DAY_MS;
 const BATCH = 250;
 const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
 
 interface DemoKey {
   secret: string;
-  /** A share of a cap, or of the tiles. */
+  /** The key's share of a cap, or of the hourly usage of a product without a cap. */
   share: number;
   isSecond?: boolean;
 }
 
-/** Sends ten weeks of demo usage through normal ingestion: rising, and in each month close to the cap of one product. */
+/** Sends ten weeks of rising demo usage through normal ingestion. One product comes close to its cap in each month. */
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   demo: Pick<DemoData, 'keys' | 'products'>,
@@ -47,7 +47,7 @@ export async function seedDemoUsage(
       return toBatch({ ...given, events, hashedSecret, receivedAtMs });
     }),
   );
-  // Credits burn in chronological order.
+  // Sorted, because credits burn in chronological order.
   for (const batch of batches.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs)) {
     signal?.throwIfAborted();
     const { run } = await db.shards.locate(batch.hashedSecret);
@@ -58,7 +58,10 @@ export async function seedDemoUsage(
   await spreadReceipts(db.orm, now);
 }
 
-/** Each event arrives one to four seconds after it occurred. No batch has two events of a product in an hour. */
+/**
+ * Sets each event's time of receipt to one to four seconds after the event. No batch has two events of a product in the
+ * same hour.
+ */
 const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
   orm.execute(sql`with event as materialized (
       select *, occurred_at + make_interval(secs => 1 + abs(hashtext(idempotency_key)::bigint) % 3000 / 1000.0) as arrived_at
@@ -81,7 +84,7 @@ function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[
   return keys.flatMap(({ secret, ...key }) => (secret === undefined ? [] : [{ secret, ...key }]));
 }
 
-/** At most `BATCH` events, none much older than the last. */
+/** Yields batches of at most `BATCH` events, each spanning at most `BATCH_MS`. */
 function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
   let from = 0;
   for (const [i, { occurredAt }] of events.entries()) {
@@ -125,7 +128,7 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
   return events.sort((a, b) => a.occurredAt!.localeCompare(b.occurredAt!));
 }
 
-/** Without a cap more is used; a cap is almost reached by the end of each month. */
+/** Usage without a cap is higher; usage with a cap almost reaches it by the end of each month. */
 function usageOf(unitCap: string | null, at: number, stepMs: number, share: number): number {
   let sum = 0;
   for (let hour = at; hour < at + stepMs; hour += HOUR_MS) {
@@ -141,7 +144,7 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Calls by hour, as long as they are kept; a few were refused. */
+/** Records hourly calls for as long as calls are kept. A few of the calls were refused. */
 async function recordCalls(
   run: Run,
   { share, isSecond }: DemoKey,
@@ -165,7 +168,7 @@ async function recordCalls(
     ['usage:write' as const, { calls: calls - checks, atMs }],
     ['entitlements:read' as const, { calls: checks, atMs: atMs - 4 * MINUTE_MS }],
   ]);
-  // The same receipt at each start, so that a repeat counts nothing.
+  // The receipt is the same at each start, so that a repeat counts nothing.
   const id = uuidOf(hashedSecret, RECEIPTS);
   await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
@@ -176,10 +179,10 @@ const describeUse = (chance: number): Pick<UsageEvent, 'subject' | 'dimensions'>
   dimensions: { model: chance > 0.1 && chance < 0.5 ? 'large' : 'small' },
 });
 
-/** Around 1, highest at 15:00 UTC and lowest at 3:00. */
+/** Around 1; highest at 15:00 UTC and lowest at 3:00. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
 
-/** Around 1, lower at the weekend. */
+/** Around 1; lower on weekends. */
 const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDay()) ? 0.65 : 1.14);
 
 /** Deterministic, from −1 to 1, so demos created in the same hour are identical. */

@@ -4,14 +4,14 @@ import type { Names, Run, Template } from '../../core/db/client.js';
 import { textPattern } from '../../core/http/validate.js';
 
 export const MAX_DIMENSIONS = 4;
-/** Maximum number of combinations of values with their own sums, per Organization, product, mode and month. */
+/** Maximum number of combinations of values that have their own sums, per Organization, product, mode and month. */
 export const MAX_COMBINATIONS = 500;
 export const MAX_SUBJECT_LENGTH = 128;
 export const MAX_VALUE_LENGTH = 64;
 
-/** Separates two values. Values contain no control characters. */
+/** Separates two values, which contain no control characters. */
 const SEPARATOR = '\u001f';
-/** Stands for the combinations beyond the bound in the sums. */
+/** In sums, stands for all combinations beyond the limit. */
 export const OTHER = '\u001e';
 export const SEPARATOR_SQL = `E'\\x1f'`;
 export const OTHER_SQL = `E'\\x1e'`;
@@ -20,7 +20,7 @@ export type Dimensions = Readonly<Record<string, string>>;
 
 const valuePattern = textPattern(MAX_VALUE_LENGTH);
 
-/** Runs for each event. A record schema of zod would silently drop a key named `__proto__`. */
+/** Runs for each event. Not a zod record schema, which would silently drop a key named `__proto__`. */
 export function isDimensions(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const keys = Object.keys(input);
@@ -43,14 +43,15 @@ export const dimensionsSchema = z
     additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_VALUE_LENGTH },
   }) as unknown as z.ZodType<Dimensions>;
 
-/** JSON of the values with sorted keys; undefined for none. */
+/** JSON of the values with sorted keys; undefined if there are none. */
 export function dimensionsJson(dimensions: Dimensions | undefined): string | undefined {
   if (dimensions === undefined || Object.keys(dimensions).length === 0) return undefined;
   return JSON.stringify(Object.fromEntries(Object.entries(dimensions).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
 /**
- * The values in declared order. Separators at the end are left out, so a key that is declared later changes no encoding.
+ * Joins the values in declared order. Trailing separators are omitted, so a dimension declared later changes no
+ * existing encoding.
  * @param keys the product's dimensions
  */
 export function encodeDimensions(keys: readonly string[], dimensions: Dimensions): string {
@@ -59,7 +60,7 @@ export function encodeDimensions(keys: readonly string[], dimensions: Dimensions
   return values.join(SEPARATOR);
 }
 
-/** The values that were sent, by key; undefined without any. */
+/** The values that were sent, by key; undefined if there were none. */
 export function decodeDimensions(keys: readonly string[], encoded: string): Dimensions | undefined {
   if (encoded === '') return undefined;
   const values = encoded.split(SEPARATOR);
@@ -68,7 +69,6 @@ export function decodeDimensions(keys: readonly string[], encoded: string): Dime
   );
 }
 
-/** The first key that the product does not declare. */
 export const findUnknownKey = (keys: readonly string[], dimensions: Dimensions): string | undefined =>
   Object.keys(dimensions).find((key) => !keys.includes(key));
 
@@ -89,7 +89,7 @@ export const joinEncoded = (asked: string): string => {
 /** SQL: whether `asked` names a dimension that the product `pr` does not declare. */
 export const hasUnknownKey = (asked: string): string => `${asked} - pr.dimensions <> '{}'`;
 
-// A sub-select of one row, because the plan of an "exists" could read the whole table.
+// A sub-select of one row, because the plan for an "exists" could read the whole table.
 const findListed = (t: Names, row: string, month: string, which: string): string => `(
       select c.dimensions from ${t('usage_combinations')} c
       where c.org_id = ${row}.org_id and c.product_id = ${row}.product_id and c.livemode = ${row}.livemode
@@ -99,7 +99,7 @@ const findListed = (t: Names, row: string, month: string, which: string): string
 export const countedDimensions = (t: Names, row: string, month: string): string =>
   `case when ${row}.dimensions = '' then '' else coalesce(${findListed(t, row, month, `dimensions = ${row}.dimensions`)}, ${OTHER_SQL}) end`;
 
-/** SQL: whether the month's list has room for a combination that it does not have. */
+/** SQL: whether the month's list has room for another combination. */
 export const hasRoom = (t: Names, row: string, month: string): string =>
   `${findListed(t, row, month, `number = ${MAX_COMBINATIONS}`)} is null`;
 
@@ -117,8 +117,8 @@ export interface Combination {
 }
 
 /**
- * Lists combinations while there is room, in a commit of its own. If two statements choose the same number, the second one
- * lists less than its caller asked for, and the caller asks again.
+ * Lists combinations while there is room, in a separate commit. If two statements choose the same number, the second
+ * one lists fewer than its caller asked for, and the caller asks again.
  * $1 org, $2 product, $3 livemode, $4 period, $5 dimensions, per combination
  */
 const listCombinations: Template = {
@@ -157,6 +157,6 @@ export async function addCombinations(run: Run, combinations: readonly Combinati
   ]);
 }
 
-/** SQL: the subject under which an event counts; '' if it was received before the product counted subjects. */
+/** SQL: the subject under which an event counts; '' if the event was received before the product counted subjects. */
 export const countedSubject = (event: string, product: string): string =>
   `case when ${event}.received_at >= ${product}.subjects_since then ${event}.subject else '' end`;

@@ -13,22 +13,23 @@ import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;
 const MAX_REMEMBERED_LENGTH = 4_096;
-/** Parsed check bodies, at most 500 of 4 KB each. Entries never go stale, because they depend on the body alone. */
+/** Parsed check bodies, at most 500 of 4 KB each. Entries never go stale, because they depend only on the body. */
 const remembered = createRecentMap<string, Check>(MAX_REMEMBERED);
 
 interface Check {
   slugs: string[];
-  /** The beginning of each result. */
+  /** The start of each result's JSON. */
   openings: string[];
   /** Exact decimals, one per slug. */
   quantities: string[];
-  /** Per slug; undefined if no item names any. */
+  /** One per slug; undefined if no item names a subject. */
   subjects?: (string | undefined)[] | undefined;
   dimensions?: (Dimensions | undefined)[] | undefined;
 }
 
 /**
- * Runtimes repeat a body all day, so parsed bodies are cached; equal bodies share a list, by which the reader groups calls.
+ * Runtimes send the same body all day, so parsed bodies are cached. Equal bodies share one list of slugs, by which the
+ * reader groups calls.
  * @throws AppError invalid_json, batch_too_large, invalid_request
  */
 export function parseCheck(text: string): Check {
@@ -60,7 +61,7 @@ function validate(value: unknown, text: string): Check {
   };
 }
 
-/** An entitlement as clients see it. `remaining` is at least 0, or null without a cap. */
+/** An entitlement as clients see it. `remaining` is never negative; null without a cap. */
 export function toEntitlementView(entitlement: CurrentEntitlement) {
   const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
     entitlement;
@@ -85,7 +86,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
   };
 }
 
-/** Calls with the same question that shared one query also share the answer's JSON. */
+/** Calls that ask the same question and share one query also share the answer's JSON. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
 export function checkResultsJson(
@@ -109,7 +110,7 @@ export function checkResultsJson(
   return json;
 }
 
-/** Assembled by hand, see "JSON and HTTP by hand" in bench/README.md. Postgres's decimals are valid JSON numbers. */
+/** Assembled by hand; see "JSON and HTTP by hand" in bench/README.md. Postgres's decimals are valid JSON numbers. */
 function checkResultJson(
   { openings, quantities, dimensions }: Check,
   i: number,
@@ -138,7 +139,7 @@ function checkResultJson(
   return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
 }
 
-/** Whether the quantity costs more than is available; for zero, whether nothing is. */
+/** Whether the quantity costs more credits than are available; for a quantity of zero, whether none are left. */
 function isBeyondCredits(
   { price, available }: Credits,
   quantity: string,

@@ -4,13 +4,13 @@ import { fieldError } from '../../core/pages/form.js';
 
 const MAX_DIGITS = 100;
 
-/** The range of a double; beyond it a number would become infinite or zero. */
+/** The range of a double. Beyond it, a number would become infinite or zero. */
 const MAX_EXPONENT = 308;
 
 /**
- * A field's number as a plain decimal with every digit that was sent; `JSON.parse` would round it to a double.
+ * Returns a field's number as a plain decimal with every digit that was sent; `JSON.parse` would round it to a double.
  * @param bodyText valid JSON, an object with the field
- * @param rounded the value from `JSON.parse`, if available; it usually has all digits, which saves a second parse
+ * @param rounded the value from `JSON.parse`, if available; usually it has all digits, which saves a second parse
  * @throws AppError invalid_request for an absurd number of digits
  */
 export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
@@ -20,7 +20,7 @@ export function toExactNumber(field: string, bodyText: string, rounded = NaN): s
 }
 
 /**
- * Like `toExactNumber`, for each item of a list; undefined for items that omit the field.
+ * Like `toExactNumber`, for each item of a list; undefined for an item without the field.
  * @param bodyText valid JSON, an object with the list
  * @throws AppError invalid_request for an absurd number of digits
  */
@@ -31,7 +31,7 @@ export function toExactDecimals(bodyText: string, list: string, field: string): 
   );
 }
 
-/** A plain decimal. @throws AppError invalid_request for an absurd number of digits */
+/** Converts to a plain decimal. @throws AppError invalid_request for an absurd number of digits */
 export function toBoundedDecimal(digits: string, place: string): string {
   const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
   if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {

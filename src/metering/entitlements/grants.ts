@@ -15,7 +15,9 @@ import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limi
 import type { UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
-  /** If omitted: now for a new entitlement, unchanged for an existing one, so a repeated declaration changes nothing. */
+  /**
+   * If omitted: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing.
+   */
   startsAt: Date | undefined;
   /** A plain decimal; null is unlimited. If omitted, the product's cap applies. */
   unitCap: string | null | undefined;
@@ -23,7 +25,7 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   thresholds?: number[] | undefined;
 }
 
-/** Creates or replaces an Organization's entitlement to the product, effective from the next call. */
+/** Creates or replaces an Organization's entitlement to the product. Takes effect with the next call. */
 export async function putGrant(
   tx: Tx,
   slug: string,
@@ -63,7 +65,7 @@ export async function putGrant(
   return { isNew: !current, resource };
 }
 
-/** Withdraws the entitlement, effective from the next call. Recorded usage stays. */
+/** Withdraws the entitlement. Takes effect with the next call; recorded usage stays. */
 export async function withdrawGrant(
   tx: Tx,
   slug: string,

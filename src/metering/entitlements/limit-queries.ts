@@ -8,11 +8,11 @@ export interface Subject {
   productId: string;
   livemode: boolean;
   metric: string;
-  /** If given, only limits per subject are read, for this subject. Otherwise only the other limits are read. */
+  /** If set, reads only the limits per subject, for this subject. Otherwise reads only the other limits. */
   subject?: string | undefined;
 }
 
-/** SQL: the limits of a row as `l`, in declared order, and the bounds of their windows as `v`. */
+/** SQL: a row's limits as `l`, in declared order, and the bounds of their windows as `v`. */
 const declaredLimits = (
   row: string,
   now: string,
@@ -37,8 +37,8 @@ const rollingStart = (now: string): string =>
   `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
 
 /**
- * SQL that joins each limit per subject of a row, which also has a subject, to the subject's usage, like `limitUsage`. A
- * rolling window begins at whole five minutes, rounded outwards.
+ * SQL that joins each of a row's limits per subject to that subject's usage, like `limitUsage`. The row must also have
+ * a subject. A rolling window starts at a multiple of five minutes, rounded outward.
  */
 export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
   condition: `l ->> 'per' = 'subject'`,
@@ -52,7 +52,10 @@ cross join lateral (
     and slot >= v.since and metric = ${row}.metric
 ) u`;
 
-/** SQL: changes to a rolling window's whole hours from one table, so that reading events costs no more without corrections. */
+/**
+ * SQL: how one table's rows at a rolling window's edges change its sum of whole hours. Each table is read separately,
+ * so corrections cost nothing where there are none.
+ */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
       and e.metric = ${subject}.metric`;
@@ -65,10 +68,11 @@ const changesAtEdges = (table: string, quantity: string, subject: string, now: s
 };
 
 /**
- * SQL that joins each limit of a row that is not per subject to its usage in one snapshot: the limit as `l`, its sums as `u`. Whole hours (for a
- * month: its total) come from the sums. For the hour in which a rolling window starts, the query reads the events inside or
- * outside the window, whichever part is shorter. Events dated after the window count as `ahead`: a sender's clock may be
- * ahead of ours, and what it settled must not free room. Each part is a lateral sub-select whose index columns are given.
+ * SQL that joins each limit of a row, except limits per subject, to its usage in one snapshot: the limit as `l`, its
+ * sums as `u`. Whole hours come from the sums, and a month from its total. For the hour in which a rolling window
+ * starts, the query reads the events inside or outside the window, whichever part is shorter. Events dated after the
+ * window count as `ahead`: a sender's clock may be ahead of ours, and a settled reservation must not free room. Each
+ * part is a lateral sub-select whose index columns are given.
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
@@ -110,9 +114,9 @@ cross join lateral (
 ) u`;
 
 /**
- * SQL: the quantity held for a row with org_id, product_id, livemode and metric, and its first expiry, as `held` and
- * `held_until`. The order matches the only index that includes the quantity; otherwise a planner without statistics may read
- * every expired hold.
+ * SQL: the quantity held for a row with org_id, product_id, livemode and metric, and its earliest expiry, as `held` and
+ * `held_until`. The order matches the only index that includes the quantity; otherwise a planner without statistics may
+ * read every expired hold.
  */
 export const heldFor = (t: Names, subject: string, now: string, condition = ''): string => `(
   select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
@@ -123,11 +127,11 @@ export const heldFor = (t: Names, subject: string, now: string, condition = ''):
   ) hold
 )`;
 
-/** Like `heldFor`, for the subject of the row. */
+/** Like `heldFor`, for the row's subject. */
 export const heldForSubject = (t: Names, row: string, now: string): string =>
   heldFor(t, row, now, ` and subject = ${row}.subject and subject <> ''`);
 
-/** The state of the entitlements' limits. $1 org, $2 product, $3 livemode, $4 metric, per entitlement · $5 now */
+/** State of each entitlement's limits. $1 org, $2 product, $3 livemode, $4 metric, per entitlement · $5 now */
 export const readLimitStates: Template = {
   name: 'limits_read',
   text: (t) => selectStates(t, { held: heldFor, usage: limitUsage }),
@@ -171,7 +175,7 @@ from (
 ) s${usage(t, 's', '$5::timestamptz')}
 order by s.ord, l.ord`;
 
-/** The limits of each subject's entitlement in declared order, read in one snapshot. */
+/** Reads the limits of each subject's entitlement in declared order, in one snapshot. */
 export async function readLimits(
   run: Run,
   subjects: readonly Subject[],
@@ -208,7 +212,7 @@ export const toLimitState = (row: LimitRow, nowMs: number): LimitState => ({
   resetsAtMs: endOfWindow(row.window, nowMs),
 });
 
-/** Adds the time at which each exhausted rolling window has room again. */
+/** Adds the time when each exhausted rolling window has room again. */
 export async function addFreeTimes(
   run: Run,
   subjects: readonly Subject[],
@@ -224,7 +228,7 @@ export async function addFreeTimes(
   for (const [i, { state }] of reached.entries()) state.resetsAtMs = freeAt[i];
 }
 
-/** SQL: events together with their corrections, as rows at the same time. */
+/** SQL: events and their corrections, as separate rows with the event's time. */
 const countedEvents = (t: Names): string => `(
       select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
       union all
@@ -232,9 +236,9 @@ const countedEvents = (t: Names): string => `(
     )`;
 
 /**
- * Finds when enough has left a rolling window: first the hour, from the sums, then the event.
- * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7 whether
- * more must leave
+ * Finds when enough usage has left a rolling window: first the hour, from the sums, then the event. $1 org, $2 product,
+ * $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7 whether more than $6 must
+ * leave
  */
 export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',
@@ -277,8 +281,8 @@ cross join lateral (
 };
 
 /**
- * Like `findLeavingEvents`, for a subject: the end of the five minutes after which enough has left.
- * $8 subject, per question
+ * Like `findLeavingEvents`, for a subject: finds the end of the five minutes after which enough has left. $8 subject,
+ * per question
  */
 const findLeavingSlots: Template = {
   name: 'limits_find_leaving_slots',
@@ -304,14 +308,14 @@ cross join lateral (
 interface FreeQuestion {
   subject: Subject;
   state: LimitState;
-  /** Units requested; 0 for anything at all. */
+  /** Units requested; 0 to ask for any room at all. */
   more: string;
 }
 
-/** Answers only the refusals with the longest wait individually; the others get the same wait. */
+/** Maximum number of waits looked up, longest first. Any other refusal gets its window's longest wait. */
 const MAX_QUESTIONS = 8;
 
-/** Per question, when its rolling window has room; undefined if waiting will not help. */
+/** For each question, when its rolling window has room; undefined if waiting does not help. */
 export async function findFreeTimes(
   run: Run,
   questions: readonly FreeQuestion[],

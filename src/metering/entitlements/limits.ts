@@ -14,7 +14,7 @@ export const shortestMs = MINUTE_MS;
 export const longestMs = 31 * DAY_MS;
 export const shortestPerSubjectMs = HOUR_MS;
 
-/** Undefined for a calendar window and for an invalid duration. */
+/** Undefined for a calendar window or an invalid duration. */
 export function durationMs(window: string): number | undefined {
   const parts = duration.exec(window);
   if (!parts) return undefined;
@@ -105,22 +105,25 @@ export const declaredLimitJson = ({ quantity, window, enforcement, per }: UsageL
   ...(per ? { per } : {}),
 });
 
-/** The state of a limit. Exact decimals. */
+/** The state of a limit. Quantities are exact decimals. */
 export interface LimitState extends UsageLimit {
-  /** Set for a limit per subject. */
+  /** Set if the limit is per subject. */
   subject?: string;
   used: string;
-  /** Units of events dated after the window, from clocks that run ahead. They already take up room. */
+  /** Units in events dated after the window, from clocks that run ahead. These already take up room. */
   ahead: string;
   held: string;
-  /** When a calendar window ends, or when an exhausted rolling window has room again if waiting helps. */
+  /**
+   * When a calendar window ends, or when an exhausted rolling window has room again. Undefined if waiting does not
+   * help.
+   */
   resetsAtMs: number | undefined;
 }
 
 export const takenOf = ({ used, ahead, held }: LimitState): string =>
   addDecimals(addDecimals(used, ahead), held);
 
-/** Whether `more` exceeds the limit; for zero, whether the limit is reached. */
+/** Whether `more` exceeds the limit. If `more` is zero, whether the limit is reached. */
 export function isBeyond(state: LimitState, more: string): boolean {
   const isNothing = !isDecimalAbove(more, '0');
   const order = compareDecimals(
@@ -141,7 +144,7 @@ export const limitJson = (state: LimitState) => ({
   resetsAt: state.resetsAtMs === undefined ? null : new Date(state.resetsAtMs).toISOString(),
 });
 
-/** End of the calendar window at a time; undefined for a rolling window. */
+/** End of the calendar window that contains a time; undefined for a rolling window. */
 export function endOfWindow(window: string, nowMs: number): number | undefined {
   const at = new Date(nowMs);
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
@@ -157,7 +160,10 @@ export function endOfWindow(window: string, nowMs: number): number | undefined {
   }
 }
 
-/** Start of the window at a time. A calendar window includes events at its start, a rolling window does not. */
+/**
+ * Start of the window at a time. A calendar window includes events at exactly its start; a rolling window excludes
+ * them.
+ */
 export function startOfWindow(window: string, nowMs: number): number {
   const ms = durationMs(window);
   if (ms !== undefined) return nowMs - ms;
@@ -187,7 +193,7 @@ export const thresholdsField = z
   .array(z.number().int())
   .describe('Percentages of the cap and of each limit at which a webhook is sent.');
 
-/** Stored form: sorted, and null for the default. */
+/** The stored form is sorted, and null for the default. */
 export function toStoredThresholds(declared: readonly number[] | undefined): number[] | null {
   const sorted = declared?.toSorted((a, b) => a - b);
   return sorted === undefined || sorted.join() === defaultThresholds.join() ? null : sorted;

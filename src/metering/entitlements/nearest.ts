@@ -10,8 +10,8 @@ const MAX_OWN = 500;
 const MAX_WRONG = 10;
 
 /**
- * A "did you mean" question for each slug close to one of the Organization's own: at most a third of the letters differ, and
- * no more than three. Used only for refusals to callers with a valid key.
+ * Returns a "did you mean" question for each slug that is close to one of the Organization's own: at most a third of
+ * the letters differ, and no more than three. Used only for refusals to callers with a valid key.
  */
 export async function suggestSlugs(
   { db, clock }: { db: Database; clock: Clock },
@@ -20,7 +20,7 @@ export async function suggestSlugs(
   kind?: EntitlementKind,
 ): Promise<Map<string, string>> {
   const now = new Date(clock.now());
-  // The refusal is answered with or without a suggestion.
+  // A failure here must not hide the refusal, so it only drops the suggestion.
   const own = await listProductsInEffect(db.orm, orgId, { now, limit: MAX_OWN }).catch(() => []);
   const slugs = own.filter((product) => !kind || product.kind === kind).map(({ slug }) => slug);
   const questions = new Map<string, string>();

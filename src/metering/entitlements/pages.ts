@@ -56,7 +56,7 @@ export function entitlementPages(context: Context): Router {
   return router;
 }
 
-/** Entitlements as their page shows them. `period` is the first day of the balances' month. */
+/** Reads entitlements for their page. `period` is the first day of the balances' month. */
 export async function readGrantsView(
   db: Database,
   orgId: string,

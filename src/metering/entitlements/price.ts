@@ -7,10 +7,10 @@ import { MAX_VALUE_LENGTH, SEPARATOR_SQL, type Dimensions } from './dimensions.j
 import { toBoundedDecimal } from './exact-number.js';
 import { enforcements, type products } from './table.js';
 
-/** What a unit of a product costs in credits. Prices are exact decimals. */
+/** A product's price per unit, in credits. Prices are exact decimals. */
 export interface CreditPrice {
   price: string;
-  /** Prices for individual values of a dimension. */
+  /** Prices for individual values of one dimension. */
   by?: { dimension: string; prices: Readonly<Record<string, string>> } | undefined;
   enforcement: (typeof enforcements)[number];
 }
@@ -21,7 +21,7 @@ const MAX_PLACES = 12;
 const priceSchema = z.number().min(0, 'must be a number of at least 0');
 const valueSchema = text(MAX_VALUE_LENGTH);
 
-/** A record schema of zod would silently drop a key named `__proto__`. */
+/** Not a zod record schema, which would silently drop a key named `__proto__`. */
 function arePrices(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const entries = Object.entries(input);
@@ -72,7 +72,7 @@ export const creditPriceAnswerSchema = z
   .meta({ id: 'CreditPrice' });
 
 /**
- * The price with all digits that were sent.
+ * Reads the price with every digit that was sent.
  * @param bodyText valid JSON with the field `credits`
  * @throws AppError invalid_request for more than 12 places
  */
@@ -107,7 +107,7 @@ export function toPrice(digits: string, place: string): string {
   return price;
 }
 
-/** What a unit with these dimensions costs. */
+/** Price per unit with these dimensions. */
 export function priceFor({ price, by }: CreditPrice, dimensions: Dimensions = {}): string {
   if (!by || !Object.hasOwn(dimensions, by.dimension)) return price;
   const value = dimensions[by.dimension]!;
@@ -159,7 +159,7 @@ export const creditPriceJson = (price: CreditPrice | null) =>
       : {}),
   };
 
-/** One line for the audit log. */
+/** Returns one line for the audit log. */
 export const describeCreditPrice = (price: CreditPrice | null): string =>
   price === null
     ? 'none'
@@ -170,7 +170,7 @@ export const describeCreditPrice = (price: CreditPrice | null): string =>
 const priceOfValue = (value: string): string =>
   `coalesce((pr.credit_prices ->> ${value})::numeric, pr.credit_price, 0)`;
 
-/** SQL: the price of a unit of the product `pr` with the dimensions `asked` (jsonb); 0 for none. */
+/** SQL: price per unit of the product `pr` with the dimensions `asked` (jsonb); 0 if it has no price. */
 export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr.credit_dimension)`);
 
 /** SQL: like `priceOf`, for encoded dimensions. */

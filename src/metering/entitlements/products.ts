@@ -18,28 +18,28 @@ import { describeCreditPrice, toCreditPrice, toPriceColumns, type CreditPrice } 
 export interface ProductInput {
   name: string;
   usageMetric: string;
-  /** Units per calendar month (UTC) as a plain decimal; null is unlimited. */
+  /** Units per calendar month (UTC) as a plain decimal; null means unlimited. */
   unitCap: string | null;
-  /** Ceiling for one usage event, as a plain decimal. */
+  /** Maximum quantity of one usage event, as a plain decimal. */
   maxQuantity: string;
-  /** These are unchanged if omitted. */
+  /** Unchanged if omitted. */
   archived?: boolean | undefined;
-  /** Unchanged if omitted; null ends sending. */
+  /** Unchanged if omitted; null stops sending usage to Stripe. */
   stripeMeterEvent?: string | null | undefined;
   dimensions?: readonly string[] | undefined;
   countsSubjects?: boolean | undefined;
-  /** Unchanged if omitted; null for a product that costs no credits. */
+  /** Unchanged if omitted; null if the product costs no credits. */
   credits?: CreditPrice | null | undefined;
 }
 
 /**
- * Longest time after a product's change at which a statement may still miss the change, including the difference
- * between two instances' clocks. Subjects count only from this much later on, so the time of receipt tells every reader
- * which events count.
+ * Longest time for which a statement may still miss a change to a product, including the difference between two
+ * instances' clocks. Subjects count only after this delay, so every reader can tell from the time of receipt which
+ * events count.
  */
 const SUBJECTS_BEGIN_MS = MINUTE_MS;
 
-/** Creates or replaces the product. A changed metric starts from zero; earlier usage stays under the earlier metric. */
+/** Creates or replaces the product. A changed metric starts at zero; earlier usage stays under the earlier metric. */
 export async function putProduct(
   tx: Tx,
   slug: string,
@@ -92,7 +92,7 @@ export async function putProduct(
   return { isNew: false, resource: product };
 }
 
-/** @throws AppError invalid_request unless the list only grows at its end, because stored values follow its order */
+/** @throws AppError invalid_request unless keys are only added at the end, because stored values follow this order */
 function toDimensions(current: readonly string[], wanted: readonly string[] = current): string[] {
   if (current.some((key, i) => wanted[i] !== key))
     throw fieldError(
@@ -102,7 +102,7 @@ function toDimensions(current: readonly string[], wanted: readonly string[] = cu
   return [...wanted];
 }
 
-/** @throws AppError invalid_request if they are counted already and no longer wanted */
+/** @throws AppError invalid_request if subjects are already counted and no longer wanted */
 function toSubjectsSince(current: Product | undefined, isWanted: boolean | undefined, at: Date): Date | null {
   if (current?.subjectsSince) {
     if (isWanted === false) throw fieldError('countsSubjects', 'cannot be turned off');

@@ -16,7 +16,7 @@ export async function lockProduct(tx: Tx, slug: string): Promise<Product | undef
   return product;
 }
 
-/** @param search case-insensitive: any part of a slug or name */
+/** @param search any part of a slug or name, ignoring case */
 export async function listProducts(orm: Orm, { after, limit }: Range, search?: string): Promise<Product[]> {
   return orm
     .select()
@@ -31,7 +31,7 @@ export async function listProducts(orm: Orm, { after, limit }: Range, search?: s
     .limit(limit + 1);
 }
 
-/** Products with a price in credits, by slug. */
+/** Products that have a price in credits, by slug. */
 export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> =>
   orm
     .select()
@@ -112,7 +112,7 @@ export async function deleteGrant(tx: Tx, orgId: string, productId: string): Pro
     .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
 }
 
-/** The first product, by slug, that the Organization may report usage of now. */
+/** The first product, by slug, for which the Organization may report usage now. */
 export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   const [product] = await orm
     .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
@@ -124,7 +124,7 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   return product;
 }
 
-/** Products that the Organization has an entitlement to, in any state, by any part of their slug or name. */
+/** Products to which the Organization has an entitlement in any state, searched by any part of their slug or name. */
 export const findGrantedProducts = (orm: Orm, orgId: string, search: string, limit: number) =>
   orm
     .select({ slug: products.slug, name: products.name })
@@ -149,7 +149,7 @@ export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { 
     .orderBy(asc(products.slug))
     .limit(limit);
 
-/** SQL condition on a joined product. */
+/** SQL condition on an entitlement and its joined product. */
 const isInEffect = (orgId: string, now: Date) =>
   and(
     eq(entitlements.orgId, orgId),
@@ -162,19 +162,19 @@ const isInEffect = (orgId: string, now: Date) =>
 export interface BalanceRow {
   productId: string;
   hasLimits: boolean;
-  /** Declared limits per subject; null without limits. */
+  /** Declared limits per subject; null if the entitlement has no limits. */
   perSubject: UsageLimit[] | null;
   productSlug: string;
   productName: string;
   kind: EntitlementKind;
   usageMetric: string;
-  /** Null is unlimited. */
+  /** Null means unlimited. */
   unitCap: string | null;
   startsAt: string;
   endsAt: string | null;
   hasOwnCap: boolean;
   isArchived: boolean;
-  /** Credits per unit; null: it costs none. */
+  /** Credits per unit; null if the product costs none. */
   creditPrice: string | null;
   hasPrices: boolean;
   liveUsed: string;
@@ -186,7 +186,10 @@ const used = (orgId: string, period: string, livemode: boolean): SQL => sql`(
     where org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode} and product_id = g.product_id and metric = g.usage_metric
     limit 1)`;
 
-/** A page of entitlements in any state, by product slug. Reads balances only for its rows. `period`: a month's first day. */
+/**
+ * A page of entitlements in any state, by product slug. Reads balances only for the page's rows. `period` is a month's
+ * first day.
+ */
 export const selectBalances = (
   orgId: string,
   period: string,

@@ -30,11 +30,11 @@ import type { EntitlementKind, UsageLimit } from './table.js';
 /** An entitlement in effect: its kind, and the current month's balance in the calling key's mode. */
 export interface Balance {
   kind: EntitlementKind;
-  /** Exact decimals; null is unlimited. */
+  /** Exact decimals. A null cap means unlimited. */
   unitCap: string | null;
   used: string;
   subject: LimitedSubject | undefined;
-  /** The limits that are not per subject. */
+  /** All limits except those per subject. */
   limits: LimitState[];
   /** Set if the product costs credits. */
   credits: Credits | undefined;
@@ -42,12 +42,11 @@ export interface Balance {
 
 export interface Credits {
   price: CreditPrice;
-  /** What grants and holds leave for the product, an exact decimal. */
+  /** Credits available for the product after holds, an exact decimal. */
   available: string;
 }
 
 export interface LimitedSubject extends Subject {
-  /** The declared limits per subject. */
   perSubject: UsageLimit[];
 }
 
@@ -57,22 +56,22 @@ export interface CurrentEntitlement extends Balance {
   usageMetric: string;
   startsAtMs: number;
   endsAtMs: number | null;
-  /** First day of the month of `used`. */
+  /** First day of the month that `used` covers. */
   period: string;
 }
 
-/** Reads keys and entitlements together, always from the database. Waiting reads share the next query. */
+/** Reads keys and entitlements together, always from the database. Waiting calls share the next query. */
 export interface EntitlementReader {
-  /** Per slug, the entitlement in effect or undefined. @throws AppError for an invalid key */
+  /** For each slug, the entitlement in effect or undefined. @throws AppError for an invalid key */
   check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
-  /** Per question, the limits per subject. */
+  /** For each question, the states of the limits per subject. */
   limitsOf(
     hashedSecret: string,
     questions: readonly { balance: Balance | undefined; subject: string | undefined }[],
   ): Promise<LimitState[][]>;
-  /** The entitlement in effect for a product, or undefined. @throws AppError for an invalid key */
+  /** Finds the entitlement in effect for a product. @throws AppError for an invalid key */
   find(hashedSecret: string, slug: string): Promise<CurrentEntitlement | undefined>;
-  /** A page ordered by slug, starting after `after`. @throws AppError for an invalid key */
+  /** Lists a page in order of slug, starting after `after`. @throws AppError for an invalid key */
   list(hashedSecret: string, page: { after: string; size: number }): Promise<CurrentEntitlement[]>;
 }
 
@@ -92,7 +91,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   const createFinder = <T extends Balance>(
     template: Template,
     read: (row: EntitlementRow, period: string) => T,
-    /** Also reads open grants. Used after a flush with products that cost credits. */
+    /** Also reads open grants. Used if the previous flush had products that cost credits. */
     priced?: Template,
   ) =>
     createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => {
@@ -108,7 +107,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
         parallel: parallelReads,
         queueLimit,
         fullWeight: 1_600,
-        // A flush reads each key's products once for all calls, so extra calls are nearly free.
+        // A flush reads each key's products once for all of its calls, so extra calls are nearly free.
         gather: { weight: 1_600, ms: 5 },
         maxWeight: 6_400,
         weigh: (request) => request.slugs.length,
@@ -152,9 +151,8 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
 
 interface Way<T> {
   template: Template;
-  /** Whether the template reads the open grants of the keys. */
   readsGrants: boolean;
-  /** Reads only columns that the template has. */
+  /** Must read only columns that the template returns. */
   read: (row: EntitlementRow, period: string) => T;
 }
 
@@ -215,7 +213,10 @@ async function findAll<T extends Balance>(
   return { answers: places.map((place) => answers[place]!), isPriced: prices.length > 0 };
 }
 
-/** Answers a key once per flush and list. Equal bodies have the same list object (see `parseCheck`). */
+/**
+ * Groups requests so that each key and list is answered once per flush. Equal bodies share one list object (see
+ * `parseCheck`).
+ */
 function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
   const bySlugs = new Map<string[], Map<string, number>>();
   const distinct: FindRequest[] = [];
@@ -234,11 +235,11 @@ function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; place
 
 interface KeyPairs {
   place: number;
-  /** Product index to pair index. */
+  /** Maps a product's index to its pair's index. */
   byProduct: number[];
 }
 
-/** The distinct (key, product) pairs of a flush, as two columns of indexes. */
+/** A flush's distinct (key, product) pairs, as two columns of indexes. */
 interface Pairs {
   keys: number[];
   products: number[];
@@ -281,7 +282,7 @@ async function listAll(
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
-/** Costs an extra statement only if an entitlement has limits. */
+/** Runs an extra statement only if an entitlement has limits. */
 async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<void> {
   const limited = found.filter(({ subject }) => subject);
   if (limited.length === 0) return;
@@ -291,11 +292,11 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-/** The balances of a key whose products cost credits. */
+/** A key's balances for products that cost credits. */
 interface PricedKey {
   hashedSecret: string;
   balances: { balance: Balance; product: ProductPrice }[];
-  /** JSON of the account's open grants; null if not read, or if something has to be burned on paper first. */
+  /** JSON of the account's open grants; null if not read, or if burning must be simulated first. */
   grants: string | null;
 }
 
@@ -304,7 +305,7 @@ interface ProductPrice {
   price: CreditPrice;
 }
 
-/** Prices hardly change, but each flush returns those of all its products. */
+/** Prices rarely change, but each flush returns the prices of all its products. */
 const recallPrice = createRecall<ProductPrice>(500);
 
 const toProductPrice = (json: string): ProductPrice =>
@@ -314,8 +315,8 @@ const toProductPrice = (json: string): ProductPrice =>
   });
 
 /**
- * Runs a statement only if a product costs credits and the grants were not read yet, and another if an account has holds,
- * overdrafts or a rollover that is due.
+ * Runs a statement only if a product costs credits and the grants were not read yet, and another one if an account has
+ * holds, overdrafts or a rollover that is due.
  */
 async function addCredits(
   run: Run,

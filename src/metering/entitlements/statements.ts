@@ -5,7 +5,7 @@ import { effectiveCap, type EntitlementKind } from './table.js';
 
 /** A row of `checkEntitlements`. */
 export interface BalanceRow {
-  /** Index of the pair, or of the call in `listEntitlements`. */
+  /** Index of the pair; in `listEntitlements`, of the call. */
   place: string;
   problem: string | null;
   kind: EntitlementKind;
@@ -14,8 +14,9 @@ export interface BalanceRow {
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
   /**
-   * JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns it in rows of their own, whose place is the
-   * product's, and in some rows, whose place is the key's, JSON of `OpenGrant[]`.
+   * JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns this JSON in separate rows, in
+   * which `place` is the index of the product. It also returns rows with JSON of `OpenGrant[]`, in which `place` is the
+   * index of the key.
    */
   credits: string | null;
 }
@@ -29,7 +30,7 @@ export interface EntitlementRow extends BalanceRow {
   endsAtMs: string | null;
 }
 
-/** A row of `listEntitlements` for a call without entitlements. */
+/** The row that `listEntitlements` returns for a call without entitlements. */
 export interface NoEntitlementRow {
   place: string;
   problem: string | null;
@@ -38,19 +39,19 @@ export interface NoEntitlementRow {
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
-/** Subject of the limits as JSON; null without limits. */
+/** What the limits apply to, as JSON; null without limits. */
 const limitedSubject = (entitlement: string, { id, metric }: { id: string; metric: string }): string =>
   `case when ${entitlement}.limits is not null then
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},
       'perSubject', jsonb_path_query_array(${entitlement}.limits, '$[*] ? (@.per == "subject")'))::text end as subject`;
 
-/** The product's id and `PriceColumns` as JSON; null if it costs no credits. */
+/** The product's id and `PriceColumns` as JSON; null if the product costs no credits. */
 const productPrice = (product: string): string =>
   `case when ${product}.credit_price is not null then
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
       'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as credits`;
 
-/** The columns of `find` in their order; those after the credits are missing from a check. */
+/** The columns of `find` in order. A check lacks those after `credits`. */
 const toRow = ([
   place,
   problem,
@@ -80,9 +81,8 @@ const toRow = ([
 });
 
 /**
- * Each lookup is a lateral sub-select of one row with its whole key given, so the plan uses the primary key whatever the
- * planner believes about table sizes. With a plain join the planner scanned by product or month, across every Organization's
- * rows.
+ * Each lookup is a lateral sub-select of one row by its whole key, so the plan uses the primary key even if the planner
+ * misjudges table sizes. With a plain join, the planner scanned every Organization's rows by product or month.
  */
 const find = (name: string, columns: string, further: (t: Names) => string = () => ''): Template => ({
   name,
@@ -128,14 +128,17 @@ const details = (product: string, entitlement: string) =>
   (extract(epoch from ${entitlement}.ends_at) * 1000)::bigint::text as "endsAtMs"`;
 
 /**
- * Reads each key, its entitlement, the product and the balance in one snapshot, so that the answer reflects everything
- * committed before the call and needs no cache. A pair without a row has no entitlement in effect.
- * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5 first
- * day of the month
+ * Reads each key, its entitlement, the product and the balance in one snapshot, so the answer reflects everything
+ * committed before the call and needs no cache. A pair without a row has no entitlement in effect. $1 hashed secret,
+ * per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5 first day of the
+ * month
  */
 export const checkEntitlements: Template = find('entitlements_check', '');
 
-/** Like `checkEntitlements`, with the open grants of keys that need nothing burned on paper, if a product costs credits. */
+/**
+ * Like `checkEntitlements`. If a product costs credits, also returns the open grants of each key whose account needs no
+ * simulated burning.
+ */
 export const checkPricedEntitlements: Template = find(
   'entitlements_check_priced',
   '',
@@ -146,11 +149,11 @@ from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} a
 where g.open is not null and exists (select from product where credits is not null)`,
 );
 
-/** Like `checkEntitlements`, with the details of the whole entitlement. */
+/** Like `checkEntitlements`, with all details of the entitlement. */
 export const findEntitlements: Template = find('entitlements_find', details('pr', 'e'));
 
 /**
- * One page of entitlements in effect per waiting call, ordered by product slug.
+ * One page of entitlements in effect for each waiting call, ordered by product slug.
  * $1 hashed secret, $2 slug to start after, $3 rows, per call · $4 now · $5 first day of the month
  */
 export const listEntitlements: Template = {

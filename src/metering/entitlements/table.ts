@@ -26,27 +26,27 @@ export const products = pgTable(
     slug: text().notNull().unique(),
     name: text().notNull(),
     usageMetric: text('usage_metric').notNull(),
-    /** Units per Organization and calendar month (UTC); null is unlimited. */
+    /** Units per Organization and calendar month (UTC); null means unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Ceiling for one usage event. */
+    /** Maximum quantity of one usage event. */
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
-    /** Keys of the dimensions that events may name. Keys are only added at the end. */
+    /** Keys of the dimensions that events may name. New keys are only added at the end. */
     dimensions: text().array().notNull().default([]),
-    /** Subjects of events received from this time on are counted; null for none. */
+    /** Counts the subjects of events received from this time on; null if subjects are not counted. */
     subjectsSince: time('subjects_since'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
     archivedAt: time('archived_at'),
-    /** Event name of the Stripe meter that counts its usage; null: no usage is sent to Stripe. */
+    /** Event name of the Stripe meter that counts the usage; null if no usage is sent to Stripe. */
     stripeMeterEvent: text('stripe_meter_event'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
-    /** Credits per unit, an exact decimal; null: the product costs no credits. */
+    /** Credits per unit, an exact decimal; null if the product costs no credits. */
     creditPrice: numeric('credit_price'),
-    /** A dimension, with the price of each value that differs from `creditPrice`. Prices are exact decimals. */
+    /** A dimension whose values have prices that differ from `creditPrice`, each an exact decimal. */
     creditDimension: text('credit_dimension'),
     creditPrices: jsonb('credit_prices').$type<Record<string, string>>(),
-    /** Whether reservations and checks are refused when no credits are left. */
+    /** Whether checks and reservations are refused once no credits are left. */
     creditEnforcement: text('credit_enforcement', { enum: enforcements }),
   },
   (t) => [
@@ -66,14 +66,17 @@ export const products = pgTable(
   ],
 );
 
-/** A quantity per calendar or rolling window. A blocking limit can refuse checks and reservations, but never events. */
+/**
+ * A maximum quantity per calendar or rolling window. A blocking limit can refuse checks and reservations, but never
+ * events.
+ */
 export interface UsageLimit {
   /** An exact decimal. */
   quantity: string;
   /** `calendar_month`, `calendar_week`, `calendar_day`, or an ISO 8601 duration of a rolling window. */
   window: string;
   enforcement: (typeof enforcements)[number];
-  /** The limit holds for each subject separately. */
+  /** If set, the limit applies to each subject separately. */
   per?: 'subject' | undefined;
 }
 
@@ -97,9 +100,9 @@ export const entitlements = pgTable(
     updatedAt: time('updated_at').notNull(),
     /** Whether `unitCap` replaces the product's cap. */
     hasOwnCap: boolean('has_own_cap').notNull().default(false),
-    /** Used if `hasOwnCap`; null is then unlimited. */
+    /** Applies only with `hasOwnCap`; null then means unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Limits in addition to the cap; null for none. */
+    /** Limits in addition to the cap; null if there are none. */
     limits: jsonb().$type<UsageLimit[]>(),
     /** Webhook thresholds, in percent of cap and limits; null for the default. */
     thresholds: integer().array(),
@@ -115,6 +118,6 @@ export const entitlements = pgTable(
   ],
 );
 
-/** SQL for the cap that applies, given the row names of both tables: the entitlement's own, else the product's. */
+/** SQL: the entitlement's own cap if it has one, otherwise the product's. Takes the row names of both tables. */
 export const effectiveCap = (entitlement: string, product: string): string =>
   `case when ${entitlement}.has_own_cap then ${entitlement}.unit_cap else ${product}.unit_cap end`;

@@ -13,12 +13,12 @@ export interface EventRow {
   livemode: boolean;
   productSlug: string;
   productName: string;
-  /** '' for none. */
+  /** Empty for none. */
   subject: string;
-  /** The encoded dimensions; `keys` are the product's. */
+  /** The encoded dimensions; `keys` are the product's dimensions. */
   dimensions: string;
   keys: string[];
-  /** Credits per unit when it was recorded; 0 for none. */
+  /** Credits per unit when the event was recorded; 0 if it had no price. */
   creditPrice: string;
   apiKeyId: string;
   keyName: string | null;
@@ -35,7 +35,7 @@ export interface EventCorrection {
   correctedAt: string;
   /** As in the audit log. */
   actor: string;
-  /** The name of the person or API key; null if deleted, or if the actor was neither. */
+  /** Name of the person or API key; null if deleted, or if the actor was neither. */
   author: string | null;
 }
 
@@ -53,7 +53,7 @@ const correctionsOf = (orgId: string): SQL => sql`(
     where c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
   )`;
 
-/** `events` selects rows of `usage_events`; names are read only for those rows. */
+/** Reads names only for the rows that `events` selects from `usage_events`. */
 const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
@@ -74,10 +74,10 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
-/** Sorts after every key that begins like the key before it. */
+/** Appended to a prefix, sorts after every key with that prefix. */
 const LAST_CHARACTER = '\u{10ffff}';
 
-/** Events whose key begins with the text, by key, from the primary key's index. */
+/** Events whose key starts with the prefix, by key, from the primary key's index. */
 export const selectEventsFrom = (orgId: string, prefix: string, limit: number): SQL =>
   withNames(
     orgId,
@@ -112,7 +112,7 @@ export const selectCorrectionCount = (orgId: string, idempotencyKeys: string[], 
     limit ${most}
   ) counted`;
 
-/** How many corrections the events with these keys have in total, counting up to `most`. */
+/** Counts the corrections of the events with these keys, up to `most`. */
 export const countCorrections = async (
   orm: Orm,
   orgId: string,
@@ -131,18 +131,21 @@ export interface EventRange {
   order: 'newest first' | 'oldest first';
   after: EventPosition | undefined;
   limit: number;
-  /** Filters events. No index covers these fields, so at most the next `scan` events are examined. */
+  /** No index covers these fields, so at most the next `scan` events are examined. */
   match?: EventMatch & { scan: number };
 }
 
 export interface EventMatch {
   apiKeyId: string | undefined;
-  /** Inclusive bounds, as decimals, on the quantity that counts after corrections. */
+  /** Inclusive bounds, as decimals, on the quantity after corrections. */
   min: string | undefined;
   max: string | undefined;
 }
 
-/** With a match, the last event examined is included even if it does not match: the next page starts after it. */
+/**
+ * In a filtered search, the rows include the last event examined even if it does not match, because the next page
+ * starts after it.
+ */
 export interface MatchedRow extends EventRow {
   isMatch: boolean;
   isLastScanned: boolean;
@@ -157,7 +160,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
     sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
-    // The index can seek only by the bound on the time alone.
+    // The index can seek only by the time bound alone.
     after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
     after &&
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
@@ -170,7 +173,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
   return withNames(orgId, selectMatches(orgId, found, byTime, range.match, limit), order, marks);
 }
 
-/** The first `limit` matching events, and the last event found if there may be more after it. */
+/** The first `limit` matching events, and the last event examined if there may be more after it. */
 function selectMatches(
   orgId: string,
   found: SQL,
@@ -205,9 +208,9 @@ export const listMatches = (
 export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
-/** Events moved into archive files: how many, from which months, and when the last month was archived. */
+/** Events moved into archive files: their number, their months, and when the last month was archived. */
 export interface ArchivedEvents {
-  /** First days of months. */
+  /** First days of the first and last month. */
   first: string;
   last: string;
   events: number;
@@ -216,7 +219,7 @@ export interface ArchivedEvents {
 }
 
 interface ArchivedRange {
-  /** If omitted, all products and modes. */
+  /** All products and modes if omitted. */
   of?: Pick<UsageScope, 'productId' | 'livemode'>;
   /** Times in UTC; undefined is unbounded. */
   from?: string | undefined;

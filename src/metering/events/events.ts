@@ -20,7 +20,9 @@ import {
 import type { UsageScope } from './page-queries.js';
 import { eventsQuerySchema } from './page-schema.js';
 
-/** With an idempotency key, only that event is looked up and the other fields are ignored. Times are RFC 3339 in UTC. */
+/**
+ * With an idempotency key, only that event is looked up and the other fields are ignored. Times are RFC 3339 in UTC.
+ */
 export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
   after: EventPosition | undefined;
 }
@@ -41,7 +43,7 @@ export function parseEventsRequest(query: object): EventsRequest {
 
 const PAGE_SIZE = 50;
 
-/** Events examined per page of a filtered search: at most a second's work, even without a match. */
+/** Events examined per page of a filtered search: at most one second's work, even if nothing matches. */
 const SCAN = 5_000;
 
 export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest) {
@@ -56,7 +58,7 @@ export async function readEventPage(orm: Orm, scope: UsageScope, request: Events
   return {
     events: page,
     nextCursor: last && encodePosition(last),
-    /** Set if the search stopped before the page was full; older events have not been examined. */
+    /** Set if the search stopped before the page was full; older events were not examined. */
     searchedTo: events.length > PAGE_SIZE ? undefined : end?.occurredAt,
   };
 }
@@ -82,10 +84,13 @@ function decodePosition(cursor: string): EventPosition {
   return { occurredAt, idempotencyKey };
 }
 
-/** Large enough to make round trips negligible, small enough not to delay other requests. */
+/** Large enough to make round trips negligible, and small enough not to delay other requests. */
 const BATCH_SIZE = 2_000;
 
-/** Oldest first, in batches. Each is a separate statement, so neither memory nor a transaction grows with the export. */
+/**
+ * Yields events oldest first, in batches. Each batch is a separate statement, so neither memory nor a transaction grows
+ * with the export.
+ */
 export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,
@@ -110,7 +115,7 @@ export async function* exportEvents(
   } while (after);
 }
 
-/** Columns for corrections show the last one. */
+/** Correction columns show the latest correction. */
 const columns: [name: string, read: (event: EventRow, last: EventCorrection | undefined) => CsvCell][] = [
   ['idempotency_key', ({ idempotencyKey }) => idempotencyKey],
   ['occurred_at', ({ occurredAt }) => occurredAt],

@@ -6,8 +6,8 @@ import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
  * Queries of the usage pages, based on the events in `event-queries.ts`. Each statement uses an index over one
- * Organization's rows, which the plan test verifies. They run on the pages' own pool, so a slow page cannot delay ingestion.
- * Decimals come as text with all digits, times as RFC 3339 with microseconds.
+ * Organization's rows, which the plan test verifies. They run on the pages' own pool, so a slow page cannot delay
+ * ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
  */
 
 export interface UsageProduct {
@@ -17,13 +17,13 @@ export interface UsageProduct {
   usageMetric: string;
   dimensions: string[];
   countsSubjects: boolean;
-  /** Null is unlimited. */
+  /** Null means unlimited. */
   unitCap: string | null;
-  /** Credits per unit; null: it costs none. */
+  /** Credits per unit; null if the product costs none. */
   creditPrice: string | null;
-  /** Whether values of a dimension have prices of their own. */
+  /** Whether a dimension's values have prices of their own. */
   hasPrices: boolean;
-  /** Null if the entitlement was deleted and only its usage is left. */
+  /** Null if the entitlement was deleted and only its usage remains. */
   kind: EntitlementKind | null;
   isUsedNow: boolean;
 }
@@ -38,7 +38,7 @@ interface MonthScope {
   livemode: boolean;
 }
 
-/** Products with an entitlement in any state, or with usage, by slug. */
+/** Products with usage or with an entitlement in any state, by slug. */
 export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: number): SQL => sql`
   select ${productColumns}, coalesce(o.is_used_now, false) as "isUsedNow"
   from (
@@ -56,7 +56,7 @@ export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: n
 export const listProducts = (orm: Orm, scope: MonthScope, limit: number): Promise<UsageProduct[]> =>
   selectRows(orm, selectProducts(scope, limit));
 
-/** A product by slug, if `selectProducts` would list it. */
+/** A product by slug, if `selectProducts` would list the product. */
 export const selectProduct = (orgId: string, slug: string): SQL => sql`
   select ${productColumns}, false as "isUsedNow"
   from (select * from products where slug = ${slug} limit 1) p
@@ -73,7 +73,7 @@ export interface UsageScope {
   livemode: boolean;
 }
 
-/** The sum of a metric, either for a time step (`start`) or for an API key; the other is null. */
+/** The sum of a metric, either for one time step (`start`) or for one API key (`apiKeyId`); the other field is null. */
 export interface UsageSum {
   metric: string;
   start: string | null;
@@ -82,10 +82,10 @@ export interface UsageSum {
   keyPrefix: string | null;
   quantity: string;
   events: string;
-  /** Sums of the requested API key, or of all keys; null if the key has no usage here. */
+  /** Sums of the requested API key, or of all keys if none was requested; null if the key has no usage here. */
   keyQuantity: string | null;
   keyEvents: string | null;
-  /** How many sums of this kind exist; only the largest sums of API keys are returned. */
+  /** Number of sums of this kind. For API keys, only the largest sums are returned. */
   count: number;
 }
 
@@ -97,10 +97,10 @@ interface SumRange {
   maxKeys: number;
 }
 
-/** The sums of a range by step and API key, in one pass over its hours. Returns only the largest keys. */
+/** A range's sums by step and by API key, in one pass over its hours. Returns only the keys with the largest sums. */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
-  // Without a key, both sums are the same expression, which the database computes once.
+  // Without a key, both sums are the same expression, so the database computes it once.
   const ofKey = key === undefined ? sql`` : sql`filter (where api_key_id = ${key}::uuid)`;
   const kind = sql`grouping(start, api_key_id)`;
   return sql`
@@ -131,13 +131,13 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/** Usage in one step through one API key, or through all keys beyond the largest. */
+/** Usage in one step through one API key, or through all keys that are not among the largest. */
 export interface KeyStep {
-  /** Rank of the key by its usage; the other keys share the last place. */
+  /** Rank of the key by usage; all remaining keys share the last place. */
   place: number;
   name: string | null;
   prefix: string | null;
-  /** Milliseconds. */
+  /** In milliseconds. */
   start: number;
   quantity: string;
   keyCount: number;
@@ -177,7 +177,7 @@ export const selectKeySteps = (
 export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
   selectRows(orm, selectKeySteps(scope, range));
 
-/** The rows of each place, with a quantity for every step. */
+/** Groups rows by place, with a quantity for every step. */
 export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   return [...groupBy(rows, ({ place }) => place).values()].map((own) => {
     const { place, name, prefix, keyCount } = own[0]!;
@@ -192,10 +192,13 @@ export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   });
 }
 
-/** An Organization's usage of a product in a time step: the product's metric, and the number of events of any metric. */
+/**
+ * An Organization's usage of a product in one time step. `quantity` is of the product's metric; `events` counts events
+ * of any metric.
+ */
 export interface ProductSum {
   productId: string;
-  /** Milliseconds. */
+  /** In milliseconds. */
   start: number;
   quantity: string;
   events: string;

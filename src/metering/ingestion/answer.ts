@@ -51,8 +51,8 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 /**
  * The answer to a sender with a valid key.
  * @param suggestions questions to add for unknown slugs
- * @param pointerOf points to the place of a broken rule
- * @param horizonMonths how long idempotency keys are remembered, if not forever
+ * @param pointerOf points to the field that broke a rule
+ * @param horizonMonths how long idempotency keys are remembered; undefined if forever
  * @throws AppError for a strict batch with a broken rule: `errors` lists all of them
  */
 export function toUsageAnswer(
@@ -105,7 +105,7 @@ export const creditsOverdrawn = (productSlug: string, overdraft: string): UsageW
   overdraft,
 });
 
-/** The products with an event whose combination of dimensions has no sums of its own. */
+/** Finds the products with an event whose combination of dimensions has no sums of its own. */
 function findCrowded(
   { pairs, pairOf, outOfRange }: Batch,
   { verdicts, aboveCeiling }: BatchOutcome,
@@ -124,7 +124,7 @@ export const limitWarning = (productSlug: string, metric: string, state: LimitSt
   return { code: 'limit_exceeded', productSlug, metric, limit, ...ofSubject, used };
 };
 
-/** The products without a live entitlement, and their Organization. */
+/** Finds the products without a live entitlement, and their Organization. */
 export function findUnknownProducts(
   batch: Batch,
   { verdicts }: BatchOutcome,
@@ -188,7 +188,7 @@ function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError 
   return new AppError(first.code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
 }
 
-/** `broken` lists each event's rules in the documented order. */
+/** Expects `broken` to list each event's rules in the documented order. */
 function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
   return broken
     .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)

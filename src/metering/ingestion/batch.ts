@@ -20,8 +20,9 @@ export const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
- * First day of the first month whose idempotency keys are remembered, for `horizonMonths` whole months after the event's
- * month. Older months may be archived; their events are refused anyway, because they are more than a week old.
+ * First day of the oldest month whose idempotency keys are still remembered. Keys are remembered for `horizonMonths`
+ * whole months after the event's month. Older months may be archived; events dated in them are refused anyway, because
+ * they are more than a week old.
  */
 export function firstRemembered(horizonMonths: number, nowMs: number): string {
   const now = new Date(nowMs);
@@ -31,41 +32,44 @@ export function firstRemembered(horizonMonths: number, nowMs: number): string {
 interface BatchPair {
   slug: string;
   metric: string;
-  /** The dimensions as JSON, and the first day of the month; undefined without dimensions. */
+  /** The dimensions as JSON, and the first day of the month; both undefined without dimensions. */
   dimensions: string | undefined;
   month: string | undefined;
   largest: string;
 }
 
-/** One request's events, validated, in the columns of the statement. */
+/** One request's validated events, as columns for the statement. */
 export interface Batch {
   hashedSecret: string;
-  /** Record the valid events and report the others, instead of all or nothing. */
+  /** If true, records the valid events and reports the others. If false, records all events or none. */
   isLenient: boolean;
-  /** When the request arrived, in ms since the epoch: the default time of its events. */
+  /** When the request arrived, in ms since the epoch. The default time of its events. */
   receivedAtMs: number;
-  /** The distinct products, metrics and dimensions of the batch in order of first use, each with its largest quantity. */
+  /** The batch's distinct products, metrics and dimensions in order of first use, each with its largest quantity. */
   pairs: BatchPair[];
-  /** Per event: its index in `pairs`, idempotency key, exact decimal quantity, and RFC 3339 time if given. */
+  /**
+   * Columns with one value per event: index in `pairs`, idempotency key, exact decimal quantity, and RFC 3339 time if
+   * given.
+   */
   pairOf: number[];
   keys: string[];
   quantities: string[];
   times: (string | undefined)[];
-  /** Per event; '' for none. */
+  /** One per event; empty for no subject. */
   subjects: string[];
-  /** Whether an event names a subject. */
+  /** Whether any event names a subject. */
   hasSubjects: boolean;
-  /** Indexes of events whose time lies outside the window. */
+  /** Indexes of events whose time is outside the accepted window. */
   outOfRange: Set<number>;
-  /** Events above their product's ceiling, by index, with that ceiling. */
+  /** Indexes of events above their product's maximum quantity, with that maximum. */
   aboveCeiling: ReadonlyMap<number, string>;
-  /** Size of the body in bytes, which counts towards the queue's bound. */
+  /** Size of the body in bytes, which counts toward the queue's limit. */
   bytes: number;
 }
 
 interface BatchInput {
   events: UsageEvent[];
-  /** Exact digits of quantities that a double would round, by index. */
+  /** Exact digits of quantities that a double would round, by event index. */
   exactQuantities: ReadonlyMap<number, string>;
   hashedSecret: string;
   isLenient: boolean;
@@ -73,7 +77,10 @@ interface BatchInput {
   bytes: number;
 }
 
-/** Numbers of a batch's pairs by product and metric, then by each key and value of the dimensions and the month. */
+/**
+ * Node of a tree that finds a pair's number: first by product and metric, then by each dimension's key and value, then
+ * by month.
+ */
 interface Known {
   pair?: number;
   next: Map<string, Known>;
@@ -81,7 +88,8 @@ interface Known {
 
 export function toBatch(input: BatchInput): Batch {
   const { events, exactQuantities, receivedAtMs } = input;
-  // Field by field: this runs for each request, and spreading the input would cost more than everything else here.
+  // Copies field by field, because this runs for each request, and spreading the input would cost more than everything
+  // else here.
   const batch: Batch = {
     hashedSecret: input.hashedSecret,
     isLenient: input.isLenient,
@@ -100,7 +108,7 @@ export function toBatch(input: BatchInput): Batch {
   const known: Known = { next: new Map() };
   let pair = -1;
   for (const [i, event] of events.entries()) {
-    // Usually the same product as the previous event.
+    // Usually the product is the same as the previous event's.
     if (
       pair < 0 ||
       event.dimensions !== undefined ||
@@ -125,7 +133,7 @@ export function toBatch(input: BatchInput): Batch {
   return batch;
 }
 
-/** Dimensions in another order get a pair of their own, which the statement adds up with the first. */
+/** The same dimensions in another order form a separate pair; the statement adds the two together. */
 function numberOfPair(batch: Batch, known: Known, event: UsageEvent): number {
   const { productSlug: slug, metric, occurredAt, dimensions = {} } = event;
   let month: string | undefined;
@@ -146,7 +154,7 @@ function follow({ next }: Known, part: string): Known {
   return known;
 }
 
-/** A line feed cannot occur in any part, because control characters are refused. */
+/** Line feeds are safe separators, because control characters are refused in all parts. */
 export const pairName = ({ slug, metric, dimensions, month }: Omit<BatchPair, 'largest'>): string =>
   dimensions === undefined ? `${slug}\n${metric}` : `${slug}\n${metric}\n${month}\n${dimensions}`;
 
@@ -159,15 +167,15 @@ export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Bat
   return { ...batch, pairs, aboveCeiling };
 }
 
-/** [-7 days, +5 minutes] around the receipt, both ends included. */
+/** From 7 days before to 5 minutes after the receipt, both inclusive. */
 export function isInWindow(time: string, receivedAtMs: number): boolean {
   const ms = Date.parse(time);
   return ms >= receivedAtMs - MAX_PAST_MS && ms <= receivedAtMs + MAX_FUTURE_MS;
 }
 
 /**
- * Postgres keeps microseconds and would round a finer time, perhaps into the next month, so this truncates it. Postgres also
- * refuses offsets of 16 hours and more, which RFC 3339 allows; such times are converted to UTC.
+ * Truncates to microseconds, because Postgres would round a finer time, perhaps into the next month. Converts offsets
+ * of 16 hours and more to UTC, because RFC 3339 allows them and Postgres does not.
  */
 export function toStorableTime(time: string): string {
   const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
@@ -176,7 +184,10 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/** Calls `take` with the `pairs` index, time (ms since the epoch) and index of each recordable event, without allocating. */
+/**
+ * Calls `take` for each recordable event with its index in `pairs`, its time (ms since the epoch) and its own index.
+ * Allocates nothing.
+ */
 function eachRecordable(batch: Batch, take: (pair: number, ms: number, i: number) => void): void {
   for (let i = 0; i < batch.pairOf.length; i++) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
@@ -185,14 +196,14 @@ function eachRecordable(batch: Batch, take: (pair: number, ms: number, i: number
   }
 }
 
-/** The totals that a batch affects, as `<index in pairs> <month>`. */
+/** The totals that a batch changes, as `<index in pairs> <month>`. */
 export function totalsOf(batch: Batch): Set<string> {
   const totals = new Set<string>();
   eachRecordable(batch, (pair, ms) => totals.add(`${pair} ${monthOf(ms)}`));
   return totals;
 }
 
-/** Per pair, the latest time of its recordable events in ms since the epoch; undefined if none. */
+/** For each pair, the latest time of its recordable events, in ms since the epoch; undefined if it has none. */
 export function latestTimes(batch: Batch): (number | undefined)[] {
   const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
   eachRecordable(batch, (pair, ms) => {
@@ -201,7 +212,7 @@ export function latestTimes(batch: Batch): (number | undefined)[] {
   return latest;
 }
 
-/** The latest time of the recordable events of each subject of a pair. */
+/** For each subject of a pair, the latest time of its recordable events, in ms since the epoch. */
 export function latestBySubject(batch: Batch, own: number): Map<string, number> {
   const latest = new Map<string, number>();
   eachRecordable(batch, (pair, ms, i) => {
@@ -216,15 +227,15 @@ const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;
 
 const MAX_DIGITS = 100;
 
-/** JSON pointer to an event's field in the request body. */
+/** Returns the JSON pointer to an event's field in the request body. */
 export type PointerOf = (index: number, field: keyof UsageEvent) => string;
 
 export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${field}`;
 
 /**
- * The exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of 16 or more
- * digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in bench/README.md). An unescaped closing quote followed by a colon ends a field name, so a text that
- * merely contains the word does not count.
+ * Finds the exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of
+ * 16 or more digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in bench/README.md). Only an unescaped
+ * closing quote followed by a colon ends a field name, so text that merely contains the word does not count.
  * @param text the body that the events were parsed from
  * @param quantitiesIn reads the quantities of a parsed body, by event
  * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
@@ -244,7 +255,7 @@ export function findExactQuantities(
       const place = { index: i, pointer: pointerOf(i, 'quantity'), code: 'invalid_request' as const, detail };
       throw new AppError('invalid_request', `${place.pointer} ${detail}`, { errors: [place] });
     }
-    // A value that a double cannot distinguish from zero is zero, as it is for a short literal.
+    // A value that a double cannot distinguish from zero counts as zero, as a short literal does.
     if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;
@@ -275,7 +286,7 @@ export const requireFewEvents = (sent: unknown): void =>
 const MAX_NAME_LENGTH = 2_048;
 const { productSlug, metric, quantity, occurredAt, subject, dimensions } = usageEventSchema.shape;
 
-/** An unset attribute may be sent as null. */
+/** Producers may send an unset attribute as null. */
 const unset = <T extends z.ZodType>(schema: T) => schema.nullish();
 
 const dataSchema = z
@@ -345,7 +356,7 @@ function toUsageEvent({ id, source, type, subject, time, data }: CloudEvent): Us
   };
 }
 
-/** Code points beyond the basic plane have two UTF-16 units but count as one character. */
+/** Characters beyond the basic multilingual plane have two UTF-16 units but count as one. */
 const toIdempotencyKey = (name: string): string =>
   name.length > MAX_TEXT_LENGTH && Array.from(name).length > MAX_TEXT_LENGTH
     ? createHash('sha256').update(name).digest('hex')

@@ -7,10 +7,13 @@ type Pair = Pick<FlushPair, 'hashedSecret' | 'slug' | 'metric'>;
 const MAX_PAIRS = 10_000;
 const KEPT_MS = MINUTE_MS;
 
-/** The texts of ingestion: `extended` adds limits and thresholds, `priced` credits, and `full` both. */
+/**
+ * Variants of the ingestion statement: `extended` also handles limits and thresholds, `priced` credits, and `full`
+ * both.
+ */
 export type TextKind = 'plain' | 'extended' | 'priced' | 'full';
 
-/** The text that records what each of these records. */
+/** Returns the variant that records everything that the given variants record. */
 export const joinKinds = (kinds: readonly TextKind[]): TextKind =>
   kinds.includes('full') || (kinds.includes('extended') && kinds.includes('priced'))
     ? 'full'
@@ -19,8 +22,9 @@ export const joinKinds = (kinds: readonly TextKind[]): TextKind =>
 export type ExtendedPairs = ReturnType<typeof createExtendedPairs>;
 
 /**
- * Remembers for a minute which pairs a text refused, and which text records them. This only selects the first text of a flush.
- * Each text checks its pairs itself, so an outdated entry costs time and changes no outcome.
+ * Remembers for a minute which pairs a variant refused, and which variant records them. This only selects the first
+ * variant that a flush tries. Each statement checks its pairs itself, so an outdated entry costs time but never changes
+ * the outcome.
  */
 export function createExtendedPairs() {
   const known = createRecentMap<string, { text: TextKind; untilMs: number }>(MAX_PAIRS);
@@ -29,9 +33,9 @@ export function createExtendedPairs() {
     return entry !== undefined && nowMs < entry.untilMs ? entry.text : 'plain';
   };
   return {
-    /** The text that is known to record all pairs. */
+    /** The variant that, as far as is known, records all pairs. */
     textFor: (pairs: readonly Pair[], nowMs: number): TextKind =>
-      // Pairs that differ only by dimensions follow each other.
+      // Pairs that differ only by dimensions are adjacent.
       joinKinds(
         pairs.filter((pair, i) => !isSamePair(pair, pairs[i - 1])).map((pair) => textOf(pair, nowMs)),
       ),

@@ -21,11 +21,12 @@ import {
 import { ingestText, NEEDS_COMBINATION, type IngestRow } from './statements.js';
 import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
 
-/** What a process remembers between flushes. */
 export interface FlushMemory {
   headroom: Headroom;
   extendedPairs: ExtendedPairs;
-  /** Time of the last repeat. Infinity if no statement may fail, because an error would end a transaction. */
+  /**
+   * Time of the last repeat. Infinity if no statement may fail, because an error would end the surrounding transaction.
+   */
   repeatedAtMs: number;
 }
 
@@ -35,14 +36,15 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** After a repeat, further repeats are likely for this long. */
+/** How long after a repeat further repeats are likely. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
- * Records the batches and returns each one's outcome after the commit. One statement decides all batches. A batch with a
- * refused pair (a lenient one: those events) leaves nothing behind and does not affect the others. If a quantity exceeded
- * its ceiling, the events that shared its pair are sent again without it. Batches that a text leaves to another one are sent
- * again through that. Batches with a combination of dimensions that is not listed yet are sent again once it is.
+ * Records the batches and returns each batch's outcome after the commit. One statement decides all batches. A batch
+ * with a refused pair leaves nothing behind and does not affect the others; in a lenient batch, only that pair's events
+ * are left out. If a quantity exceeded its product's maximum, the other events of that pair are sent again without it.
+ * Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
+ * combination of dimensions are sent again once it is listed.
  * @param onNoted called when a threshold evaluation was noted
  */
 export async function recordBatches(
@@ -66,7 +68,8 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Each round excludes an event, decides a batch, changes to a further text, or lists a combination, so this terminates.
+  // Terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
+  // combination.
   if (again.length > 0) {
     await addCombinations(run, findUnlisted(again, outcomes));
     const decided = await recordBatches(
@@ -165,7 +168,8 @@ async function recordOnce(
     }
   }
   if (isPriced) await noteOverdrawn(run, batches, outcomes, now);
-  // After the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has limits.
+  // Runs after the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has
+  // limits.
   await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
 }
@@ -174,7 +178,7 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
   return outcomes.flatMap(({ verdicts, overLimit }, b) => {
     if (!verdicts.some((verdict) => verdict?.limited)) return [];
     const latest = latestTimes(batches[b]!);
-    // Pairs that differ only by dimensions have the same limits.
+    // Pairs that differ only by dimensions share the same limits.
     const uses = new Map<string, LimitedUse>();
     for (const [pair, verdict] of verdicts.entries()) {
       const atMs = latest[pair];
@@ -227,7 +231,7 @@ function readPairRow(
   }
 }
 
-/** Batches of different months may share a pair; each batch gets only the totals that it affects. */
+/** Batches of different months may share a pair, so each batch gets only the totals that it affects. */
 function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, OverCap[]>): OverCap[] {
   if (!numbers.some((n) => overCap.has(n))) return [];
   const own = totalsOf(batch);
@@ -253,12 +257,12 @@ function planFlush(batches: Batch[]): FlushPlan {
   };
   const shared = new Map<string, number>();
   for (const [b, batch] of batches.entries()) {
-    // Pairs that must be decided together are not shared with other batches; a group ties them.
+    // Pairs that must be decided together are not shared with other batches; their group ties them together.
     const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
     const numbers = batch.pairs.map((pair) => {
       const { slug, metric, dimensions, month, largest } = pair;
       const { hashedSecret } = batch;
-      // Field by field, because spreading takes longer.
+      // Copies field by field, because spreading takes longer.
       const add = () =>
         plan.pairs.push({ hashedSecret, slug, metric, dimensions, month, group, largest }) - 1;
       if (group !== 0) return add();

@@ -6,25 +6,25 @@ import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 
-/** Reported by a statement that raises totals, for a subject with limits. */
+/** What a statement that raises totals reports about a subject with limits. */
 export interface Limited extends Subject {
-  /** Its limits as JSON. */
+  /** The subject's limits as JSON. */
   declared: string;
   /**
-   * Usage in this month, the two before and the one after, which cover every window and every event recorded or corrected in
-   * one, plus what corrections took off, so that the number never decreases.
+   * Usage in this month, the two months before and the month after, plus everything that corrections took off, so that
+   * the number never decreases. These months cover every window and every event recorded or corrected in a window.
    */
   total: string;
 }
 
-/** Usage of a subject with limits, and where to report exceeded limits. */
+/** Usage of a subject with limits, and the function that receives its exceeded limits. */
 export interface LimitedUse {
   limited: Limited;
   atMs: number;
   report: (state: LimitState) => void;
 }
 
-/** SQL expression for `Limited.total` of a row with org_id, product_id, livemode and metric, beside a CTE `raised`. */
+/** SQL: `Limited.total` for a row with org_id, product_id, livemode and metric, next to a CTE `raised`. */
 export const totalAround = (t: Names, subject: string, now: string): string => `(
     select trim_scale(coalesce(sum(quantity), 0))::text from (
       select quantity + lowered as quantity from raised
@@ -49,22 +49,22 @@ interface Known {
   declared: string;
   month: string;
   atMs: number;
-  /** No limit is exceeded until the total rises above this. */
+  /** No limit is exceeded until the total rises above this value. */
   upTo: string;
 }
 
 export type Headroom = ReturnType<typeof createHeadroom>;
 
 const MAX_KNOWN = 10_000;
-/** A total decreases only when a wrong one is repaired. After this time the cache notices that too. */
+/** A total decreases only when a wrong total is repaired. The cache notices a repair after this time. */
 const KEPT_MS = MINUTE_MS;
 
 /**
- * Reading the windows of limits costs as much as recording an event, so this caches the room left at the last reading: the
- * total must grow by at least that much before a limit can be exceeded, through any instance. Only events and corrections
- * raise the usage in a window, and totals include both. Usage leaves a window with time and when a correction lowers it;
- * reductions are added back to the total, or they would hide an equal amount of later usage. The product's total also bounds
- * the growth of each subject.
+ * Reading the windows of limits costs as much as recording an event, so this caches the room left at the last reading:
+ * the total must grow by at least that much, through any instance, before a limit can be exceeded. Only events and
+ * corrections raise the usage in a window, and totals include both. Usage leaves a window as time passes and when a
+ * correction lowers it. Reductions are added back to the total; otherwise they would hide an equal amount of later
+ * usage. The product's total also bounds the growth of each subject.
  */
 export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);
@@ -95,7 +95,10 @@ export function createHeadroom() {
   }
 
   return {
-    /** Calls `report` for each exceeded limit whose current window contains the use. Reads only limits that may be exceeded. */
+    /**
+     * Calls `report` for each exceeded limit whose current window contains the usage. Reads only limits that may be
+     * exceeded.
+     */
     async reportExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
       const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
       for (const use of uses) {
@@ -103,7 +106,7 @@ export function createHeadroom() {
         const known = bySubject.get(name);
         if (known) {
           known.uses.push(use);
-          // The largest total is the most recent reading.
+          // The largest total comes from the most recent reading.
           if (compareDecimals(use.limited.total, known.limited.total) > 0) known.limited = use.limited;
         } else bySubject.set(name, { limited: use.limited, uses: [use] });
       }
@@ -125,7 +128,7 @@ export function createHeadroom() {
 const subjectKey = ({ orgId, productId, livemode, metric, subject }: Subject): string =>
   `${orgId} ${productId} ${livemode} ${metric}${subject === undefined ? '' : `\n${subject}`}`;
 
-/** Whether declared limits hold for the whole Organization and for each subject. */
+/** Whether the declared limits apply to the whole Organization, to each subject, or both. */
 export function limitKinds(declared: string): { isWhole: boolean; isPerSubject: boolean } {
   const limits = JSON.parse(declared) as UsageLimit[];
   return {

@@ -16,13 +16,13 @@ export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> 
   thresholds?: Pick<Thresholds, 'noted'>;
 }
 
-/** How long a flush retries while the database restarts, before its requests get 503. */
+/** How long a flush retries while the database restarts before its requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
 const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
-/** The ingestion engine of one process: batches that arrive during a flush go together in the next one. */
+/** One process's ingestion engine. Batches that arrive during a flush share the next flush. */
 export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps) {
   // The embedded database blocks the event loop during a statement; smaller flushes keep the process responsive.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
@@ -42,7 +42,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     queueLimit: queueLimit(MAX_QUEUED_EVENTS),
   }));
 
-  // One at a time: until a dry run is rolled back, it holds locks on rows that real events need.
+  // One at a time, because a dry run holds locks on rows that real events need until it is rolled back.
   const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: async ([batch]) => [await dryRun(group, batch!).catch(toRefusal)],
     parallel: 1,
@@ -72,7 +72,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   return {
     /** Resolves after the commit. */
     record: (batch: Batch): Promise<BatchOutcome> => coalescer.submit(batch),
-    /** Returns what recording the batch would answer, without recording anything. */
+    /** Returns what recording the batch would answer, without recording it. */
     dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
@@ -84,20 +84,20 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
 /** One group's share of the common queue limit, so that a blocked group cannot fill the queue. */
 export const shareOfQueue = ({ groups }: Shards, limit: number): number => limit / Math.min(groups.length, 4);
 
-/** Records the requests of a flush, retrying over short outages. @param recordOnce must be safe to repeat */
+/** Records a flush's requests and retries during short outages. @param recordOnce must be safe to repeat */
 export function createRecorder<Request, Outcome>(
   recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
 ) {
-  /** When each server was first found unavailable; cleared once it answers. */
+  /** When each server was first found unavailable; removed once the server answers. */
   const awaySince = new Map<string, number>();
 
-  /** Finds a request that the database refuses by halving the flush; only that request gets the error. */
+  /** Halves a refused flush until it finds the request that the database refuses. Only that request gets the error. */
   async function recordOrSplit(group: ShardGroup, batches: Request[]): Promise<(Outcome | Error)[]> {
     try {
       return await recordWithRetry(group, batches);
     } catch (error) {
       if (error instanceof ShardGroupGoneError) throw error;
-      // Returned, not thrown: the other half of a split flush may be committed and keeps its answers.
+      // Returned instead of thrown, because the other half of a split flush may be committed and keeps its answers.
       if (isDatabaseUnavailable(error) || batches.length === 1) return batches.map(() => toRefusal(error));
       const middle = batches.length >> 1;
       return [
@@ -108,8 +108,8 @@ export function createRecorder<Request, Outcome>(
   }
 
   /**
-   * Retrying after a lost connection is safe, because events already committed are not counted again. Flushes share the
-   * waiting time, or a queue of requests would wait once per flush.
+   * Retrying after a lost connection is safe, because events already committed are not counted again. All flushes share
+   * the waiting time; otherwise queued requests would wait once per flush.
    */
   async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
@@ -132,7 +132,7 @@ export function createRecorder<Request, Outcome>(
   return recordOrSplit;
 }
 
-/** Class 22 means data that the database cannot store; any other error is our own. */
+/** Class 22 means data that the database cannot store. Any other error is our own fault. */
 function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
   return new AppError('invalid_request', 'A value is outside the range that can be stored.', {

@@ -10,12 +10,12 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
-  /** The dimensions as JSON. This and the month are undefined without dimensions. */
+  /** The dimensions as JSON. `dimensions` and `month` are undefined for a pair without dimensions. */
   dimensions: string | undefined;
   month: string | undefined;
-  /** The batch number for a batch with several pairs, negative if the batch is lenient; 0 for a pair shared by batches. */
+  /** The batch's number if it has several pairs, negative if it is lenient; 0 for a pair that batches share. */
   group: number;
-  /** The largest quantity among its events, an exact decimal. */
+  /** The largest quantity among the pair's events, an exact decimal. */
   largest: string;
 }
 
@@ -26,15 +26,15 @@ export interface PairVerdict {
   isLive: boolean;
   usageMetric: string | null;
   maxQuantity: string | null;
-  /** Set if the entitlement has limits and events are recorded for it. */
+  /** Set if the entitlement has limits and the pair's events are recorded. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
-  /** Encoded; '' for none. */
+  /** Encoded; empty for none. */
   dimensions: string;
   /** The product's dimensions. */
   keys: readonly string[];
-  /** Whether its dimensions are beyond the bound of combinations. */
+  /** Whether the pair's combination of dimensions is beyond the limit and has no sums of its own. */
   isOther: boolean;
-  /** Whether its product has a price. */
+  /** Whether the pair's product has a price. */
   isPriced: boolean;
   /**
    * The product's overdraft, an exact decimal; null without a price, or if the statement did not change the account.
@@ -59,25 +59,25 @@ export interface OverLimit {
 }
 
 export interface BatchOutcome {
-  /** Per pair of the batch; undefined if there was nothing to report. */
+  /** One per pair of the batch; undefined if there was nothing to report. */
   verdicts: (PairVerdict | undefined)[];
-  /** Indexes of submitted events that turned out to be repeats. */
+  /** Indexes of events that turned out to be repeats. */
   repeats: number[];
-  /** Repeats that differ from the first event with their key. */
+  /** Repeats that differ from the first event with the same key. */
   mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
   /** Exceeded limits whose current window contains an event of the batch. */
   overLimit: OverLimit[];
-  /** The products whose credits are overdrawn. Exact decimals. */
+  /** Products whose credits are overdrawn. Overdrafts are exact decimals. */
   overdrawn: { slug: string; overdraft: string }[];
   aboveCeiling: ReadonlyMap<number, string>;
 }
 
 export interface FlushPlan {
   pairs: FlushPair[];
-  /** Per batch and pair of the batch: the index in `pairs`. */
+  /** For each batch, the index in `pairs` of each of its pairs. */
   pairNumbers: number[][];
-  /** Per recordable event. */
+  /** Columns with one value per recordable event. */
   eventPairs: number[];
   keys: string[];
   quantities: string[];

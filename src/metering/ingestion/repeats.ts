@@ -19,11 +19,14 @@ import type { FlushPlan, BatchOutcome, OverCap, PairVerdict } from './outcome.js
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
 
-/** Whether a pair of the batch had an event above its ceiling, in this batch or in another that shares the pair. */
+/**
+ * Whether an event of one of the batch's pairs was above its product's maximum, here or in another batch that shares
+ * the pair.
+ */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
 
-/** The text to which another one left a pair with this problem. */
+/** The variant of the statement that records a pair with this problem. */
 export const textAfter = (problem: string | null | undefined): TextKind | undefined =>
   problem === NEEDS_PRICED ? 'priced' : problem === NEEDS_EXTENDED ? 'extended' : undefined;
 
@@ -43,7 +46,7 @@ export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number,
   return above;
 }
 
-/** The first event of each inserted key, in flush order, was recorded; the others are repeats. */
+/** For each inserted key, the first event in flush order was recorded; the others are repeats. */
 export function findRepeats(
   plan: FlushPlan,
   batches: Batch[],
@@ -73,7 +76,7 @@ export function findRepeats(
   return repeats;
 }
 
-/** Compares repeats with the recorded events, and warns of the cap as for a new event. */
+/** Compares repeats with the recorded events, and warns about the cap as for new events. */
 export async function examineRepeats(
   run: Run,
   plan: FlushPlan,
@@ -124,7 +127,7 @@ export async function examineRepeats(
   }
 }
 
-/** If the batch raised the same total itself, this later reading already includes its events. */
+/** If the batch itself raised the same total, this later reading already includes its events. */
 export function addOverCap(list: OverCap[], found: OverCap): void {
   const known = list.find(
     (o) => o.slug === found.slug && o.metric === found.metric && o.period === found.period,
@@ -133,7 +136,10 @@ export function addOverCap(list: OverCap[], found: OverCap): void {
   else list.push(found);
 }
 
-/** Notes the overdrafts of the recorded products, and reads those of accounts that the statement did not change. */
+/**
+ * Notes the overdrafts of the recorded products, and reads the overdrafts of accounts that the statement did not
+ * change.
+ */
 export async function noteOverdrawn(
   run: Run,
   batches: Batch[],

@@ -112,7 +112,7 @@ export const usageRoutes = [
         const hashedSecret = readHashedSecret(req);
         const receivedAtMs = clock.now();
         const isLenient = prefersLenient(req);
-        // A large body is not read until its key is checked. The statement checks every key again.
+        // Checks the key before reading a large body. The statement checks every key again.
         if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
           await keys.authenticate(hashedSecret, 'usage:write');
         const { batch, pointerOf } = await preferKeyError(
@@ -149,11 +149,11 @@ function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvent
   return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
 }
 
-/** Refuses a misspelt parameter, because its sender wants no events recorded. Usually there is no query to parse. */
+/** Refuses a misspelled parameter, because its sender may have meant a dry run. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 
-/** RFC 7240. Unknown preferences are ignored, as the RFC requires. */
+/** RFC 7240, which requires that unknown preferences are ignored. */
 export function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../core/errors.js';
 import { unknownDimension, type Dimensions } from '../entitlements/dimensions.js';
 
-/** The documented order of the rules. */
+/** The rules in their documented order. */
 const order: ErrorCode[] = [
   'not_found',
   'event_not_found',
@@ -15,7 +15,7 @@ const order: ErrorCode[] = [
   'invalid_request',
 ];
 
-/** The rule that decides the status of an all-or-nothing request. @param broken not empty */
+/** Returns the rule that decides the status of an all-or-nothing request. @param broken must not be empty */
 export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly Rule[]): Rule =>
   broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
 
@@ -35,7 +35,7 @@ interface PairFacts {
   dimensions?: string | undefined;
 }
 
-/** The product rule that the statement found broken; undefined if it found none or another problem. */
+/** The product rule that the statement found broken; undefined if it found none, or a problem of another kind. */
 export function brokenProductRule(
   problem: string | null | undefined,
   { slug, metric, usageMetric, keys, dimensions }: PairFacts,

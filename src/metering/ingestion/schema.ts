@@ -13,7 +13,7 @@ import {
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
-/** A character beyond the basic plane as two `\\uXXXX` escapes, as ASCII-only encoders write it. */
+/** A character beyond the basic multilingual plane, written by ASCII-only encoders as two `\uXXXX` escapes. */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
 /** A subject, and dimensions with their keys. */
@@ -31,10 +31,10 @@ export const dimensionsField = dimensionsSchema.describe(
   `Values of the product's dimensions, like \`{ "model": "large" }\`. A dimension that the product does not declare is \`unknown_dimension\`. Sums by dimension are kept for at most ${MAX_COMBINATIONS} combinations of values in a month.`,
 );
 
-/** Dimensions in answers. */
+/** Dimensions in responses. */
 export const namedDimensions = z.record(z.string(), z.string());
 
-/** One usage event as sent. Plain types without transforms, because this runs for each of up to 500 events. */
+/** One usage event as sent. Uses plain types without transforms, because this runs for each of up to 500 events. */
 export const usageEventSchema = z
   .strictObject({
     productSlug: text(MAX_TEXT_LENGTH).describe(
@@ -69,7 +69,10 @@ const subjectPattern = textPattern(MAX_SUBJECT_LENGTH);
 const timePattern = z.core.regexes.datetime({ offset: true });
 const isTextOf = (pattern: RegExp, value: unknown) => typeof value === 'string' && pattern.test(value);
 
-/** Whether `usageEventSchema` accepts an event from JSON, in a fifth of its time ("JSON and HTTP by hand" in bench/README.md). */
+/**
+ * Whether `usageEventSchema` accepts an event from JSON, in a fifth of its time ("JSON and HTTP by hand" in
+ * bench/README.md).
+ */
 export function isUsageEvent(event: unknown): event is UsageEvent {
   if (typeof event !== 'object' || event === null) return false;
   const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimensions } =

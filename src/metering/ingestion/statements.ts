@@ -16,9 +16,9 @@ import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
 /**
- * CTEs that raise the sums by the rows of `inserted`: totals before hours, each in primary-key order, then subjects. Everything that
- * records events uses these, so a total is always the sum of its events. If webhooks listen, `noted` holds what must be
- * evaluated.
+ * CTEs that add the rows of `inserted` to the sums: totals before hours, each in primary-key order, then subjects.
+ * Everything that records events uses these CTEs, so a total is always the sum of its events. If webhooks listen,
+ * `noted` holds what must be evaluated.
  */
 export const addToSums = (t: Names, sums: Sums): string =>
   `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled)}`;
@@ -26,22 +26,23 @@ export const addToSums = (t: Names, sums: Sums): string =>
 interface Sums {
   now: string;
   /**
-   * An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since of the events' entitlements; rows
-   * may repeat.
+   * An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since of the events'
+   * entitlements. Rows may repeat.
    */
   entitled: string;
-  /** Whether `inserted` has subject. */
+  /** Whether `inserted` has a column `subject`. */
   hasSubjects: boolean;
-  /** Whether `inserted` has dimensions. */
+  /** Whether `inserted` has a column `dimensions`. */
   hasDimensions: boolean;
-  /** Whether `entitled` has livemode, dimensions, month and is_other too. They save a search for each combination. */
+  /** Whether `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
   knowsOthers?: boolean;
-  /** What its events burn, if `inserted` has credit_price: the grants of their hour, or those that are open now. */
+  /** Which grants the events burn if `inserted` has credit_price: those of the usage's hour, or those open now. */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
 /**
- * Like `addToSums`, for events whose thresholds cannot be reported. The columns are those that `noteRaised` also reads.
+ * Like `addToSums`, for events whose thresholds cannot be reported. `latest` and `bounds` add the columns that
+ * `noteRaised` reads.
  */
 const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bounds: '' }): string => {
   const { hasSubjects, hasDimensions, burns } = sums;
@@ -83,7 +84,7 @@ const addHours = (t: Names, isAwaited: boolean): string => `charted as (
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events${isAwaited ? '\n  returning 1' : ''}
 )`;
 
-/** Like `addHours`, by combination of dimensions. */
+/** Like `addHours`, for each combination of dimensions. */
 const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: boolean): string => {
   const month = `date_trunc('month', o.hour at time zone 'UTC')::date`;
   const counted = knowsOthers
@@ -104,7 +105,10 @@ const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: 
 )`;
 };
 
-/** After the hours. It needs no order, because each statement that changes subjects of a month holds its total; sorting all events costs 5%. */
+/**
+ * Runs after the hours. Needs no order, because each statement that changes a month's subjects has locked the month's
+ * total, and sorting all events would cost 5%.
+ */
 const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_subject as (
   insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
   select org_id, product_id, livemode, subject, ${slotOf('occurred_at')} as slot, metric, sum(quantity), count(*)
@@ -119,7 +123,7 @@ const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_s
 const slotOf = (time: string): string =>
   `date_bin('5 minutes', ${time}, timestamptz '2000-01-01 00:00:00+00')`;
 
-/** Adjusts the totals by the CTE `corrected`, in primary-key order, and before the hours, like events. */
+/** Adds the rows of the CTE `corrected` to the totals in primary-key order and before the hours, as events do. */
 export const addToTotals = (table: (name: string) => string): string => `
   insert into ${table('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events, lowered)
   select org_id, date_trunc('month', occurred_at at time zone 'UTC')::date as period, livemode, product_id, metric,
@@ -131,7 +135,7 @@ export const addToTotals = (table: (name: string) => string): string => `
   do update set quantity = t.quantity + excluded.quantity, lowered = t.lowered + excluded.lowered
   returning 1`;
 
-/** Like `addToTotals`, for the hours. @param after a condition that holds once the totals have been adjusted */
+/** Like `addToTotals`, for the hours. @param after a condition that is true once the totals have been adjusted */
 export const addToHours = (table: (name: string) => string, after = 'true'): string => `
   insert into ${table('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, dimensions, quantity, events)
   select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour, metric, api_key_id,
@@ -155,7 +159,7 @@ export const addToSubjects = (table: (name: string) => string, after = 'true'): 
   on conflict (org_id, product_id, livemode, subject, slot, metric)
   do update set quantity = s.quantity + excluded.quantity`;
 
-/** SQL: the branches of a `case` that names what is wrong with a pair of `joinPair`, in the terms of `rules.ts`. */
+/** SQL: the branches of a `case` that names what is wrong with a pair from `joinPair`, in the terms of `rules.ts`. */
 export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usage:write')}
       when e.kind is null then 'entitlement_required'
       when pr.archived_at is not null then 'product_archived'
@@ -164,7 +168,7 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
 
 /**
  * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
- * sub-selects of one row by its whole key make the plan use indexes, whatever the planner believes about table sizes.
+ * sub-selects of one row by its whole key make the plan use indexes even if the planner misjudges table sizes.
  */
 export const joinPair = (t: Names, now: string): string => `
   left join lateral (
@@ -183,38 +187,40 @@ export const joinPair = (t: Names, now: string): string => `
     limit 1
   ) e on true`;
 
-/** The problem of a pair that a text leaves to an extended one. No caller sees it. */
+/** Problem of a pair that only an extended variant can record. Callers never see it. */
 export const NEEDS_EXTENDED = 'needs_extended_text';
-/** The problem of a pair that a text leaves to a priced one. No caller sees it. */
+/** Problem of a pair that only a priced variant can record. Callers never see it. */
 export const NEEDS_PRICED = 'needs_priced_text';
-/** The problem of a pair whose combination of dimensions must be listed first. No caller sees it. */
+/** Problem of a pair whose combination of dimensions must be listed first. Callers never see it. */
 export const NEEDS_COMBINATION = 'needs_combination';
 
 /**
  * The ingestion statement: one round trip and one commit for everything that waits.
- * `pair` is each distinct (API key, product, metric) of the flush, and an event only refers to its pair. That reduces the
- * check of keys and entitlements to a few index lookups, however many events there are, and puts it in the same snapshot as
- * the insert: a revocation committed before a request arrives applies to it, without a cache. A strict request with several
- * pairs forms a group; one bad pair excludes the whole group. A lenient request's group is negative, and only a quantity
- * above the ceiling excludes it.
- * The ceiling is checked once per pair, against its largest quantity. The caller finds the event responsible and sends the
- * others again.
- * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order, then subjects.
- * Every flush on every instance takes its locks in that order, so two flushes may wait for each other but never deadlock.
- * `inserted` holds the rows that were really new. The sums are raised from it, once per row, never from the input, so a
+ * `pair` has each distinct (API key, product, metric) of the flush, and an event only refers to its pair. Checking keys
+ * and entitlements therefore takes a few index lookups, however many events there are, and happens in the same snapshot
+ * as the insert: a revocation committed before a request arrives applies to that request, without a cache. A strict
+ * request with several pairs forms a group, and one bad pair excludes the whole group. A lenient request has a negative
+ * group, which only a quantity above the maximum excludes.
+ * The maximum is checked once per pair, against the pair's largest quantity. The caller finds the event responsible and
+ * sends the others again.
+ * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order,
+ * then subjects. Every flush on every instance takes its locks in that order, so two flushes may wait for each other
+ * but never deadlock.
+ * `inserted` holds the rows that were really new. The sums are raised from these rows, never from the input, so a
  * repeat adds nothing, whichever of two racing statements wins.
- * The plain text omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with all
- * batches that use it, and the caller sends those again through the extended text. Without "on conflict", Postgres looks a
- * key up once instead of twice, which is a fifth of the database's time; a repeat fails the statement.
- * Subjects and dimensions have texts of their own, which a flush uses if an event names one. With dimensions, the pairs also
- * differ by them and by month. The priced texts find the price once per pair and burn the credits of the inserted events
- * after all sums. The other texts refuse every pair whose product has a price.
- * The first row lists the inserted events only if some were not inserted (repeats, or a refused pair), and counts what was
- * noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits, or possibly
- * repeated.
- * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the pair,
- * $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12 first day
- * of the month, per pair · only with subjects: the last one, subject, per event
+ * The plain variant omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with
+ * all batches that use the pair, and the caller sends those again through the extended variant. Without "on conflict",
+ * Postgres looks a key up once instead of twice, which saves a fifth of the database's time, but a repeat fails the
+ * statement.
+ * Subjects and dimensions have variants of their own, which a flush uses if an event names a subject or a dimension.
+ * With dimensions, pairs also differ by dimensions and month. The priced variants find the price once per pair and burn
+ * the credits of the inserted events after all sums. The other variants refuse every pair whose product has a price.
+ * The first row lists the inserted events, but only if some were not inserted (repeats, or a refused pair), and counts
+ * what was noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits,
+ * or possibly repeated.
+ * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
+ * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12
+ * first day of the month, per pair · only with subjects: the last parameter, subject, per event
  */
 function recordEvents(form: TextForm): Template {
   const { isExtended, expectsNew, hasSubjects, hasDimensions, isPriced } = form;
@@ -295,7 +301,7 @@ interface TextForm {
   isPriced: boolean;
   hasSubjects: boolean;
   hasDimensions: boolean;
-  /** Fails on a key that exists or occurs twice. */
+  /** If true, a key that exists or occurs twice makes the statement fail. */
   expectsNew: boolean;
 }
 
@@ -306,9 +312,12 @@ const texts = createRecall<Template>(32);
 
 export const ingestText = (form: TextForm): Template => texts(nameOf(form), () => recordEvents(form));
 
-/** A row of `ingestText`: the first has only `inserted` and `noted` (null without notes), the others have neither. */
+/**
+ * A row that the ingestion statement returns. The first row has only `inserted` and `noted`; the others have neither.
+ * `noted` is null if the variant notes nothing.
+ */
 export interface IngestRow {
-  /** JSON list of Organization and idempotency key. */
+  /** JSON list of pairs of Organization and idempotency key. */
   inserted: string | null;
   noted: string | null;
   /** Index of the pair. */
@@ -323,27 +332,27 @@ export interface IngestRow {
   period: string | null;
   used: string | null;
   maxQuantity: string | null;
-  /** The entitlement's limits as JSON; only in extended texts. */
+  /** The entitlement's limits as JSON. Only in extended variants. */
   declared?: string | null;
-  /** `Limited.total`, if events are recorded for an entitlement with limits; only in extended texts. */
+  /** `Limited.total`, if events are recorded for an entitlement with limits. Only in extended variants. */
   total?: string | null;
   /**
-   * The encoded dimensions. `keys` are the product's dimensions as JSON; `isOther` says whether sums are kept
-   * elsewhere. All three only with dimensions.
+   * The encoded dimensions. `keys` are the product's dimensions as JSON; `isOther` is true if the combination has no
+   * sums of its own. All three only in variants with dimensions.
    */
   dimensions?: string | null;
   keys?: string | null;
   isOther?: string | null;
-  /** Whether the product has a price. `overdraft` is set if the account was changed. Both only in priced texts. */
+  /** Whether the product has a price. `overdraft` is set if the account was changed. Both only in priced variants. */
   isPriced?: string | null;
   overdraft?: string | null;
 }
 
 /**
- * For events that were not new: the indexes of those that differ from the first event with their key, and whether the mode
- * differs. A repeat without a time matches any time, because the first event may have used its time of receipt.
- * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8 subject,
- * $9 dimensions, per event
+ * For events that were not new: the indexes of those that differ from the first event with the same key, and whether
+ * the mode differs. A repeat without a time matches any time, because the first event may have used its time of
+ * receipt. $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8
+ * subject, $9 dimensions, per event
  */
 export const findMismatches: Template = {
   name: 'usage_find_mismatches',
@@ -366,7 +375,7 @@ export interface MismatchRow {
   isOtherMode: string;
 }
 
-/** The given totals that are above their cap. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
+/** Which of the given totals are above their cap. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
 export const findOverCap: Template = {
   name: 'usage_find_over_cap',
   text: (t) => `

@@ -15,11 +15,14 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/** Every event that got a 202, once. No foreign keys: the statement checks references, and three keys halve the rate. */
+/**
+ * Each event that was answered with 202, exactly once. There are no foreign keys: the statement checks references, and
+ * three foreign keys would halve the rate.
+ */
 export const usageEvents = pgTable(
   'usage_events',
   {
-    // Fixed-width columns first, to avoid padding in each row.
+    // Fixed-width columns come first, to avoid padding in each row.
     orgId: uuid('org_id').notNull(),
     productId: uuid('product_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
@@ -29,25 +32,25 @@ export const usageEvents = pgTable(
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
-    /** '' for none. */
+    /** Empty for none. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** Credits per unit when it was recorded; 0 for none. */
+    /** Credits per unit when the event was recorded; 0 if it had no price. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
-    // For the event list by time and product, and for the streaming export. It includes the mode, so that a few test events
-    // are found at once among millions of live ones.
+    // For the event list by time and product, and for the streaming export. Includes the mode, so that a few test
+    // events are found quickly among millions of live ones.
     index('usage_events_time').on(t.orgId, t.productId, t.livemode, t.occurredAt),
     check('usage_events_quantity', sql`${t.quantity} >= 0`),
   ],
 );
 
 /**
- * Corrected quantities, one row per correction; the event itself stays as sent. Each row repeats the event's place in the
- * sums, so that any sum of events adds these differences using the same index.
+ * Corrected quantities, one row per correction; the event itself stays as sent. Each row repeats the columns that place
+ * the event in the sums, so any sum of events can add these differences with the same index.
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
@@ -55,11 +58,11 @@ export const usageCorrections = pgTable(
     orgId: uuid('org_id').notNull(),
     productId: uuid('product_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
-    /** Time of the event. It distinguishes events whose key was reused after archiving. */
+    /** Time of the event. Distinguishes events whose key was reused after archiving. */
     occurredAt: time('occurred_at').notNull(),
     correctedAt: time('corrected_at').notNull(),
     livemode: boolean().notNull(),
-    /** 1, 2, 3 … per event. If two corrections were decided from the same quantity, the unique number refuses one. */
+    /** 1, 2, 3 … per event. If two corrections start from the same quantity, the unique number refuses one of them. */
     number: integer().notNull(),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     correctionKey: bytewiseText('correction_key').notNull(),
@@ -69,11 +72,11 @@ export const usageCorrections = pgTable(
     /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
     actor: text().notNull(),
     reason: text().notNull(),
-    /** The subject under which the event counts; '' for none. */
+    /** The subject under which the event counts; empty for none. */
     subject: bytewiseText('subject').notNull().default(''),
-    /** The combination under which the event counts, perhaps that of all others. */
+    /** The combination under which the event counts, which may be `OTHER`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** The event's credit price. */
+    /** The event's price in credits per unit. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
@@ -84,7 +87,10 @@ export const usageCorrections = pgTable(
   ],
 );
 
-/** An Organization's usage of a product in a calendar month (UTC). Always the sum of its events and their corrections. */
+/**
+ * An Organization's usage of a product in a calendar month (UTC). Always equals the sum of its events and their
+ * corrections.
+ */
 export const usageTotals = pgTable(
   'usage_totals',
   {
@@ -96,15 +102,15 @@ export const usageTotals = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
-    /** The total that corrections have taken off; `quantity + lowered` never decreases. */
+    /** Total quantity that corrections have taken off; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
-    /** While `quantity + lowered` is below this, events reach no new threshold under the terms with this hash. */
+    /** While `quantity + lowered` is below this value, events reach no new threshold under the terms with this hash. */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
-    // For queries over all Organizations. It covers only columns that events do not change, so updates of a total stay in
+    // For queries over all Organizations. Contains only columns that events do not change, so an updated total stays in
     // its page.
     index('usage_totals_period')
       .on(t.period)
@@ -114,7 +120,7 @@ export const usageTotals = pgTable(
 
 /**
  * The sums of `usageTotals` by hour, API key and combination of dimensions, so that a chart over millions of events
- * reads a few hundred rows.
+ * reads only a few hundred rows.
  */
 export const usageHours = pgTable(
   'usage_hours',
@@ -127,7 +133,7 @@ export const usageHours = pgTable(
     apiKeyId: uuid('api_key_id').notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
-    /** '' for events without dimensions, `OTHER` for combinations beyond the bound. */
+    /** Empty for events without dimensions; `OTHER` for combinations beyond the limit. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
   },
   (t) => [
@@ -139,8 +145,8 @@ export const usageHours = pgTable(
 );
 
 /**
- * The combinations of dimensions that have sums of their own in a month. Rows are never deleted, and an event is recorded
- * only once its combination is listed or the list is full, so its place in the sums never changes.
+ * The combinations of dimensions that have sums of their own in a month. Rows are never deleted, and an event is
+ * recorded only once its combination is listed or the list is full, so an event never moves to another sum.
  */
 export const usageCombinations = pgTable(
   'usage_combinations',
@@ -164,7 +170,7 @@ export const usageCombinations = pgTable(
   ],
 );
 
-/** The sums of `usageTotals` by subject and five minutes, for products that count subjects. */
+/** The sums of `usageTotals` by subject and five-minute slot, for products that count subjects. */
 export const usageSubjects = pgTable(
   'usage_subjects',
   {
@@ -183,15 +189,15 @@ export const usageSubjects = pgTable(
       name: 'usage_subjects_pk',
       columns: [t.orgId, t.productId, t.livemode, t.subject, t.slot, t.metric],
     }),
-    // For reading all subjects of a range of time.
+    // For reading all subjects in a time range.
     index('usage_subjects_slot').on(t.orgId, t.productId, t.livemode, t.slot),
   ],
 );
 
-/** States of a month's archive; events are deleted only from `deleting` on. */
+/** States of a month's archive. Events are deleted only from `deleting` on. */
 export const archiveStates = ['written', 'verified', 'deleting', 'archived'] as const;
 
-/** A closed month of one Organization and mode whose events are in a file. */
+/** A closed month of one Organization and mode, with its events in a file. */
 export const usageArchives = pgTable(
   'usage_archives',
   {
@@ -200,13 +206,13 @@ export const usageArchives = pgTable(
     period: date({ mode: 'string' }).notNull(),
     livemode: boolean().notNull(),
     state: text({ enum: archiveStates }).notNull(),
-    /** Path below the archive folder. */
+    /** Path relative to the archive folder. */
     file: text().notNull(),
     /** Hash of the compressed file. */
     sha256: text().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
     writtenAt: time('written_at').notNull(),
-    /** When the last of its events was deleted from the database. */
+    /** When the month's last event was deleted from the database. */
     archivedAt: time('archived_at'),
   },
   (t) => [
@@ -215,7 +221,10 @@ export const usageArchives = pgTable(
   ],
 );
 
-/** Sums of an archive file, and how much of it was deleted here. A total is the sum of its remaining and deleted events. */
+/**
+ * Sums of an archive file, and of its events that were deleted from the database. A total is the sum of its remaining
+ * and deleted events.
+ */
 export const usageArchivedTotals = pgTable(
   'usage_archived_totals',
   {
@@ -228,7 +237,7 @@ export const usageArchivedTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     deletedQuantity: numeric('deleted_quantity').notNull(),
     deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
-    /** Quantity times credit price of the deleted events. Their corrections stay. */
+    /** Quantity × credit price of the deleted events. Their corrections are kept. */
     deletedCredits: numeric('deleted_credits').notNull().default('0'),
   },
   (t) => [
@@ -242,14 +251,17 @@ export const usageArchivedTotals = pgTable(
     ),
   ],
 );
-/** SQL: how a reservation ended, other than by expiring. */
+/** SQL conditions for how a reservation ended, except by expiry. */
 export const reservationEnds = {
   open: 'settled_at is null and released_at is null',
   released: 'settled_at is null and released_at is not null',
   settled: 'settled_at is not null',
 } as const;
 
-/** Holds for work of unknown size. A hold counts until it is settled, released or past `expiresAt`; expiry needs no job. */
+/**
+ * Holds for work of unknown size. A hold counts until it is settled, released or past `expiresAt`, so expiry needs no
+ * job.
+ */
 export const usageReservations = pgTable(
   'usage_reservations',
   {
@@ -261,25 +273,26 @@ export const usageReservations = pgTable(
     expiresAt: time('expires_at').notNull(),
     releasedAt: time('released_at'),
     settledAt: time('settled_at'),
-    /** As given by the settlement; null if it gave none. */
+    /** Time given by the settlement; null if it gave none. */
     settleOccurredAt: time('settle_occurred_at'),
     livemode: boolean().notNull(),
-    /** For a settled reservation: whether its event was new. */
+    /** For a settled reservation, whether its event was new. */
     isCounted: boolean('is_counted'),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
     settledQuantity: numeric('settled_quantity'),
-    /** '' for none. */
+    /** Empty for none. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** Credits per unit when it was made, and for its settlement; 0 for none. */
+    /** Credits per unit when the reservation was made, also used for its settlement; 0 if it had no price. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The key comes first: while the table is small, the planner could use an index that begins with the Organization to find an id.
+    // The key comes first. While the table is small, the planner could use an index that begins with the Organization
+    // to find an id.
     uniqueIndex('usage_reservations_key').on(t.idempotencyKey, t.orgId),
     // Covers the sum of held quantities with an index-only scan.
     index('usage_reservations_held')
@@ -289,11 +302,11 @@ export const usageReservations = pgTable(
     index('usage_reservations_held_subject')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.subject, t.expiresAt, t.quantity)
       .where(sql.raw(`${reservationEnds.open} and subject <> ''`)),
-    // Covers the credits that are held. Expired holds come first, and are not read.
+    // Covers the sum of held credits. Expired holds sort first and are not read.
     index('usage_reservations_held_credits')
       .on(t.orgId, t.livemode, t.expiresAt, t.id, t.productId, t.quantity, t.creditPrice)
       .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
-    // For lists by status. Most reservations are settled, and those are found by the primary key.
+    // For lists by status. Most reservations are settled; the primary key finds those.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')
       .on(t.orgId, t.livemode, t.id)
@@ -302,7 +315,10 @@ export const usageReservations = pgTable(
   ],
 );
 
-/** Usage raised while a webhook listened, not evaluated yet. Written with the events, removed with the messages. */
+/**
+ * Usage raised while a webhook listened and not evaluated yet. Rows are written with the events and removed with the
+ * messages.
+ */
 export const usageChecks = pgTable(
   'usage_checks',
   {
@@ -311,7 +327,7 @@ export const usageChecks = pgTable(
     productId: uuid('product_id').notNull(),
     /** When the events were recorded. */
     at: time('at').notNull(),
-    /** When the last of the events occurred. All are of one day (UTC). */
+    /** When the latest of the events occurred. All of them are from one day (UTC). */
     latestAt: time('latest_at').notNull(),
     livemode: boolean().notNull(),
     metric: text().notNull(),
@@ -319,7 +335,7 @@ export const usageChecks = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] }), index('usage_checks_at').on(t.at)],
 );
 
-/** Last message per limit, for messages that no calendar window makes unique. */
+/** Time of the last message for each limit and threshold, if no calendar window makes the message unique. */
 export const usageTold = pgTable(
   'usage_told',
   {
@@ -341,7 +357,10 @@ export const usageTold = pgTable(
   ],
 );
 
-/** Raised by each flush that holds against a blocking limit: if two flushes decide from the same sums, one is retried. */
+/**
+ * Raised by each flush that holds against a blocking limit, so if two flushes decide from the same sums, one of them is
+ * retried.
+ */
 export const usageGates = pgTable(
   'usage_gates',
   {

@@ -10,13 +10,13 @@ import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 
 type EndingDeps = ChangeDeps & { db: ReportedDatabase };
 
-/** Endings per Organization in one run; the next run reports more. */
+/** Maximum number of endings per Organization in one run; the next run reports more. */
 const MAX_ENDS = 100;
 const FIRST_NOTICE_MS = 7 * DAY_MS;
 
 interface Ending<T extends WebhookType> {
   data: DataOf<T>;
-  /** Prevents a second message. */
+  /** Prevents a second message for the same ending. */
   onceKey: string;
 }
 
@@ -47,7 +47,7 @@ function queueMessages(deps: EndingDeps, { orgId, keys, entitlements }: Endings)
   });
 }
 
-/** Organizations with a listening endpoint, by id, each with its upcoming endings that were not reported yet. */
+/** Lists Organizations with a listening endpoint, by id, each with its upcoming endings that were not reported yet. */
 function listEndings(db: ReportedDatabase, after: string, now: Date): Promise<Endings[]> {
   const [from, until] = [now, new Date(now.getTime() + FIRST_NOTICE_MS)].map((time) => time.toISOString());
   const range = (column: SQL) => sql`${column} > ${from}::timestamptz and ${column} <= ${until}::timestamptz`;

@@ -13,10 +13,10 @@ import { capLevels, capNotices, keyNotices } from './table.js';
 type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
 const EXPIRY_MS = 7 * DAY_MS;
-/** Keys per mail; the next run names more. */
+/** Maximum number of keys per email; the next run names more. */
 const KEYS_PER_MAIL = 20;
 const MAX_RECIPIENTS = 100;
-/** How long notices are kept. A month that ended before that is no longer reported. */
+/** How long notices are kept. Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
 interface CapUse extends Record<string, string | null> {
@@ -27,11 +27,11 @@ interface CapUse extends Record<string, string | null> {
   metric: string;
   cap: string;
   used: string | null;
-  /** The level that was reached and is not reported yet, or null. */
+  /** The level that was reached but not reported yet, or null. */
   level: string | null;
 }
 
-/** Mails owners and admins when a product reaches a level of its cap, once per level and month. */
+/** Emails owners and admins when a product reaches a level of its cap, once per level and month. */
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<CapUse, { orgId: string; productId: string }>(
     { orgId: FIRST, productId: FIRST },
@@ -42,7 +42,7 @@ export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     },
   );
 
-/** Live entitlements with a cap, by key; each total is one row by primary key. */
+/** Lists live entitlements with a cap, in key order. Each total is one row, found by primary key. */
 function listCapUse(
   db: ReportedDatabase,
   { orgId, productId }: { orgId: string; productId: string },
@@ -83,7 +83,7 @@ function mailCapNotice(deps: NoticeDeps, use: CapUse, level: number): Promise<vo
   const at = new Date(deps.clock.now());
   const { orgId, productId, cap, metric } = use;
   return change(deps, byService, async (tx) => {
-    // Reaching a level implies the levels below it.
+    // Records the lower levels too, so that they are not emailed later.
     const reached = capLevels.filter((each) => each <= level);
     const period = monthOf(at.getTime());
     const recorded = await tx
@@ -112,7 +112,9 @@ interface Expiring extends Record<string, unknown> {
   keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
 }
 
-/** Mails owners and admins about expiring API keys, once per key. Rotated keys are meant to expire and are skipped. */
+/**
+ * Emails owners and admins about expiring API keys, once per key. Skips rotated keys, because they are meant to expire.
+ */
 export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<Expiring, string>(
     FIRST,
@@ -121,7 +123,7 @@ export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     (row) => (row.keys === null ? Promise.resolve() : mailKeyNotice(deps, row, row.keys)),
   );
 
-/** Organizations by id, each with its unreported expiring keys, using the index on their expiry. */
+/** Lists Organizations by id, each with its unreported expiring keys, using the index on expiry. */
 function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<Expiring[]> {
   const [from, until] = [now, new Date(now.getTime() + EXPIRY_MS)].map((time) => time.toISOString());
   return selectFromAll<Expiring>(
@@ -178,7 +180,7 @@ function mailKeyNotice(
   });
 }
 
-/** Mails each owner and admin who opted in. */
+/** Emails each owner and admin who opted in. */
 async function mailManagers(
   tx: Tx,
   { config }: MailDeps,

@@ -2,10 +2,10 @@ import { sql } from 'drizzle-orm';
 import { check, date, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** Percentages of a cap that are mailed once a month. */
+/** Percentages of a cap at which an email is sent, once a month. */
 export const capLevels = [80, 100] as const;
 
-/** Cap levels that were mailed, or skipped because a higher level was mailed. */
+/** Cap levels that were emailed, or skipped because a higher level was emailed. */
 export const capNotices = pgTable(
   'cap_notices',
   {
@@ -18,7 +18,7 @@ export const capNotices = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId, t.period, t.level] }),
-    // For the deletion of old rows.
+    // For deleting old rows.
     index('cap_notices_period').on(t.period),
     check('cap_notices_level', sql`${t.level} in (${sql.raw(capLevels.join(', '))})`),
   ],

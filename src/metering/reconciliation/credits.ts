@@ -7,7 +7,7 @@ import { toSection } from '../../core/text-table.js';
 const MAX_ROWS = 1000;
 const SHOWN_ROWS = 100;
 
-/** `burned`: what a product burned; `rest`: what is left of a grant; `overdraft`: what a product owes. */
+/** `burned`: what a product burned; `rest`: what remains of a grant; `overdraft`: what a product owes. */
 const titles = {
   burned: 'Credits burned that differ from quantity × price of the events',
   rest: 'Grants whose remaining credits differ from their entries',
@@ -24,11 +24,11 @@ export interface CreditDrift {
   recorded: string;
   expected: string;
   difference: string;
-  /** The total number of drifting rows. */
+  /** Total number of drifting rows. */
   count: number;
 }
 
-/** Whether credits are used at all; otherwise nobody has to read all events for them. */
+/** Whether credits are used at all. If not, there is no need to read all events for them. */
 const usesCredits = (tx: Orm): Promise<object | undefined> =>
   selectRow(
     tx,
@@ -36,7 +36,7 @@ const usesCredits = (tx: Orm): Promise<object | undefined> =>
       union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`,
   );
 
-/** A union, because a shard coordinator runs it on each shard, and one row per grant and product is all that it keeps. */
+/** A union, because a shard coordinator runs it on each shard and then keeps only one row per grant and product. */
 const linesOf = (isOwn: SQL): SQL => sql`
     select 'burned' as "check", org_id, livemode, product_id as id, case kind when 'burn' then amount else -amount end as recorded, 0 as expected
     from credit_entries where kind in ('burn', 'return') and ${isOwn}
@@ -60,7 +60,10 @@ const linesOf = (isOwn: SQL): SQL => sql`
     select 'overdraft', org_id, livemode, product_id, 0, case kind when 'burn' then amount else -amount end
     from credit_entries where (kind in ('repay', 'forgive') or kind in ('burn', 'return') and grant_id = product_id) and ${isOwn}`;
 
-/** Compares credits with the ledger, and the ledger with the events, in one snapshot. No rest and no overdraft may be below 0. */
+/**
+ * Compares credits with the ledger, and the ledger with the events, in one snapshot. Remaining amounts and overdrafts
+ * must never be negative.
+ */
 export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
   orm.transaction(
     async (tx) => {

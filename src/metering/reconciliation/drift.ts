@@ -4,21 +4,21 @@ import type { Orm } from '../../core/db/client.js';
 import { OTHER_SQL } from '../entitlements/dimensions.js';
 
 /**
- * A row of sums that does not match its events. Decimals and counts are exact text. `recorded` is the row's value, null if
- * the row is missing; `actual` is the sum of the events and their corrections, null if there are none.
+ * A row of sums that does not match its events. Decimals and counts are exact text. `recorded` is the row's value, null
+ * if the row is missing; `actual` is the sum of the events and their corrections, null if there are none.
  */
 export interface DriftRow {
   orgId: string;
-  /** Slugs, or an id if its row was deleted. */
+  /** Slugs, or an id if the Organization's or product's row was deleted. */
   organization: string;
   product: string;
-  /** The month's first day, or the hour or the five minutes in UTC. */
+  /** The month's first day, or the start of the hour or the five minutes, in UTC. */
   period: string;
   livemode: boolean;
   metric: string;
-  /** The combination of dimensions in hours, the subject in sums of subjects; '' for none. */
+  /** The combination of dimensions for hours, the subject for sums by subject; empty for none. */
   part: string;
-  /** The API key's id and prefix; null except in hours. */
+  /** The API key's id and prefix; only for hours. */
   apiKeyId: string | null;
   apiKey: string | null;
   recordedQuantity: string | null;
@@ -26,14 +26,14 @@ export interface DriftRow {
   difference: string;
   recordedEvents: string | null;
   actualEvents: string | null;
-  /** The total number of drifting rows. */
+  /** Total number of drifting rows. */
   count: number;
 }
 
 export const sumTables = ['totals', 'hours', 'subjects'] as const;
 export type SumTable = (typeof sumTables)[number];
 
-/** One month of one product of one Organization: the unit that is summed again under a lock. */
+/** One month of a product in one Organization: the unit that is summed again under a lock. */
 export interface SumPlace {
   orgId: string;
   productId: string;
@@ -44,15 +44,17 @@ interface SumShape {
   table: SQL;
   /** Columns of the primary key, in the same order as `keysOfEvent`. */
   keys: SQL;
-  /** Expressions for the key of an event `e`. */
+  /** Expressions that give the key for an event `e`. */
   keysOfEvent: SQL;
-  /** Columns that only these sums need, of an event and of a correction; `join` gives an event's. */
+  /** Columns that only these sums need, for an event and for a correction. `join` provides the event's columns. */
   own: { event: SQL; join: SQL; correction: SQL };
-  /** Time and part of a row `d`, for people. */
+  /** Time and part of a row `d`, as people read them. */
   shown: { period: SQL; part: SQL };
   /** First day of the month of a row `t`. */
   monthOfRow: SQL;
-  /** Sums deleted from archived months, as rows of `keys`, quantity, events; undefined to skip such months. */
+  /**
+   * Sums of events deleted from archived months, as rows of `keys`, quantity, events; undefined to skip such months.
+   */
   deleted: SQL | undefined;
 }
 
@@ -104,10 +106,10 @@ const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occur
 export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] };
 
 /**
- * The CTEs up to `drift`: the sums of events and corrections beside the rows that should hold them, where the two differ.
- * Both sides have the same keys, so one full join finds wrong, missing and surplus rows.
- * Totals also hold what was deleted of archived months. The hours of such a month exist only in its file, which `npm run
- * archive -- --verify` compares, so they are skipped here; otherwise a repair would remove them.
+ * The CTEs up to `drift`, which pairs the sums of events and corrections with the rows that should hold them and keeps
+ * the differences. Both sides have the same keys, so one full join finds wrong, missing and surplus rows.
+ * Totals also include events deleted from archived months. The hours of such a month exist only in its file, which `npm
+ * run archive -- --verify` compares, so they are skipped here; otherwise a repair would remove them.
  */
 function driftOf(name: SumTable, scope: DriftScope): SQL {
   const { table, keys, keysOfEvent, own, monthOfRow, deleted } = shapes[name];
@@ -152,7 +154,7 @@ function placesOf(scope: DriftScope): SQL {
 }
 
 function rowsIn(table: SQL, scope: DriftScope, join = nothing): SQL {
-  // The bounds and both modes are written out so that the index on Organization, product, mode and time applies.
+  // The bounds and both modes are spelled out so that the index on Organization, product, mode and time is used.
   if ('places' in scope)
     return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
       and e.livemode = any ('{f,t}'::bool[])
@@ -204,11 +206,11 @@ export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftS
 export interface Repair {
   orgId: string;
   rows: number;
-  /** The first changed rows, with old and new quantity and number of events; null for a missing row. */
+  /** The first changed rows, with old and new quantity and number of events; null for a row that did not exist. */
   changes: Record<string, unknown>[];
 }
 
-/** Sets the rows of the places to the sums of their events, adding missing rows and removing surplus ones. */
+/** Recomputes drifting rows from their events: corrects wrong rows, adds missing rows and removes surplus rows. */
 export async function repairDrift(
   tx: Orm,
   table: SumTable,
@@ -221,7 +223,7 @@ export async function repairDrift(
     hours: sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`,
     subjects: sql`'slot', d.slot at time zone 'UTC', 'subject', d.subject`,
   }[table];
-  // Thresholds may have been evaluated from the wrong sums.
+  // Clears the cache, because thresholds may have been evaluated from the wrong sums.
   const orgIds = textArray([...new Set(places.map(({ orgId }) => orgId))]);
   await tx.execute(
     sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,
@@ -247,7 +249,10 @@ export async function repairDrift(
   );
 }
 
-/** A settled reservation without an event, recorded or archived. One commit writes both, so this should never happen. */
+/**
+ * A settled reservation whose event is neither recorded nor archived. One commit writes both, so this should never
+ * happen.
+ */
 export interface LostSettlement {
   organization: string;
   id: string;
@@ -279,7 +284,7 @@ export async function findLostSettlements(
   );
 }
 
-/** Whether any product counts subjects. If none does, their sums need no pass over all events. */
+/** Whether any product counts subjects. If not, sums by subject need no pass over all events. */
 export async function countsSubjects(tx: Orm): Promise<boolean> {
   const found = await selectRows(tx, sql`select from products where subjects_since is not null limit 1`);
   return found.length > 0;

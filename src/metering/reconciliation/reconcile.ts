@@ -27,21 +27,24 @@ export interface DriftReport {
 }
 
 export interface RepairReport {
-  /** Organizations with repaired rows, and how many rows. */
+  /** Number of Organizations with repaired rows, then the number of rows by table. */
   organizations: number;
   totals: number;
   hours: number;
   subjects: number;
 }
 
-/** Rows shown and kept per table; a row's `count` is the full number. */
+/** Maximum number of rows shown per table; each row's `count` is the full number. */
 const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
 export const hasDrift = ({ totals, hours, subjects }: Omit<DriftReport, 'settlements'>): boolean =>
   totals.length + hours.length + subjects.length > 0;
 
-/** Compares in one snapshot, so a concurrent ingestion is seen completely or not at all, and never looks like drift. */
+/**
+ * Compares in one snapshot, so a concurrent ingestion is seen either completely or not at all, and never looks like
+ * drift.
+ */
 export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
   return orm.transaction(
     async (tx) => ({
@@ -55,13 +58,14 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 }
 
 /**
- * Sets totals, hours and sums of subjects to the sums of their events, in one transaction with the audit rows (on a sharded database, one per
- * shard group).
- * Drift is found before the lock, because that reads every event; under the lock only the affected months are summed again.
- * The lock allows reads and blocks ingestion. It takes the tables in the same order as the recording statements (events,
- * corrections, totals, hours, subjects), so they can wait for each other but never deadlock, and no event can be committed between the
- * sum and the row it is written to. A waiting ingestion continues with correct rows and adds to them.
- * @throws Error when rows still differ afterwards, with nothing changed, or when the lock cannot be acquired in time
+ * Recomputes totals, hours and sums by subject from their events, in one transaction with the audit rows (on a sharded
+ * database, one transaction per shard group).
+ * Finding drift reads every event, so it happens before the lock. Under the lock, only the affected months are summed
+ * again. The lock allows reads and blocks ingestion. It takes the tables in the same order as the recording statements
+ * (events, corrections, totals, hours, subjects), so they may wait for each other but never deadlock, and no event can
+ * be committed between computing a sum and writing it. A waiting ingestion then adds to the corrected rows.
+ * @throws Error if rows still differ afterwards, in which case nothing changes, or if the lock cannot be acquired in
+ * time
  */
 export async function repair(db: Repairable, clock: Clock, scope: DriftScope): Promise<RepairReport> {
   const places = await findPlaces(db.orm, scope);
@@ -87,11 +91,11 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
-    // Blocks corrections, on a sharded database too. Sorted, like all locks of several Organizations.
+    // Blocks corrections, also on a sharded database. Sorted, as for all locks on several Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
       await lockOrganizationId(tx, orgId);
     if (!isFrozen) {
-      // While this waits for the lock, every later ingestion waits behind it.
+      // Short, because every later ingestion waits behind this lock request.
       await tx.execute(sql`set local lock_timeout = '2s'`);
       await tx.execute(
         sql`lock table usage_events, usage_corrections, usage_totals, usage_hours, usage_subjects in share row exclusive mode`,
@@ -100,7 +104,7 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
     const subjects = await repairDrift(tx, 'subjects', places, AUDITED_ROWS);
-    // Sorted, so that audit chains of several Organizations are always locked in the same order.
+    // Sorted, so that the audit chains of several Organizations are always locked in the same order.
     const orgIds = new Set([...totals, ...hours, ...subjects].map(({ orgId }) => orgId).sort());
     for (const orgId of orgIds) {
       const detailsOf = (repairs: Repair[]) => {
@@ -134,7 +138,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
     details,
   };
   const organization = await findOrganization(tx, { id: orgId });
-  // Sums have no foreign keys: rows of a deleted Organization go into the service's audit log.
+  // Sums have no foreign keys, so they can outlive their Organization. The service's audit log then records the repair.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
   else await recordOperatorAudit(tx, entry);
 }

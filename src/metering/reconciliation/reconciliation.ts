@@ -24,7 +24,6 @@ each grant and each overdraft must be what the ledger says. --fix never changes 
 
 Each settled reservation must have its event. A missing event is reported and never repaired, because it was never counted.`;
 
-/** Totals, hours and credits against their events. */
 export const reconciliation: Reconciliation = {
   subject: 'usage totals with their events',
   help,

@@ -1,7 +1,7 @@
 import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
 import { exampleSecret } from '../../core/reference/example-world.js';
 
-/** What the Organization of the examples may use, and what it has used. */
+/** The products and credits that the example Organizations may use, and what they have used. */
 export const exampleWorld = {
   ...accounts,
   products: {
@@ -63,9 +63,12 @@ export const exampleWorld = {
       ...lasting,
     },
   },
-  /** Acme's live reservation of storage, made a minute before `now`, and the entitlement's limit over a rolling five hours. */
+  /**
+   * Acme's live reservation of storage, made one minute before `now`, and the entitlement's limit over a rolling five
+   * hours.
+   */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
-  /** Acme's live credits: an open grant of 100, of which API calls have burned 40, and a spent one of 10. */
+  /** Acme's live credits: an open grant of 100, 40 of which API calls have burned, and a spent grant of 10. */
   creditGrant: {
     id: '019b8d9a-6400-7000-8000-000000000092',
     grantKey: 'order-1042',

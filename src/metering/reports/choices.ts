@@ -23,13 +23,16 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** Reads one product more than a page lists, to detect further products. */
+/** Reads one product more than a page lists, to show whether there are more. */
 export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode): Promise<UsageProduct[]> {
   const scope = { orgId, period: monthOf(clock.now()), livemode: mode === 'live' };
   return listProducts(orm, scope, MAX_PRODUCTS + 1);
 }
 
-/** The product by slug, or the first with usage this month, or the first. @throws AppError not_found that names the field */
+/**
+ * Chooses the product by slug, or the first with usage this month, or else the first. @throws AppError not_found that
+ * names the field
+ */
 export async function chooseProduct(
   orm: Orm,
   orgId: string,
@@ -45,7 +48,7 @@ export async function chooseProduct(
   );
 }
 
-/** Like `chooseProduct`, across all products. @throws AppError not_found, also if there are no products */
+/** Like `chooseProduct`, but reads the products itself. @throws AppError not_found, also if there are no products */
 export async function requireProduct(
   deps: PageDeps,
   orgId: string,
@@ -73,14 +76,14 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
-/** Rejects what the Organization does not own; the answer does not reveal whether it exists elsewhere. */
+/** Refuses what the Organization does not own, without revealing whether it exists elsewhere. */
 function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],
   });
 }
 
-/** Options of a select field; undefined if there are too many, so the slug is typed instead. */
+/** Options of a select field; undefined if there are too many, so that the user types the slug instead. */
 export function toProductOptions(products: UsageProduct[]) {
   if (products.length > MAX_PRODUCTS) return undefined;
   // Isolates a right-to-left name, so that it does not reverse the slug after it.
@@ -122,7 +125,7 @@ function toNeighbours(path: string, period: Period, query: Query, now: Date) {
 }
 
 /**
- * The controls above a report: range, mode and period, with links to others.
+ * The controls above a report: range, mode and period, with links to other values.
  * @param query as sent
  * @param kept fields that every link keeps
  */

@@ -83,7 +83,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
     const title = what === 'void' ? 'Void an event' : 'Correct an event';
     const page = { view: 'metering/usage/correction', title, section: 'usage' };
     await renderPage(context, req, res, page, {
-      // A form submitted twice corrects only once.
+      // A form submitted twice corrects only once, because both requests carry this key.
       form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
       title,
       isVoid: what === 'void',

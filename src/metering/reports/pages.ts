@@ -65,10 +65,10 @@ export function usagePages(context: Context): Router {
 }
 
 const MAX_HOLDING_KEYS = 20;
-/** Exceeds the number of values with sums in one month. */
+/** More than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
 
-/** Current limits and holds of the product's metric, whatever period is shown. */
+/** Current limits and holds of the product's metric, regardless of the period shown. */
 async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
   const scope = scopeOf(orgId, product, mode);
@@ -78,7 +78,10 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 
 const SHOWN_PARTS = 20;
 
-/** The largest parts of the report's usage by each dimension and by subject, which are not kept for one API key. */
+/**
+ * The largest parts of the report's usage by dimension and by subject. Empty for a single API key, because these sums
+ * are not kept by key.
+ */
 async function readParts(
   { db }: Context,
   orgId: string,
@@ -123,7 +126,7 @@ interface UsagePage {
   now: Date;
 }
 
-/** The usage page; its controls stay in place even if the query is invalid. */
+/** Builds the usage page. The controls stay in place even if the query is invalid. */
 function toUsageView({ query, form, products, request, report, now }: UsagePage) {
   const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
   const asked = toPeriodQuery(shown.period);

@@ -6,7 +6,7 @@ import { HOUR_MS, DAY_MS } from '../../core/time.js';
 
 const MAX_DAYS = 366;
 
-/** The period of a usage page, in UTC: from `from` (inclusive) until `to` (exclusive), in steps of an hour or a day. */
+/** The period of a usage page, in UTC: from `from` (inclusive) to `to` (exclusive), in steps of an hour or a day. */
 export interface Period {
   range: RangeKind;
   from: Date;
@@ -17,7 +17,7 @@ export interface Period {
 export type PeriodQuery = Record<string, string>;
 
 const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
-/** Length in days of the ranges that end today. */
+/** Length, in days, of the ranges that end today. */
 const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
 
 const addMonths = (at: Date, count: number): Date =>
@@ -81,7 +81,7 @@ export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
   to: toDateText(lastDay(to)),
 });
 
-/** The period of equal length before (-1) or after (1); undefined outside the years that a page accepts. */
+/** The period of equal length before (-1) or after (1); undefined if it is outside the years that a page accepts. */
 export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
   const lengthMs = period.to.getTime() - period.from.getTime();
   const shift = (at: Date) => new Date(at.getTime() + direction * lengthMs);
@@ -98,7 +98,10 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
   return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
 }
 
-/** The previous period. For a period in progress, only as many hours as have started, including the current one. */
+/**
+ * The previous period. If the period is still in progress, only as many hours as have started, including the current
+ * hour.
+ */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);
   if (!before || !includes(period, now)) return before;
@@ -106,7 +109,9 @@ export function periodBefore(period: Period, now: Date): Period | undefined {
   return { ...before, to: new Date(Math.min(before.from.getTime() + passedMs, before.to.getTime())) };
 }
 
-/** The same period as another range: the month of a day, the last day of a month, their days as a custom range. */
+/**
+ * The same period in another range: the month of a day, the last day of a month, or the same days as a custom range.
+ */
 export function asRange(period: Period, range: RangeKind, now: Date): Period {
   if (range === period.range) return period;
   const last = includes(period, now) ? now : lastDay(period.to);
@@ -119,14 +124,14 @@ export function asRange(period: Period, range: RangeKind, now: Date): Period {
 
 const lastDay = (to: Date): Date => new Date(to.getTime() - DAY_MS);
 
-/** `November 2026`, `21 Nov 2026`, `1 Oct 2026 – 15 Nov 2026`. */
+/** For example `November 2026`, `21 Nov 2026` or `1 Oct 2026 – 15 Nov 2026`. */
 export function formatPeriod({ range, from, to }: Period): string {
   if (range === 'month') return formatMonth(from);
   const last = lastDay(to);
   return range === 'day' || from >= last ? formatDay(from) : `${formatDay(from)} – ${formatDay(last)}`;
 }
 
-/** A period that may end within a day: `1 Feb 2026 – 15 Feb 2026, 13:00`. */
+/** Formats a period that may end within a day, such as `1 Feb 2026 – 15 Feb 2026, 13:00`. */
 export function formatSpan(period: Period): string {
   const hours = (period.to.getTime() - period.from.getTime()) % DAY_MS;
   const until = new Date(period.to.getTime() + (hours === 0 ? 0 : DAY_MS - hours));
@@ -138,6 +143,6 @@ export function formatSpan(period: Period): string {
   return hours === 0 ? days : `${days}, ${period.to.toISOString().slice(11, 16)}`;
 }
 
-/** `21 Nov 2026`, `13:00`. */
+/** For example `21 Nov 2026` or `13:00`. */
 export const stepName = (start: Date, isHour: boolean): string =>
   isHour ? start.toISOString().slice(11, 16) : formatDay(start);

@@ -28,7 +28,7 @@ export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
 export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
-/** Longer sums do not fit beside the event count on a phone; beside a second sum, the shorter bound applies. */
+/** Longer sums do not fit beside the event count on a phone. The shorter limit applies beside a second sum. */
 const LONG = 11;
 const LONG_BESIDE_ANOTHER = 6;
 
@@ -41,7 +41,7 @@ export function toReportView(report: UsageReport, now: Date) {
       mode,
       ...toPeriodQuery(change.period ?? period),
       key: change.key ?? key?.id,
-      // The product's own metric is implied.
+      // Omitted if it is the product's own metric.
       metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
     });
   const isDay = period.range === 'day';
@@ -122,7 +122,7 @@ export function axisName(start: Date, { range }: Pick<Period, 'range'>): string 
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** Stacked by API key, unless only one key's usage is shown. */
+/** The chart is stacked by API key, unless only one key's usage is shown. */
 function chartOf(report: UsageReport): StackedChart {
   const { period, metric, rows, before, byKey, key, keyCount } = report;
   const steps = stepsOf(period);
@@ -152,7 +152,7 @@ function chartOf(report: UsageReport): StackedChart {
   });
 }
 
-/** The table's rows; successive hours or days without usage become one row. */
+/** Builds the table's rows, merging consecutive hours or days without usage into one row. */
 function collapseUnused(report: UsageReport, toRow: (row: UsageRow) => object) {
   const isDay = report.period.range === 'day';
   const runs: UsageRow[][] = [];
@@ -197,7 +197,7 @@ function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
   };
 }
 
-/** The month's usage growing towards its cap, with the remaining days projected at the current pace. */
+/** The month's usage as it grows toward the cap, with the remaining days projected at the current pace. */
 function balanceChart(
   { unitCap, projection }: Balance,
   { period, metric, rows }: UsageReport,
@@ -224,6 +224,6 @@ function balanceChart(
 
 const estimate = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
-/** An estimate has at most three significant digits. */
+/** Estimates are shown with at most three significant digits. */
 const formatEstimate = (value: number): string =>
   value >= 1e15 ? formatTick(value) : estimate.format(value);

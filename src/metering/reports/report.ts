@@ -31,10 +31,10 @@ export function parseUsageRequest(query: object, now: Date): UsageRequest {
   return { ...request, period: parsePeriod(range, query, now) };
 }
 
-/** The part of the previous period that corresponds to the elapsed part of this one. */
+/** The part of the previous period that corresponds to the elapsed part of the current one. */
 interface Comparison {
   period: Period;
-  /** By index of the step in its period. */
+  /** By the index of the step in its period. */
   quantities: string[];
   total: string;
 }
@@ -67,9 +67,9 @@ export async function readReport(
     mode,
     period,
     metric,
-    /** Every metric that the product counts or counted in the period, with its total over all API keys. */
+    /** Every metric that the product now counts or counted in the period, each with its total over all API keys. */
     metrics,
-    /** The rows contain only this API key's usage. If the key belongs to the other mode, they are empty. */
+    /** If set, the rows contain only this API key's usage. They are empty if the key belongs to the other mode. */
     key,
     rows: toRows(steps, period, new Date(clock.now())),
     total: {
@@ -78,7 +78,7 @@ export async function readReport(
     },
     /** Undefined if no page can show the previous period. */
     before: await readBefore(),
-    /** The largest API keys, regardless of filters. */
+    /** The API keys with the most usage, regardless of filters. */
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
       name: sum.keyName,
@@ -87,11 +87,11 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
-    /** The usage of the largest API keys by index of the step; undefined if the rows contain only one key's usage. */
+    /** Usage of the largest API keys, by the index of the step; undefined if the rows contain only one key's usage. */
     byKey: key === undefined && keys.length > 1 ? await readByKey(orm, scope, period, metric) : undefined,
-    /** The last hours with usage by mode, if the period has none. */
+    /** If the period has no usage, the last hour with usage in each mode. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
-    /** Archived events of the period; the rows still include them. */
+    /** The period's archived events, which the rows still include. */
     archived: await findArchived(orm, orgId, {
       of: scope,
       from: from.toISOString(),
@@ -143,13 +143,13 @@ function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: stri
   });
 }
 
-/** The product's current metric, unless the period only has usage of an earlier one. */
+/** The product's current metric, unless the period has only usage of an earlier metric. */
 function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   const isCounted = sums.length === 0 || sums.some((sum) => sum.metric === usageMetric);
   return isCounted ? usageMetric : sums[0]!.metric;
 }
 
-/** One row per hour or day, without future steps; `soFar` is the running total. Exact decimals. */
+/** One row per hour or day, without future steps. `soFar` is the running total. Quantities are exact decimals. */
 function toRows(sums: UsageSum[], period: Period, now: Date) {
   const byStart = new Map(sums.map((sum) => [Date.parse(sum.start!), sum]));
   const last = Math.max(now.getTime(), ...byStart.keys());
@@ -179,21 +179,21 @@ function toBalance(used: string, unitCap: string, projection: Projection | undef
 
 const PACE_DAYS = 7;
 
-/** An estimate of a month's usage, in doubles; every page labels it as an estimate. */
+/** Estimate of a month's usage, in doubles; every page labels it as an estimate. */
 interface Projection {
   /** Units per day over the last seven days. */
   perDay: number;
-  /** Days in that mean: fewer than seven if the first usage was later. */
+  /** Number of days behind `perDay`: fewer than seven if the first usage was later. */
   paceDays: number;
   total: number;
-  /** When the cap will be reached; undefined if not this month, or if it already was. */
+  /** When the cap will be reached; undefined if it already was, or will not be this month. */
   capReachedAt: Date | undefined;
 }
 
 /**
- * Projects a month's total from the pace of the last seven days: a whole week, so that a quiet weekend has its proper
+ * Projects a month's total from the pace of the last seven days, because a whole week gives a quiet weekend its proper
  * weight. A product whose first usage is less than a day old has no pace yet.
- * @param used units of the month so far
+ * @param used units used so far in the month
  */
 async function projectMonth(
   { orm, clock }: PageDeps,

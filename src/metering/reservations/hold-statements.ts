@@ -6,27 +6,29 @@ import { priceOf } from '../entitlements/price.js';
 import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements.js';
 
 /**
- * Holds what has room: one round trip and one commit for everything that waits.
- * Key, entitlement, limits, usage and holds are read in one snapshot. Requests for one subject (Organization, product, mode
- * and metric) are decided in order, and requests accepted earlier in this flush count. Other flushes may decide from the
- * same snapshot. Therefore each flush that holds against a blocking limit raises the subject's gate, but only if the gate
- * still has its value from the snapshot; the holds are inserted only if the gate was raised. If two flushes decided from
- * the same sums, one raises the gate and the other is retried with a new snapshot. Events need no gate: no limit
- * refuses them, and a settlement moves a hold into usage within one commit.
- * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
- * `retry`: nothing was decided; `limit_reached`: by the sums of the subject and the requests accepted before.
- * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires at,
- * per request · $9 now
+ * Stores the holds that have room: one round trip and one commit for everything that waits. Key, entitlement, limits,
+ * usage and holds are read in one snapshot. Requests for the same subject (Organization, product, mode and metric) are
+ * decided in order, and each one counts those accepted before it in this flush.
+ * Other flushes may decide from the same snapshot. Therefore each flush that holds against a blocking limit raises the
+ * subject's gate, but only if the gate still has its value from the snapshot, and holds are inserted only if the gate
+ * was raised. If two flushes decided from the same sums, one raises the gate and the other is retried with a new
+ * snapshot. Events need no gate, because no limit refuses them, and a settlement turns a hold into usage within one
+ * commit. Gates are written in primary-key order before the holds, which are written in key order, so no two flushes
+ * deadlock.
+ * `retry` means that nothing was decided; `limit_reached` is decided by the subject's sums and the requests accepted
+ * before.
+ * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires
+ * at, per request · $9 now
  */
 export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveText(t, false) };
 
 /**
- * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` leaves to it. A subject with
- * limits of its own is `named`: a request must also fit into that subject's remaining limits, together with the
- * subject's requests that were accepted earlier in this flush. A request for a product that blocks must also fit into
- * what holds leave of the credits. Requests for all products with a price of an Organization and mode are decided in
- * one chain. If one does not fit beside those accepted earlier, it is retried, because they may have taken grants that
- * do not apply to its product. A flush that holds credits of a product that blocks raises the account's gate too.
+ * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` does not decide. A subject
+ * with limits of its own is `named`: a request must also fit into that subject's remaining limits, together with the
+ * subject's requests accepted earlier in this flush. A request for a product that blocks must also fit into the credits
+ * left after holds. Requests for priced products of one Organization and mode are decided in one chain. A request that
+ * does not fit beside those accepted earlier is retried, because the earlier ones may have taken grants that do not
+ * apply to its product. A flush that holds credits for a product that blocks also raises the account's gate.
  * $10 dimensions as JSON, per pair · $11 subject, per request
  */
 export const reserveDetailed: Template = {
@@ -141,11 +143,14 @@ const decide = `candidate as materialized (
 
 const TAKEN = `outcome = 'held'`;
 
-/** Whether nothing can refuse a request, or it was accepted and each of its gates was raised. */
+/** Whether nothing can refuse a request, or the request was accepted and each of its gates was raised. */
 const mayStoreDetailed = `(d.place is null or (d.${TAKEN} and (r.number is null or r.number in (select number from opened))
       and (r.credit_room is null or (r.org_id, r.livemode) in (select org_id, livemode from raised where product_id = '${accountGate.productId}'))))`;
 
-/** `given` has what was given so far, by number of the subject, by `own` number, and in credits. A room of null is unlimited. */
+/**
+ * `given` is the quantity accepted so far, by the subject's number, by `own` number, and in credits. A null room means
+ * unlimited.
+ */
 const decideDetailed = `candidate as materialized (
   select place, chain, number, room, quantity, own_number, own_room, cost, credit_room, row_number() over (partition by chain order by place) as n
   from (
@@ -177,7 +182,7 @@ const decideDetailed = `candidate as materialized (
   ) f
 )`;
 
-/** What holds leave of the credits for each product that blocks. An account that does not exist has none. */
+/** For each product that blocks, the credits left after holds. An account that does not exist has no credits. */
 const accounts = (t: Names): string => `account as materialized (
   select a.*, coalesce(g.seq, 0) as seq
   from (
@@ -220,19 +225,19 @@ const roomOf = (
     json_agg(json_build_object('quantity', trim_scale(l.quantity)::text, 'window', l.name, 'enforcement', l.enforcement,
       'used', trim_scale(u.used)::text, 'ahead', trim_scale(u.ahead)::text, 'held', trim_scale(${row}.held)::text) order by l.ord)::text as limits`;
 
-/** A row of `reserve` for a subject with limits. */
+/** A row that `reserve` returns for a subject with limits. */
 export interface SubjectRow {
   number: string;
-  /** A list of `LimitRow` as JSON. */
+  /** JSON list of `LimitRow`. */
   limits: string;
-  /** When its first hold expires. */
+  /** When the subject's first hold expires. */
   heldUntilMs: string | null;
   place: null;
 }
 
-/** A row of `reserve` for a request. */
+/** A row that `reserve` returns for a request. */
 export interface DecisionRow {
-  /** Number of the subject with limits. */
+  /** Number of the request's subject, if the subject has limits. */
   number: string | null;
   /** Index of the request. */
   place: string;
@@ -245,13 +250,16 @@ export interface DecisionRow {
   /** The earlier reservation with the same idempotency key. */
   knownId: string | null;
   maxQuantity: string;
-  /** Only in the detailed text: number of the subject with limits, and the quantity accepted for it earlier. */
+  /**
+   * Number of the named subject with limits, and the quantity accepted for that subject earlier. Only from
+   * `reserveDetailed`.
+   */
   ownNumber?: string | null;
   ownBefore?: string;
-  /** The encoded dimensions; `keys` has the product's dimensions as JSON. */
+  /** The encoded dimensions; `keys` are the product's dimensions as JSON. */
   dimensions?: string | null;
   keys?: string | null;
-  /** Credits: the cost, and what was available for the product if it blocks. */
+  /** The cost in credits, and the credits that were available if the product blocks. */
   required?: string | null;
   available?: string | null;
 }

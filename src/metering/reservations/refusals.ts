@@ -26,21 +26,21 @@ export interface ReservationVerdict {
   request: ReserveRequest;
   id: string;
   outcome: string;
-  /** Set for a subject with limits. */
+  /** Set if the subject has limits. */
   number: string | null;
   subject: Subject;
   /** Quantity accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
   /**
-   * Set if the request's subject has limits of its own. `ownBefore` is the quantity accepted for it earlier in this
-   * flush.
+   * Set if the request names a subject with limits. `ownBefore` is the quantity accepted for that subject earlier in
+   * this flush.
    */
   ownNumber: string | null;
   ownBefore: string;
-  /** What it costs, and what was available for it if its product blocks. Exact decimals. */
+  /** The request's cost, and the credits that were available if the product blocks. Exact decimals. */
   credits: { required: string; available: string };
-  /** The encoded dimensions; `keys` are the product's. */
+  /** The encoded dimensions; `keys` are the product's dimensions. */
   encoded: string;
   keys: readonly string[];
   /** The earlier reservation with the same idempotency key. */
@@ -58,7 +58,7 @@ interface Refused extends RefusedLimit {
   verdict: ReservationVerdict;
 }
 
-/** The limits that hold for a request, with the earlier holds of this flush and `more` added. */
+/** The limits that apply to a request, with this flush's earlier holds and `more` added. */
 export function limitsWith(
   { number, before, ownNumber, ownBefore, request }: ReservationVerdict,
   limits: Map<string, SubjectLimits>,
@@ -77,7 +77,7 @@ export function limitsWith(
   ];
 }
 
-/** Per refused request, the limits that left no room for it. */
+/** For each refused request, the limits that left no room for it. */
 export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>): Refused[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
@@ -93,7 +93,7 @@ export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, 
       }));
   });
 
-/** Adds the limit that leaves least, its remaining quantity, and when there will be enough room. */
+/** Adds the limit with the least room, its remaining quantity, and when there will be enough room. */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
   refused: Refused[],

@@ -49,7 +49,7 @@ export interface Reservation {
   releasedAtMs: number | null;
   settledAtMs: number | null;
   livemode: boolean;
-  /** '' for none. */
+  /** Empty for none. */
   subject: string;
   /** The dimensions, encoded and by name. */
   encoded: string;
@@ -71,7 +71,7 @@ export interface Reserved {
   isRepeat: boolean;
 }
 
-/** Organization and mode of the calling key; it sees only their reservations. */
+/** Organization and mode of the calling key, which sees only their reservations. */
 type Owner = Pick<Subject, 'orgId' | 'livemode'>;
 
 interface Page {
@@ -94,7 +94,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   const recorder = createRecorder((group, requests: ReserveRequest[]) => decideAll(group, requests, deps));
   const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
-    // Two flushes of one process would only conflict at the gate.
+    // A second flush of the same process would only conflict at the gate.
     parallel: 1,
     fullWeight: 1,
     gather: { weight: 100, ms: 2 },
@@ -139,7 +139,10 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** Updates metrics and the log on every call. The counts cover the whole service, so every instance reports the same. */
+/**
+ * Updates metrics and the log on every call. The counts cover the whole service, so every instance reports the same
+ * numbers.
+ */
 export function createReservationWatch({
   db,
   clock,
@@ -170,7 +173,10 @@ export function createReservationWatch({
   };
 }
 
-/** The lowest id that may still be held: ids start with their creation time. An hour of margin covers slow clocks. */
+/**
+ * The lowest id that may still be held, because ids start with their creation time. An hour's margin covers slow
+ * clocks.
+ */
 const lowestHeldId = (nowMs: number): string =>
   uuid({
     msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),
@@ -256,7 +262,10 @@ async function decideAll(
   return decisions;
 }
 
-/** Undefined for requests that must be decided again: another flush was faster, or the plain text does not decide them. */
+/**
+ * Undefined for requests that must be decided again, because another flush was faster or `reserve` does not decide
+ * them.
+ */
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
@@ -305,7 +314,7 @@ async function decideOnce(
       extendedPairs.add(verdict.request, 'extended', nowMs);
       verdict.outcome = 'retry';
     }
-  // A refusal counted earlier accepted requests. If those must be decided again, so must the refusal.
+  // A refusal depends on the requests accepted before it. If those must be decided again, so must the refusal.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
   for (const verdict of verdicts)
     if (

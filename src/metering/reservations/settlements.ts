@@ -35,7 +35,7 @@ export interface SettleRequest {
   id: string;
   /** A plain decimal; undefined settles the held quantity. */
   quantity: string | undefined;
-  /** RFC 3339; undefined means now. */
+  /** RFC 3339; undefined means the current time. */
   occurredAt: string | undefined;
 }
 
@@ -54,7 +54,9 @@ export interface SettledReservation {
 export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
-/** A settlement that waited for another of the same reservation sees its result in the next round. */
+/**
+ * A settlement that waited for another settlement of the same reservation sees the other's result in the next round.
+ */
 const MAX_ROUNDS = 10;
 
 export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps) {
@@ -105,7 +107,7 @@ interface Verdict {
   subject: Subject;
   occurredAtMs: number;
   limited: Limited | undefined;
-  /** Whether its product has a price. `overdraft` is set if the statement read it. */
+  /** Whether the reservation's product has a price. `overdraft` is set if the statement read it. */
   isPriced: boolean;
   overdraft: string | null | undefined;
   warnings: SettleWarning[];
@@ -114,7 +116,7 @@ interface Verdict {
 interface SettleDeps {
   clock: Clock;
   headroom: Headroom;
-  /** Keys with a settlement that needed the priced text. */
+  /** Keys with a settlement that needed `settlePriced`. */
   pricedKeys: ExtendedPairs;
   onNoted: () => void;
 }
@@ -164,7 +166,7 @@ async function settleAll(
     });
   const good = verdicts.filter(({ error }) => !error);
   await Promise.all([
-    // After the commit, as for any other event.
+    // Runs after the commit, as for any other event.
     headroom.reportExceeded(run, good.flatMap(limitedUse), nowMs),
     addRepeatWarnings(run, good),
     addMismatches(run, good),
@@ -244,7 +246,9 @@ const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verd
 
 const isRepeat = ({ outcome, isCounted }: Verdict): boolean => outcome === 'repeated' || !isCounted;
 
-/** Reads the warnings for settlements that counted nothing; the statement returns them only while counting. */
+/**
+ * Reads the warnings for settlements that counted nothing, because the statement returns warnings only when it counts.
+ */
 async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(isRepeat);
   if (repeats.length === 0) return;
@@ -265,7 +269,7 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   }
 }
 
-/** Reads the overdrafts of products for which nothing was burned; otherwise the statement returns them. */
+/** Reads the overdrafts of products for which nothing was burned. For all others, the statement returned them. */
 async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Promise<void> {
   const priced = verdicts.filter(({ isPriced }) => isPriced);
   const unread = priced.filter((verdict) => isRepeat(verdict) || verdict.overdraft == null);

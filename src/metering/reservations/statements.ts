@@ -28,12 +28,14 @@ export interface ReservationRow {
   settledQuantity: string | null;
   livemode: string;
   subject: string;
-  /** The encoded dimensions; `keys` has the product's dimensions as JSON. Both null if there is no such reservation. */
+  /**
+   * The encoded dimensions; `keys` are the product's dimensions as JSON. Both are null if there is no such reservation.
+   */
   dimensions: string | null;
   keys: string | null;
 }
 
-/** Reservations by id and mode. $1 org, $2 id, $3 livemode, per reservation */
+/** Finds reservations by id and mode. $1 org, $2 id, $3 livemode, per reservation */
 export const findReservations: Template = {
   name: 'usage_reservations_find',
   text: (t) => `
@@ -64,7 +66,10 @@ const listStatement = (status: string, condition: string): Template => ({
   text: listWhere(` and id >= $5::uuid and ${condition}`),
 });
 
-/** A page of an Organization's reservations in a mode, newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
+/**
+ * A page of an Organization's reservations in one mode, newest first. $1 org, $2 livemode, $3 id to start below, $4
+ * rows
+ */
 export const listReservations: Template = { name: 'usage_reservations_list', text: listWhere('') };
 
 /** Like `listReservations`, for one status. $5 lowest id, $6 now */
@@ -75,7 +80,10 @@ export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
 };
 
-/** Counts reservations that are held, have expired, and have expired since a time. $1 lowest id, $2 now, $3 since */
+/**
+ * Counts reservations that are held, that have expired, and that have expired since a time. $1 lowest id, $2 now, $3
+ * since
+ */
 export const countReservations: Template = {
   name: 'usage_reservations_count',
   text: (t) => `
@@ -98,10 +106,11 @@ const monthOf = (occurredAt: string): string =>
   `date_trunc('month', coalesce(${occurredAt}, $5::timestamptz) at time zone 'UTC')::date`;
 
 /**
- * Ends holds and records their usage, in one commit and with the same sums as any other event. Rows are locked in key order:
- * of two settlements, the second one sees the result of the first (`retry`). Expired and released holds are settled too,
- * because usage is a fact, even if the Organization is no longer entitled. A reservation with a price is left to `settlePriced`,
- * which burns the event's credits at that price after all sums.
+ * Ends holds and records their usage in one commit, with the same sums as for any other event. Rows are locked in key
+ * order. If two settlements of one reservation overlap, the second one waits, gets `retry` and then sees the result of
+ * the first. Expired and released holds are settled too, because usage is a fact, even if the Organization is no longer
+ * entitled. `settle` leaves reservations with a price to `settlePriced`, which burns the event's credits at that price
+ * after all sums.
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
 export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
@@ -184,12 +193,12 @@ left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.
 left join burnt b on b.org_id = t.org_id and b.livemode = t.livemode`)}`;
 }
 
-/** A row of `settle`: a request, with the settled reservation if it was found. */
+/** A row that `settle` returns: a request, with the settled reservation if it was found. */
 export interface SettlementRow extends ReservationRow {
   /** Index of the request. */
   place: string;
   outcome: string;
-  /** Whether the event was new. */
+  /** Whether the settlement's event was new. */
   isCounted: string | null;
   orgId: string;
   productId: string;
@@ -202,11 +211,14 @@ export interface SettlementRow extends ReservationRow {
   unitCap: string | null;
   used: string | null;
   period: string | null;
-  /** Whether its dimensions are beyond the bound of combinations. */
+  /** Whether its combination of dimensions is beyond the limit and has no sums of its own. */
   isOther: string | null;
-  /** How much was noted for thresholds, the same in all rows. */
+  /** Number of notes for thresholds, the same in all rows. */
   noted: string;
-  /** Whether it costs credits. `overdraft` is set if the account was changed, in the priced text only. */
+  /**
+   * Whether the reservation costs credits. `overdraft` is set if the account was changed, which only `settlePriced`
+   * does.
+   */
   isPriced: string | null;
   overdraft?: string | null;
 }
@@ -233,6 +245,6 @@ export interface ReleaseRow {
   problem: string | null;
   orgId: string;
   livemode: string;
-  /** Null if the hold had ended or does not exist. */
+  /** Null if the hold had already ended or does not exist. */
   releasedId: string | null;
 }

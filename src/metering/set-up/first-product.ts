@@ -48,8 +48,8 @@ export const createSetUpStep = ({
 });
 
 /**
- * Declares the first product, the first Organization and its entitlement. A repeat changes nothing, and
- * existing objects with the same names keep their values.
+ * Declares the first product, the first Organization and its entitlement. Repeating this changes nothing, and existing
+ * objects with the same names keep their values.
  * @throws AppError invalid_request
  */
 async function declareFirst(

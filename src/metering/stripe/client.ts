@@ -2,9 +2,9 @@ import { z } from 'zod';
 import { createRecentMap } from '../../core/collections.js';
 import { DAY_MS, MINUTE_MS, readRetryAfter, SECOND_MS } from '../../core/time.js';
 
-/** Shapes of `POST /v1/billing/meter_events`, from Stripe's OpenAPI document of this version. */
+/** The requests to `POST /v1/billing/meter_events` follow Stripe's OpenAPI document of this version. */
 const API_VERSION = '2026-10-28.endive';
-/** Time for one event, and for one check. */
+/** Timeout for sending one event, and for checking one event. */
 export const TIMEOUT_MS = 20 * SECOND_MS;
 const MAX_REASON_LENGTH = 500;
 
@@ -18,7 +18,7 @@ export interface MeterEvent {
   timestampSeconds: number;
 }
 
-/** Stripe recorded nothing. `isGeneral`: it would refuse other events too. */
+/** Stripe recorded nothing. `isGeneral` means that it would refuse other events too. */
 export interface Refusal {
   kind: 'refused';
   reason: string;
@@ -35,8 +35,8 @@ export type Answer =
 
 export interface Stripe {
   /**
-   * Stripe answers 200 to an event of an unknown customer or of an unsuitable meter, and then bills it nowhere. So both are
-   * read first. @returns undefined if the event can be sent
+   * Reads the customer and the meter before sending, because Stripe answers 200 to an event for an unknown customer or
+   * an unsuitable meter and then never bills it. @returns undefined if the event can be sent
    */
   check: (event: Pick<MeterEvent, 'customerId' | 'eventName'>) => Promise<Refusal | undefined>;
   send: (event: MeterEvent) => Promise<Answer>;
@@ -67,7 +67,9 @@ const METERS_KEPT_MS = 10 * MINUTE_MS;
 const CUSTOMER_KEPT_MS = DAY_MS;
 const MAX_CUSTOMERS_KEPT = 10_000;
 
-/** Sends no `Idempotency-Key`: Stripe would repeat a stored error for a day, and the outcome would stay unclear. */
+/**
+ * Sends no `Idempotency-Key`, because Stripe would repeat a stored error for a day and the outcome would stay unclear.
+ */
 export function createStripeClient(key: string, baseUrl: string): Stripe {
   const call: Call = async (path, signal, body) => {
     const response = await fetch(new URL(path, baseUrl), {
@@ -113,7 +115,7 @@ export function createStripeClient(key: string, baseUrl: string): Stripe {
 
 type Call = (path: string, signal: AbortSignal, body?: URLSearchParams) => Promise<HttpAnswer>;
 
-/** @returns a function that says why an event cannot be sent. It throws if Stripe does not answer that. */
+/** @returns a function that says why an event cannot be sent. The function throws if Stripe gives no usable answer. */
 function createCheck(call: Call) {
   const customers = createRecentMap<string, number>(MAX_CUSTOMERS_KEPT);
   let meters: { known: Promise<Map<string, Meter>>; atMs: number } | undefined;
@@ -141,7 +143,7 @@ function createCheck(call: Call) {
       (error: unknown) => error,
     );
     if (problem !== undefined) {
-      // The next check reads the meters again, because somebody may have created the right one.
+      // The next check reads the meters again, because somebody may have created the right meter.
       if (meters === kept) meters = undefined;
       if (typeof problem !== 'string') throw problem;
       return problem;
@@ -187,7 +189,7 @@ function findMeterProblem(meter: Meter | undefined, eventName: string): string |
   return undefined;
 }
 
-/** Only Stripe's own JSON counts as an answer; a proxy's page says nothing about the event. */
+/** Only Stripe's own JSON counts as an answer, because a proxy's page says nothing about the event. */
 function readAnswer(answer: HttpAnswer, identifier: string): Answer {
   const { status, body } = answer;
   if (status === 200 && recordedSchema.safeParse(body).data?.identifier === identifier)

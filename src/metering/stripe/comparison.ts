@@ -10,7 +10,7 @@ import { identifierOf, type EventKey } from './stripe.js';
 
 const MAX_ROWS = 1000;
 const SHOWN_ROWS = 100;
-/** By then an hour has been compared and most late events of the hour have arrived. */
+/** After this time, the hour has been compared and most of its late events have arrived. */
 const SETTLED_AFTER_MS = 1.5 * HOUR_MS;
 
 interface Difference {
@@ -43,7 +43,7 @@ const rfc3339 = (time: string): SQL =>
 const isIn = (orgId: string | undefined, column: string): SQL =>
   orgId === undefined ? sql`true` : sql`${sql.raw(column)} = ${orgId}::uuid`;
 
-/** Hours whose total is not what their meter events carry, in modes in which anything was ever sent. */
+/** Hours whose total differs from the sum of their meter events, in modes in which usage was ever sent. */
 const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Promise<Difference[]> =>
   selectRows(
     orm,
@@ -78,7 +78,7 @@ const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Pro
     limit ${MAX_ROWS}`,
   );
 
-/** Meter events that a person must decide, oldest first. */
+/** Lists meter events that need a person's decision, oldest first. */
 export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<UnknownEvent[]> =>
   selectRows(
     orm,
@@ -97,12 +97,12 @@ export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<Unknow
 export interface StripeProblem {
   organization: string;
   product: string;
-  /** Whether a person must decide. */
+  /** Whether a person's decision is needed. */
   isUnknown: boolean;
   reason: string;
 }
 
-/** Why the latest meter event of the Organization or the product is not at Stripe. */
+/** Finds why the latest meter event of the Organization or product is not at Stripe. */
 export const findStripeProblem = (
   orm: Orm,
   column: 'org_id' | 'product_id',
@@ -120,8 +120,8 @@ export const findStripeProblem = (
   );
 
 /**
- * Records what a person found at Stripe. The quantity of a missing event is sent with a later revision.
- * @returns whether the event waited for a decision
+ * Records what a person found at Stripe. The quantity of a missing event is sent in a later revision.
+ * @returns whether the event was waiting for a decision
  */
 export async function decideUnknown(
   orm: Orm,

@@ -2,20 +2,20 @@ import type { Template } from '../../core/db/client.js';
 
 /** Stripe refuses values with more significant digits. A later revision carries the rest. */
 const MAX_DIGITS = 15;
-/** Decimal places; a smaller difference is not sent. */
+/** Decimal places. Smaller differences are not sent. */
 const MAX_SCALE = 12;
 
 /** SQL: the part of a difference that one meter event can carry; null if it is too small. */
 const sendable = (difference: string): string => `case when abs(${difference}) >= 1e-${MAX_SCALE}
     then trunc(${difference}, least(${MAX_SCALE}, ${MAX_DIGITS - 1} - floor(log(abs(${difference}))))::int) end`;
 
-/** Zero, and the id before all Organizations. */
+/** The id zero, which sorts before all Organizations. */
 export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Adds a revision for each closed hour whose total differs from what its revisions carry. Hours and ledger are read in one
- * snapshot, and of two statements that add the same revision one adds nothing, so the revisions of an hour always add up
- * to a total that it really had.
+ * Adds a revision for each closed hour whose total differs from the sum of its revisions. Hours and revisions are read
+ * in one snapshot. If two statements add the same revision, one of them adds nothing, so the revisions of an hour
+ * always add up to a total that the hour really had.
  * Returns the last Organization of this page (null on an empty page) and the number of revisions.
  * $1 now, $2 first hour, $3 end of the last hour, $4 livemode, $5 Organization before the page, $6 Organizations
  */
@@ -66,9 +66,9 @@ const isSame = (a: string, b: string): string =>
   ['org_id', 'product_id', 'livemode', 'hour', 'revision'].map((c) => `${a}.${c} = ${b}.${c}`).join(' and ');
 
 /**
- * Takes due rows and notes, before anything is sent, since when their outcome is unknown. A row whose outcome has been
- * unknown for too long changes to `unknown` instead and is never sent again. As long as nothing was sent, the row follows
- * changes of the customer and of the meter.
+ * Takes due rows. Before anything is sent, it records since when their outcome is unknown. A row whose outcome has been
+ * unknown for too long changes to `unknown` instead and is never sent again. Until something is sent, the row follows
+ * changes to the customer and the meter.
  * $1 now, $2 end of the lease, $3 latest `unknown_since` that must not be sent again, $4 livemode, $5 rows
  */
 export const claimEvents: Template = {
@@ -117,10 +117,10 @@ export interface ClaimRow {
 }
 
 /**
- * Records what became of an attempt. After its lease has passed, an instance may still report that Stripe has the event,
- * but nothing else.
- * $1 org, $2 product, $3 livemode, $4 hour, $5 revision, $6 attempts, $7 now, $8 state, $9 next attempt, $10 reason or null,
- * $11 whether no outcome is unknown any more
+ * Records the outcome of an attempt. After its lease has passed, an instance may still report that Stripe has the
+ * event, but nothing else.
+ * $1 org, $2 product, $3 livemode, $4 hour, $5 revision, $6 attempts, $7 now, $8 state, $9 next attempt, $10 reason or
+ * null, $11 whether every outcome is now known
  */
 export const recordOutcome: Template = {
   name: 'stripe_outcome',
@@ -140,7 +140,7 @@ ${t.with} done as (
 select count(*)::text as done from done`,
 };
 
-/** Rows that wait and rows for a person, at most $2 of each. $1 livemode */
+/** Counts waiting rows and rows that need a person's decision, up to $2 of each. $1 livemode */
 export const countOpen: Template = {
   name: 'stripe_count',
   text: (t) => `

@@ -15,21 +15,28 @@ import {
   type PlanRow,
 } from './statements.js';
 
-/** Time for the last events of an hour, so that most hours need one revision. */
+/** Waits for an hour's last events, so that most hours need only one revision. */
 const CLOSED_AFTER_MS = 5 * MINUTE_MS;
 const RECENT_MS = 6 * HOUR_MS;
-/** API keys report late events and correct events within 35 days; operators may correct older ones. */
+/** API keys report late events and correct events within 35 days; operators may correct older events. */
 const LATE_MS = 36 * DAY_MS;
 const LATEST_MS = 400 * DAY_MS;
 const ORGANIZATIONS_PER_PAGE = 20;
 const PLAN_LEASE_SECONDS = 300;
 
-/** Rows sent at a time; those of one customer and meter one after the other, as Stripe requires. */
+/**
+ * Maximum number of rows sent at once. Rows of the same customer and meter are sent one after the other, as Stripe
+ * requires.
+ */
 const IN_FLIGHT = 16;
 const BATCHES_PER_RUN = 100;
-/** An instance that has not reported an outcome by then counts as dead. Exceeds all requests of a batch. */
+/**
+ * An instance that has not reported an outcome by then counts as dead. Longer than all requests of a batch together.
+ */
 const LEASE_MS = (IN_FLIGHT + 1) * TIMEOUT_MS + MINUTE_MS;
-/** Stripe refuses a repeated identifier for 24 hours. An hour remains for the last attempt and for wrong clocks. */
+/**
+ * Stripe refuses a repeated identifier for 24 hours. The remaining hour covers the last attempt and inaccurate clocks.
+ */
 const RESENT_FOR_MS = 23 * HOUR_MS;
 const FIRST_PAUSE_MS = 30 * SECOND_MS;
 const LONGEST_PAUSE_MS = HOUR_MS;
@@ -42,7 +49,7 @@ type StripeDeps = Pick<WorkContext, 'db' | 'clock' | 'log' | 'metrics'> & {
   stripe: Stripe;
 };
 
-/** No jobs without a key, so that a service without Stripe does nothing for it. */
+/** Returns no jobs without a key, so a service without Stripe has no extra work. */
 export function stripeJobs({ config, ...context }: WorkContext): Job[] {
   const { stripe } = config;
   if (!stripe) return [];
@@ -54,7 +61,9 @@ export function stripeJobs({ config, ...context }: WorkContext): Job[] {
   ];
 }
 
-/** Compares recent hours each time, those that API keys can still change once an hour, and older ones once a day. */
+/**
+ * Compares recent hours on every run, hours that API keys can still change once an hour, and older hours once a day.
+ */
 export function createPlanner({ db, clock, livemode, log }: Omit<StripeDeps, 'stripe' | 'metrics'>) {
   const lease = createLease(db.orm, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });
   const sweeps = [
@@ -106,7 +115,7 @@ export function createMeterSender(deps: StripeDeps) {
   const record = createRecorder(deps);
   let refusal: string | undefined;
 
-  /** Rows of one customer and meter. @returns whether Stripe refuses everything */
+  /** Sends the rows of one customer and meter. @returns whether Stripe refuses everything */
   async function sendInTurn(group: ShardGroup, rows: ClaimRow[], until: number): Promise<boolean> {
     const refused = await stripe.check(rows[0]!);
     for (const [at, row] of rows.entries()) {
@@ -123,7 +132,7 @@ export function createMeterSender(deps: StripeDeps) {
     return false;
   }
 
-  /** An instance that was suspended for a while must not send what others have sent, perhaps days ago. */
+  /** An instance that was suspended must not send what others have already sent, perhaps days ago. */
   async function sendInTime(row: ClaimRow, until: number): Promise<Answer> {
     const nowMs = clock.now();
     return nowMs > until - TIMEOUT_MS ? lateAnswer : stripe.send(toMeterEvent(row, nowMs));
@@ -166,13 +175,14 @@ export function createMeterSender(deps: StripeDeps) {
 
 const pauseMs = (attempts: number) => Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
 
-/** @returns a function that records and logs what became of an attempt */
+/** @returns a function that records and logs the outcome of an attempt */
 function createRecorder({ clock, log, metrics }: StripeDeps) {
   return async function record(group: ShardGroup, row: ClaimRow, answer: Answer): Promise<void> {
     const nowMs = clock.now();
     const attempts = Number(row.attempts);
     const isFirst = row.isFirst === 'true';
-    // Without an earlier attempt, another database has sent it: one that was restored from the same backup.
+    // If the event exists and this database has not tried before, another database restored from the same backup has
+    // sent it.
     const isSent = answer.kind === 'recorded' || (answer.kind === 'exists' && !isFirst);
     const reason = isSent ? null : answer.reason;
     const state = isSent ? 'sent' : answer.kind === 'exists' ? 'unknown' : 'waiting';
@@ -242,7 +252,7 @@ export interface EventKey {
   revision: string;
 }
 
-/** At most 100 characters, as Stripe requires. The mode is that of the key. */
+/** At most 100 characters, as Stripe requires. Leaves out the mode, because the Stripe key determines it. */
 export const identifierOf = ({ orgId, productId, hour, revision }: EventKey): string =>
   [
     orgId.replaceAll('-', ''),
@@ -251,7 +261,7 @@ export const identifierOf = ({ orgId, productId, hour, revision }: EventKey): st
     revision,
   ].join('_');
 
-/** The event's time is the end of its hour, so that usage of a subscription that began in this hour counts. */
+/** The event is dated at the end of its hour, so that it counts for a subscription that began during the hour. */
 function toMeterEvent(row: ClaimRow, nowMs: number) {
   const endMs = Date.parse(row.hour) + HOUR_MS - SECOND_MS;
   const timestampMs = nowMs - endMs > OLDEST_TIMESTAMP_MS ? nowMs : endMs;

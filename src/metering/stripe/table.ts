@@ -13,14 +13,14 @@ import {
 import { time } from '../../core/db/sql.js';
 
 /**
- * `waiting`: to be sent. `sent`: Stripe has it. `unknown`: Stripe may have it, and sending it again could count it twice.
- * `missing`: a person found that Stripe does not have it, so its quantity is sent with a later revision.
+ * `waiting`: to be sent. `sent`: Stripe has it. `unknown`: Stripe may have it, and sending it again could count it
+ * twice. `missing`: a person found that Stripe does not have it, so its quantity is sent in a later revision.
  */
 export const stripeStates = ['waiting', 'sent', 'unknown', 'missing'] as const;
 
 /**
- * Usage sent to Stripe, one row per meter event. The revisions of an hour that are not `missing` add up to its total when
- * it was last compared.
+ * Usage sent to Stripe, one row per meter event. The revisions of an hour that are not `missing` add up to the hour's
+ * total when it was last compared.
  */
 export const stripeEvents = pgTable(
   'stripe_events',
@@ -33,7 +33,10 @@ export const stripeEvents = pgTable(
     /** When the earliest attempt without a known outcome began. */
     unknownSince: time('unknown_since'),
     sentAt: time('sent_at'),
-    /** 1, 2, 3 … per hour. If two comparisons decide from the same rows, the unique number keeps one. */
+    /**
+     * 1, 2, 3 … per hour. If two comparisons start from the same rows, the unique number lets only one of them add a
+     * revision.
+     */
     revision: integer().notNull(),
     attempts: integer().notNull().default(0),
     livemode: boolean().notNull(),
@@ -44,7 +47,6 @@ export const stripeEvents = pgTable(
     /** Stripe's customer and meter event name, as last sent. */
     customerId: text('customer_id').notNull(),
     eventName: text('event_name').notNull(),
-    /** Why the last attempt failed. */
     lastError: text('last_error'),
   },
   (t) => [

@@ -12,7 +12,10 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/** Hash of the terms of an evaluation. With limits it includes the month, because their windows may span two. */
+/**
+ * Hash of the terms of an evaluation. With limits, the hash includes the month, because their windows may span two
+ * months.
+ */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
     case when ${entitlement}.limits is not null then date_trunc('month', ${now} at time zone 'UTC') end), 0)`;
@@ -21,16 +24,16 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * A CTE that notes thresholds to evaluate, beside `hourly` and `raised` in the statement that records events. It notes only
- * if an endpoint listens, and not if the month's total shows that no threshold can have been reached since the last
- * evaluation.
- * It evaluates nothing itself: its view of a window is older than the locks it waited for, so if two statements reach a
- * threshold together, neither might see it. Whoever takes the note sees, in one snapshot, everything committed with it; of
- * two notes, at least one is taken with a snapshot that includes both.
- * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other; a flush may have hundreds.
- * Limits per subject have no thresholds.
- * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements; rows
- * may repeat
+ * A CTE that notes thresholds to evaluate, next to `hourly` and `raised` in the statement that records events. It
+ * writes a note only if an endpoint listens, and not if the month's total shows that no threshold can have been reached
+ * since the last evaluation.
+ * It evaluates nothing itself, because its view of a window is older than the locks it waited for: if two statements
+ * reach a threshold together, neither might see it. A later statement that takes the note sees, in one snapshot,
+ * everything committed with it. If there are two notes, at least one is taken with a snapshot that includes both.
+ * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row, and a flush may
+ * have hundreds. Limits per subject have no thresholds.
+ * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
+ * rows may repeat
  */
 export const noteRaised = (t: Names, now: string, entitled: string): string => `noted as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
@@ -60,17 +63,18 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
- * Takes notes, those of the oldest second, and writes the resulting messages in one commit.
- * A calendar window is that of the events, and its message key prevents a second message. Once that key may have been
- * deleted, no threshold of the window is reported, or a late correction would report it again. A rolling window ends when
- * the events were recorded, or when they occurred if the sender's clock says later. Its last message is a separate row,
- * which only one of two statements can renew, so notes of two windows are never taken together. For all notes of a product,
- * the rolling window is first read once, from the earliest of their times on; that usually shows that none of them reaches
- * anything new.
- * Beside the month's total the statement stores how far the total must grow before anything new can be reached, in the order
- * in which events raise totals. Only events and corrections raise the usage in a window, and totals plus corrected amounts
- * include both. A total that has already grown that far is noted again. The bound is 0, so every statement notes, if a
- * rolling window may reach a threshold again or a calendar window may differ from the events' month.
+ * Takes the notes of the oldest second and writes the resulting messages in one commit.
+ * A calendar window is the one that contains the events, and its message key prevents a second message. Once that key
+ * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again. A
+ * rolling window ends when the events were recorded, or when they occurred if the sender's clock says later. Its last
+ * message is a separate row, which only one of two statements can renew, so notes of two windows are never taken
+ * together. For all notes of a product, the rolling window is first read once, starting from the earliest of their
+ * times; usually this already shows that none of them reaches anything new.
+ * Next to the month's total, the statement stores how far the total must grow before anything new can be reached. It
+ * does so in the order in which events raise totals. Only events and corrections raise the usage in a window, and
+ * totals plus corrected amounts include both. A total that has already grown that far is noted again. The stored bound
+ * is 0, so that every statement writes a note, if a rolling window may reach a threshold again or a calendar window may
+ * differ from the events' month.
  * Returns the number of notes taken. $1 now
  */
 export const evaluate: Template = {
@@ -224,8 +228,8 @@ select count(*)::text as taken from taken`,
 
 /**
  * Reports refused reservations, at most once a minute per limit.
- * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining, $11
- * requested, per limit · $12 now · $13 subject or null, per limit
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining,
+ * $11 requested, per limit · $12 now · $13 subject or null, per limit
  */
 export const reportRefused: Template = {
   name: 'usage_tell_refused',

@@ -12,7 +12,7 @@ import { evaluate, reportRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;
 
-/** Pause between evaluations of a group; notes written meanwhile are evaluated together. */
+/** Pause between evaluations of a group. Notes written during the pause are evaluated together. */
 const PAUSE_MS = 500;
 
 /** Evaluates the thresholds that recording statements have noted. */
@@ -44,7 +44,10 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    /** Notes were written in the group. They are evaluated soon, or by any instance's job if this process ends first. */
+    /**
+     * Call this when notes were written in the group. They are evaluated soon, or by any instance's job if this process
+     * ends first.
+     */
     noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));
@@ -68,7 +71,7 @@ export interface RefusedLimit {
 
 const MAX_RECENT_REPORTS = 10_000;
 
-/** Reports refusals to webhooks. This process skips a limit that it reported within the last minute. */
+/** Reports refusals to webhooks. Skips a limit that this process reported within the last minute. */
 export function createRefusalReporter() {
   const recentReports = createRecentMap<string, number>(MAX_RECENT_REPORTS);
   return async function report(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {

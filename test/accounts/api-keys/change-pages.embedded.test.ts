@@ -26,7 +26,7 @@ const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(e
 const newId = () => v7({ msecs: service.clock.now() });
 
 type Pairs = [string, string][];
-/** The form with its default values and some changes. */
+/** The form's default values with some changes. */
 const keyForm = (values: Record<string, string | string[]> = {}): Pairs =>
   Object.entries({
     id: newId(),
@@ -240,7 +240,7 @@ describe('the page with a new secret', () => {
     const line = copiedOf(await create(browser), 'snippet-curl');
     expect(await shell(line)).toMatchObject({ accepted: 1, deduped: 0, warnings: [] });
     expect(await shell(line)).toMatchObject({ accepted: 0, deduped: 1, warnings: [] });
-    // The next key’s first event must not count as a repeat of this one’s.
+    // The next key's first event must not count as a repeat of this key's event.
     expect(await shell(copiedOf(await create(browser), 'snippet-curl'))).toMatchObject({ accepted: 1 });
     expect((await readUsage(database.db, organization.id)).keys).toHaveLength(2);
   });

@@ -1,6 +1,6 @@
 import type { Answer, Browser } from '../../support/accounts.js';
 
-/** Tests read a page's text, links and fields, not its markup. */
+/** Tests read a page's text, links and fields instead of its markup. */
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#34': '"', '#39': "'" };
 const decode = (text: string) =>
@@ -20,7 +20,7 @@ export const linksOf = ({ text }: Answer): string[] =>
 export const formsOf = ({ text }: Answer): string[] =>
   [...mainOf(text).matchAll(/<form [^>]*action="([^"]*)"/g)].map(([, action]) => decode(action!));
 
-/** Text of the element with this id, as the copy button takes it. */
+/** The text that the copy button takes from the element with this id. */
 export const copiedOf = ({ text }: Answer, id: string): string =>
   decode(new RegExp(`<code id="${id}">(.*?)</code>`, 's').exec(text)?.[1] ?? '');
 

@@ -16,7 +16,7 @@ import { auditOf } from '../../support/audit.js';
 
 const database = useDatabase();
 
-/** Two instances share one database; on Postgres each has its own connections. */
+/** Two instances share one database. On Postgres, each has its own connections. */
 let first: TestService;
 let second: TestService;
 let otherConnections: Database | undefined;
@@ -131,7 +131,7 @@ describe('the limit of key changes', () => {
     expect(await create(browser)).toMatchObject(limited);
     own.clock.advance(1);
     expect((await create(browser)).status).toBe(201);
-    // The next of the first ten expires a minute later.
+    // The oldest of the first ten changes expires a minute later.
     const refused = await create(browser);
     expect(refused.headers.get('retry-after')).toBe('60');
     await own.stop();
@@ -197,7 +197,7 @@ describe('the limit of key changes', () => {
     low.clock.set(new Date(first.clock.now()).toISOString());
     const refused = await create(browser.copy(low.url));
     expect(refused).toMatchObject(limited);
-    // Two of the three must expire before there is room. The second was made two minutes ago.
+    // Two of the three changes must expire before there is room. The second was made two minutes ago.
     expect(refused.headers.get('retry-after')).toBe(String(58 * 60));
     expect(refused.headers.get('ratelimit')).toBe('"key-changes";r=0;t=3480');
     await low.stop();

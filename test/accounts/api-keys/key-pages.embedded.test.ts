@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
 
-/** A key, its successor, and a runtime that calls with them. */
+/** Rotates a key; `call` sends events with the old or the new secret. */
 async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
   const signed = await signedIn(database.db, service.url);
   const { browser, organization } = signed;
@@ -188,7 +188,7 @@ describe('call counts', () => {
       expect((await fetch(`${service.url}/api/entitlements`, { headers })).status).toBe(403);
     await postForm(browser, `${PATH}/${key.id}/revoke`, {});
     for (let i = 0; i < 3; i++) expect((await fetch(`${service.url}/api/key`, { headers })).status).toBe(401);
-    // A guessed secret is not a call of any key.
+    // A call with a guessed secret is not counted for any key.
     const guess = { authorization: `Bearer ${key.secret.slice(0, -4)}aaaa` };
     expect((await fetch(`${service.url}/api/key`, { headers: guess })).status).toBe(401);
     await service.services.keyUse.flush();
@@ -220,7 +220,6 @@ describe('call counts', () => {
     const now = () => new Date(service.clock.now());
     expect(await isAnyKeyWatched(database.db.orm, now())).toBe(false);
     expect(textOf(await getPage(browser, path))).toContain('Calls with the new key Not counted yet');
-    // Nothing else writes the calls in this test.
     expect((await fetch(`${service.url}/api/key`, { headers })).status).toBe(200);
     const page = await getPage(browser, path);
     expect(textOf(page)).toContain('Calls with the new key 1 ');

@@ -16,7 +16,6 @@ const { database, service } = useService();
 const MINUTE = 60_000;
 const log = pino({ level: 'silent' });
 
-/** The recorded use of a key. */
 async function usedOf({ orgId, id }: { orgId: string; id: string }) {
   const { orm } = database.db;
   const [key] = await orm.select().from(apiKeys).where(eq(apiKeys.id, id));
@@ -233,11 +232,11 @@ describe('a failed write', () => {
     expect((await usedOf(other)).minutes).toEqual([]);
   });
 
-  it('of more keys than one statement takes resumes where it stopped', async () => {
+  it('of more keys than fit into one statement resumes where it stopped', async () => {
     const { shards } = database.db;
     const nowhere = await shards.locate(hashSecret('unknown'));
     const keys: TestKey[] = [];
-    // The keys must also be in the shard group that handles unknown keys, because each group has its own writes.
+    // The keys must be in the shard group that handles unknown keys, because each group writes separately.
     while (keys.length === 0) {
       const organization = await createOrganization(database.db);
       const key = await createKey(database.db, organization.id);

@@ -192,7 +192,7 @@ describe('the hash covers exactly the stored row', () => {
     expect(canonicalJson(JSON.parse('{"__proto__":{"b":1,"a":2}}'))).toBe('{"__proto__":{"a":2,"b":1}}');
   });
 
-  it('as the reference shows it', () => {
+  it('as shown in the reference', () => {
     const { audit, organization } = exampleWorld;
     const { hash, ...entry } = audit.organization;
     const row = { orgId: organization.id, ...entry, ...audit.source };

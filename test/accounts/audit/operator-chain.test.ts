@@ -124,7 +124,7 @@ describe('exported heads', () => {
     expect((await operatorReport()).problems).toMatchObject([{ kind: 'changed', seq: 2 }]);
     await database.db.orm.execute(sql`delete from operator_log`);
     await database.db.orm.execute(sql`delete from operator_chain`);
-    // Only the exported heads reveal it.
+    // Only the exported heads reveal that the whole log was deleted.
     expect((await operatorReport()).problems).toEqual([]);
     expect(await exportHeads(database.db.orm, file)).toMatchObject({ isIntact: false });
     rmSync(file);

@@ -10,7 +10,7 @@ import { auditLog } from '../../../src/accounts/audit/table.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 
-/** Writes each row in its own transaction, as changes do, and its number into `target`. */
+/** Writes each row in its own transaction, as real changes do, with its number as `target`. */
 export async function writeRows(
   db: Database,
   orgId: string,
@@ -23,7 +23,7 @@ export async function writeRows(
   }
 }
 
-/** The same in one statement, for long logs. */
+/** Writes the rows in one statement, for long logs. */
 export async function writeRowsAtOnce(
   db: Database,
   orgId: string,
@@ -63,7 +63,7 @@ export async function verify(
   return reports[0]!;
 }
 
-/** Problems as `kind seq id`. */
+/** Returns each problem as `kind seq id`. */
 export const findProblems = async (
   db: Database,
   orgId: string,
@@ -71,7 +71,7 @@ export const findProblems = async (
 ): Promise<string[]> =>
   (await verify(db, orgId, options)).problems.map(({ kind, seq, id }) => `${kind} ${seq} ${id ?? '-'}`);
 
-/** Swaps the numbers of two rows by way of an unused one, because numbers are unique. */
+/** Swaps the numbers of two rows through an unused number, because numbers are unique. */
 export async function swapRows(db: Database, orgId: string, a: number, b: number): Promise<void> {
   const renumber = (from: number, to: number) =>
     db.orm
@@ -83,7 +83,7 @@ export async function swapRows(db: Database, orgId: string, a: number, b: number
   await renumber(-1, b);
 }
 
-/** Shifts the numbers of all rows from `from` on by `by`. */
+/** Adds `by` to the number of every row numbered `from` or higher. */
 export async function shiftRows(db: Database, orgId: string, from: number, by: number): Promise<void> {
   await db.orm.execute(sql`update audit_log set seq = -seq where org_id = ${orgId} and seq >= ${from}`);
   await db.orm.execute(sql`update audit_log set seq = -seq + ${by} where org_id = ${orgId} and seq < 0`);

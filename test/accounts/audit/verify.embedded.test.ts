@@ -28,7 +28,7 @@ const execute = (statement: ReturnType<typeof sql>) => database.db.orm.execute(s
 const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
   database.db.orm.insert(auditLog).values({ ...rows[0]!, id: uuid(), ...values });
 
-/** Rewrites rows from `from` on with consistent hashes, as a role with all rights could. */
+/** Rewrites the rows from `from` on with consistent hashes, as a role with full rights could. */
 async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
   let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
   for (const row of (await auditOf(database.db, orgId)).slice(from - 1)) {
@@ -55,7 +55,7 @@ it('an intact chain has no problems, whatever the batch size', async () => {
     });
 });
 
-/** In UTC, because a sharded database requires an expression that depends only on the row. */
+/** The shift is computed in UTC, because a sharded database requires an expression that depends only on the row. */
 const later = (by: string) =>
   sql`at = (at at time zone 'UTC' + ${sql.raw(`interval '${by}'`)}) at time zone 'UTC'`;
 
@@ -223,7 +223,7 @@ describe('a manipulated record of the end', () => {
   });
 });
 
-describe('a noted head', () => {
+describe('a recorded head', () => {
   it('still matches after more changes', async () => {
     const noted = [await verify(database.db, orgId)];
     await writeRows(database.db, orgId, 3);
@@ -286,7 +286,7 @@ it('thousands of broken rows are counted, but only the first are returned', asyn
   expect(report.problems[0]).toMatchObject({ seq: 13 });
 });
 
-it('a search by object finds a value of the details and examines a bounded number of rows', async () => {
+it('a search by object finds a value in the details and examines a bounded number of rows', async () => {
   const { id } = await createOrganization(database.db);
   await writeRows(database.db, id, 1, { target: 'a', details: { after: { name: 'Edge Proxy' } } });
   await writeRows(database.db, id, 3);

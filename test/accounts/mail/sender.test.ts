@@ -68,7 +68,7 @@ describe('a queued mail', () => {
       const [row] = await rowsOf();
       expect(row!.text).toContain('#secret');
       pauses.push((row!.nextAttemptAt.getTime() - service.clock.now()) / 60_000);
-      // Nothing is tried before the delay is over.
+      // Nothing is sent before the delay is over.
       await send();
       expect((await rowsOf())[0]!.attempts).toBe(n + 1);
       service.clock.advance(row!.nextAttemptAt.getTime() - service.clock.now());

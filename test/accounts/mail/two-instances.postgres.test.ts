@@ -15,7 +15,7 @@ let instances: TestService[];
 let server: MailServer;
 beforeAll(async () => {
   const port = await findFreePort();
-  // Slow enough for both instances to send at the same time.
+  // The server answers slowly enough for both instances to send at the same time.
   server = await startMailServer({ onRcptTo: (_address, _session, done) => void setTimeout(done, 10) }, port);
   const start = () => startTestService(database.db, { env: mailEnv(port) });
   instances = [await start(), await start()];

@@ -45,14 +45,14 @@ it('names what happened, with every digit', () => {
 const hostile =
   '<!channel> <@U123> @everyone <@&9> **bold** [link](https://evil.example) `code` & \u0000 line\nbreak';
 
-it('Slack gets no mention and no markup of others', () => {
+it('Slack gets no mentions or markup from other people’s texts', () => {
   const { text } = post('slack', correctedFor(hostile)) as { text: string };
   expect(text).toContain('&lt;!channel&gt; &lt;@U123&gt; @everyone &lt;@&amp;9&gt;');
   expect(text.match(/</g)).toHaveLength(1);
   expect(text).not.toContain('\n');
 });
 
-it('Discord gets no mention, no link and no style of others', () => {
+it('Discord gets no mentions, links or styles from other people’s texts', () => {
   const body = post('discord', correctedFor(hostile)) as { content: string; allowed_mentions: unknown };
   expect(body.allowed_mentions).toEqual({ parse: [] });
   expect(body.content).toContain(
@@ -79,7 +79,7 @@ it('Teams gets text runs, which have no markup', () => {
   });
 });
 
-it('a post stays below the limit of Discord and counts the messages that do not fit', () => {
+it('a post stays below Discord’s limit and counts the messages that do not fit', () => {
   const { content } = post(
     'discord',
     ...Array.from({ length: 10 }, () => correctedFor('*'.repeat(2_000))),

@@ -240,7 +240,7 @@ describe('a failing receiver', () => {
     expect(actions.filter((row) => row.orgId === orgId).map(({ action }) => action)).toContain(
       'webhook.disabled',
     );
-    // The endpoint is disabled and gets nothing more.
+    // The endpoint is now disabled and receives nothing more.
     await tell(orgId);
     await sweep();
     expect(gone.received).toHaveLength(1);
@@ -299,7 +299,7 @@ describe('a failing receiver', () => {
     for (const { status } of await deliveriesOf(service.context, orgId)) expect(status).toBe('delivered');
   });
 
-  // The database makes no difference to receivers, so one suffices.
+  // Receivers behave the same with every database, so the embedded one suffices.
   it.runIf(isEmbedded)(
     'does not delay others if it is down, sends a byte a second, answers 500, sends 10 MB, or redirects',
     { timeout: 120_000 },
@@ -326,7 +326,7 @@ describe('a failing receiver', () => {
       const dispatcher = createDispatcher(service.context, chat);
       dispatcher.start();
       await until(() => good.received.length === 50);
-      // No slow delivery has ended yet: each takes 15 seconds.
+      // No slow delivery has ended yet, because each takes 15 seconds.
       expect(await attemptsOf(service.context, of.slow.orgId)).toEqual([]);
       const first = async (orgId: string) => (await attemptsOf(service.context, orgId))[0]!;
       await until(async () => (await attemptsOf(service.context, of.slow.orgId)).length > 0);
@@ -365,7 +365,7 @@ describe('concurrent instances', () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
     const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context, chat));
-    // Deliveries without room wait for the next sweep.
+    // Deliveries that do not fit into a sweep wait for the next one.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
     expect(received).toHaveLength(60);
@@ -413,7 +413,7 @@ describe('concurrent instances', () => {
     expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id']);
   });
 
-  // Each shard group has separate sweeps, and one of the other databases suffices.
+  // Skipped on Citus, where each shard group has its own sweeps; one of the other databases suffices.
   it.skipIf(isCitus || isEmbedded)(
     'deliver to a hundred receivers at once, and to more endpoints than one sweep takes',
     async () => {

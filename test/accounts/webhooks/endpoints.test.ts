@@ -174,7 +174,7 @@ describe('deliveries', () => {
     const path = `${PATH}/${webhook.id}`;
     const ids: string[] = [];
     for (let n = 0; n < 5; n++) ids.unshift((await browser.send('POST', `${path}/test`)).body.messageId);
-    // An unknown endpoint gets four deliveries at a time.
+    // A new endpoint gets four deliveries at a time.
     for (let n = 0; n < 2; n++) await sweep();
     const pages: string[][] = [];
     let cursor: string | null = '';
@@ -289,7 +289,7 @@ describe('upkeep', () => {
     const box = createSecretBox(['a newer key of the tests'], 'webhook secret');
     expect(box.open(webhook.id, row!.previousSecret!)).toBe(secret);
     expect(box.open(webhook.id, row!.secret)).toMatch(/^whsec_/);
-    // Without its key nothing can be signed, so the delivery is retried.
+    // Without the key of the endpoint's secret, nothing can be signed, so the delivery is retried.
     await browser.send('POST', `${path}/test`);
     status = 200;
     await sweep();

@@ -61,7 +61,7 @@ describe('a receiver URL', () => {
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
     'https://[::ffff:8.8.8.8]/',
-    // The addresses of a name are only checked on connection.
+    // The addresses behind a host name are checked only on connection.
     'https://localhost/',
   ])('%s is accepted', (url) => {
     expect(whyNoReceiver(url, production)).toBeUndefined();
@@ -126,7 +126,7 @@ describe('a receiver URL', () => {
 describe('a receiver’s name', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  /** Sets the addresses to which names resolve from now on. */
+  /** Sets the addresses that every host name resolves to from now on. */
   function resolveTo(...addresses: string[]) {
     const isSix = (address: string) => address.includes(':');
     answer('resolve4', () => Promise.resolve(addresses.filter((address) => !isSix(address))));
@@ -162,13 +162,12 @@ describe('a receiver’s name', () => {
     resolveTo('93.184.216.34', '2606:4700::1111');
     expect(await look(false)).toBe('93.184.216.34');
     expect(await look(false, production, { all: true })).toHaveLength(2);
-    // Plain http never leaves this machine.
+    // Plain HTTP is allowed only to this machine.
     expect(await look(true, development)).toMatch(isRefused);
   });
 
   it('is checked on every connection, so a second DNS answer gains nothing', async () => {
     let connections = 0;
-    // Counts connections that should not happen.
     const server = createServer((socket) => void (connections++, socket.destroy()));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -186,7 +185,7 @@ describe('a receiver’s name', () => {
     expect(await send(development)).toBe(forbidden);
     resolveTo('127.0.0.1');
     expect(await send(production)).toBe(forbidden);
-    // A URL accepted earlier is checked against the current rules.
+    // Even a URL that was accepted earlier is checked against the current rules.
     expect(await send(production, `https://127.0.0.1:${port}/`)).toBe(
       'The URL must not be a private or reserved address.',
     );

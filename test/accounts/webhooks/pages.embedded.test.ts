@@ -32,7 +32,7 @@ async function arrive() {
   return { browser, receiver, create, listed };
 }
 
-it('an endpoint for all types gets each of today, and its pages say so', async () => {
+it('an endpoint for all types gets each current type, and its pages say so', async () => {
   const { browser, create, listed } = await arrive();
   expect((await create([['allTypes', 'true']])).status).toBe(201);
   const [endpoint] = await listed();

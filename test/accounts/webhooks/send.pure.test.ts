@@ -11,7 +11,7 @@ afterEach(() => {
   receiver?.close();
 });
 
-/** A receiver on this machine and a function that sends to it. */
+/** Starts a receiver on this machine and returns a function that sends to it. */
 async function receive(listener: RequestListener) {
   const server = (receiver = createServer(listener));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -11,7 +11,7 @@ interface Item {
 
 const unbounded = { weight: Infinity, bytes: Infinity };
 
-/** A flush that waits until the test releases it, with a record of all flushes. */
+/** A flush function that waits until the test releases it and records all flushes. */
 function createGate(answer: (item: Item) => number | Error = (item) => item.id) {
   const flushes: { items: Item[]; release: () => void; fail: (error: Error) => void }[] = [];
   let running = 0;

@@ -26,7 +26,7 @@ function kill(child: ChildProcess): Promise<unknown> {
   return ended;
 }
 
-/** A process that claims directories on request. */
+/** Starts a process that claims directories on request. */
 async function startOther() {
   const child = spawn(process.execPath, script, { stdio: ['pipe', 'pipe', 'inherit'] });
   children.push(child);

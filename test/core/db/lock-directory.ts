@@ -1,7 +1,10 @@
 import { createInterface } from 'node:readline';
 import { lockDirectory } from '../../../src/core/db/directory-lock.js';
 
-/** Claims the directory of each line `START_AT_MS DIRECTORY`, prints the outcome, and stays until it is killed. */
+/**
+ * For each line `START_AT_MS DIRECTORY`, claims the directory at that time and prints the outcome. Runs until it is
+ * killed.
+ */
 process.stdout.write('ready\n');
 for await (const line of createInterface({ input: process.stdin })) {
   const [, startAtMs, directory] = /^(\d+) (.*)$/.exec(line)!;

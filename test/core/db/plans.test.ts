@@ -12,7 +12,7 @@ import { createTenant, sendUsage, usageEvent } from '../../metering/support/usag
 import { createListener } from '../../support/webhook-messages.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Requests must read these tables by index: their cost must not grow with other Organizations' rows. */
+/** Requests must read these tables by index, because their cost must not grow with other Organizations' rows. */
 const bigTables = [
   'usage_events',
   'usage_totals',
@@ -41,7 +41,7 @@ beforeAll(async () => {
   await fillWithOthers();
 });
 
-/** Rows of other Organizations, with statistics, so that the planner has alternatives. */
+/** Inserts rows of other Organizations and updates statistics, so that the planner has alternatives. */
 async function fillWithOthers() {
   const { orm } = database.db;
   const n = sql.raw(`generate_series(1, ${ROWS}) as n`);
@@ -73,7 +73,9 @@ async function fillWithOthers() {
 
 let explained = 0;
 
-/** The plan that requests get: with the settings of the hot pool, and on Postgres for the prepared statement. */
+/**
+ * Returns the plan that requests get: with the settings of the hot pool and, on Postgres, for the prepared statement.
+ */
 async function explain(statement: Statement, values: unknown[]): Promise<string> {
   const rows = await database.db.dryRun(async (run): Promise<TextRow[]> => {
     if (isEmbedded) return run({ name: 'explain', text: `explain ${statement.text}` }, values);
@@ -87,13 +89,13 @@ async function explain(statement: Statement, values: unknown[]): Promise<string>
   return rows.map((row) => row['QUERY PLAN']).join('\n');
 }
 
-/** A parameter as an SQL literal; the driver converts values that are not text to arrays. */
+/** Returns a parameter as an SQL literal; values that are not text become arrays, as in the driver. */
 function toLiteral(value: unknown): string {
   const text = Array.isArray(value) ? textArray(value as string[]) : String(value);
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** Every hot statement of the requests, with the parameters of a small and of a full flush. */
+/** Records every hot statement of the requests, with its parameters in a flush of `count` requests. */
 async function recordStatements(count: number): Promise<[Statement, unknown[]][]> {
   const faulty = makeFaulty(database.db);
   const recorded = new Map<string, [Statement, unknown[]]>();
@@ -143,7 +145,7 @@ it.each([1, 500])('statements for %i events read the big tables only by index', 
   }
 });
 
-/** Walking an index from end to end is no better than scanning the table. */
+/** Finds index scans without a condition, which read the whole index and are no better than a table scan. */
 function indexScansWithoutCondition(plan: string): string[] {
   const lines = plan.split('\n');
   return lines.filter(
@@ -180,7 +182,7 @@ it('reservations are read only by index, and held quantities by the index that c
   expect([made, settled, released, listed].map(({ status }) => status)).toEqual([201, 200, 200, 200]);
   await service.stop();
   const names = ['usage_reserve', 'usage_settle', 'usage_release', 'usage_reservations_list_expired'];
-  // A plan for tables of a page is kept while they grow.
+  // Postgres keeps using a plan made while the tables had only a page, so this plan must already use the index.
   if (!isEmbedded) {
     await db.orm.execute(sql`insert into usage_reservations
         (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity, settled_at, settled_quantity, settle_occurred_at, is_counted)

@@ -3,10 +3,10 @@ import { expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Tables that a sharded Postgres does not distribute, although they have an org_id. */
+/** Tables that a sharded Postgres does not distribute although they have an org_id. */
 const wholeTables = ['memberships', 'api_key_directory'];
 
-/** Rows without an org_id, uniqueness or references across Organizations, ids from a sequence, and triggers. */
+/** Finds rows without an org_id, uniqueness or references across Organizations, ids from a sequence, and triggers. */
 async function findObstacles(db: Database): Promise<string[]> {
   const result = await db.orm.execute(sql`
     with spread as (

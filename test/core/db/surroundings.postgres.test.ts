@@ -35,7 +35,7 @@ afterAll(async () => {
 });
 
 let databases = 0;
-/** Creates a migrated database, and returns its name. */
+/** Creates a migrated database and returns its name. */
 async function createDatabase(settings: Record<string, string> = {}): Promise<string> {
   const name = `surroundings_${++databases}`;
   await admin.query(`create database ${name} template template_gauge`);
@@ -250,10 +250,10 @@ it(
       );
       for (const { pid } of rows) process.kill(pid, 'SIGSTOP');
       try {
-        // The backends are stopped for as long as this test runs.
+        // The backends are stopped during this whole block.
         const answers = await Promise.all([send('a'), readyz(service)]);
         expect(answers.map(({ status }) => status)).toEqual([503, 503]);
-        // The next requests get other connections.
+        // The next requests use other connections.
         expect((await send('b')).status).toBe(202);
         const sessions = await Promise.all(
           Array.from({ length: 12 }, () =>

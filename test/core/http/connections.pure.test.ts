@@ -18,7 +18,7 @@ afterEach(() => {
   }
 });
 
-/** Answers `/large` with eight megabytes, and everything else when released. */
+/** Answers `/large` with eight megabytes at once, and any other path when the test releases it. */
 async function start(limits: Partial<ConnectionLimits> = {}) {
   const begun: string[] = [];
   const finish: (() => void)[] = [];
@@ -61,7 +61,7 @@ describe('pipelined requests', () => {
     await until(() => begun.length === 4);
     await setTimeout(50);
     expect(begun).toEqual(['/0', '/1', '/2', '/3']);
-    // The last requests finish first: their answers wait for the earlier ones.
+    // The last requests finish first, but their responses wait for the earlier ones.
     while (begun.length < 20 || finish.length > 0) {
       finish.pop()?.();
       await setTimeout(1);
@@ -103,7 +103,7 @@ describe('an unread answer', () => {
     await until(() => received >= 2 * large.length, 15_000);
     expect(performance.now() - began).toBeGreaterThan(2 * unreadMs);
     expect(slow.state.isClosed).toBe(false);
-    // The client can still read what the kernel buffered; then the connection ends.
+    // The client can still read what the kernel buffered; then the connection closes.
     stalled.socket.resume();
     await until(() => stalled.state.isClosed);
   });
@@ -153,7 +153,7 @@ describe('an address', () => {
 });
 
 const WAITING = 700;
-/** Opens connections from another process, and prints how many were made within ten seconds. */
+/** Opens connections from another process and prints how many succeeded within ten seconds. */
 const caller = `
   const [port, wanted] = process.argv.slice(1).map(Number);
   let made = 0;
@@ -174,7 +174,7 @@ function maxWaiting(): number {
 describe('a busy process', () => {
   it.runIf(maxWaiting() > WAITING)('keeps hundreds of new connections waiting and loses none', async () => {
     const { port } = await start();
-    // Nothing is accepted while this process waits for the other one.
+    // This process accepts nothing while `spawnSync` blocks it.
     const { stdout } = spawnSync(process.execPath, ['-e', caller, String(port), String(WAITING)]);
     expect(Number(stdout)).toBe(WAITING);
   });

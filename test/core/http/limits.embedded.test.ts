@@ -164,7 +164,7 @@ describe('the guard against guessed keys', () => {
     const statuses = await Promise.all(
       keys.map(async ({ secret }) => (await callWith({ authorization: `Bearer ${secret}` })).status),
     );
-    // Each key is valid; the call lacks a content type.
+    // Each key is valid: the call fails only because it lacks a content type.
     expect(new Set(statuses)).toEqual(new Set([415]));
   });
 });

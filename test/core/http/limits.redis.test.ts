@@ -57,8 +57,8 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
 const inRedis = 'rate limits are counted in Redis';
 const inProcess = 'Redis failed or is too slow; rate limits are counted in this process';
 
-// An instance that waits 100 ms for Redis counts alone. A machine that stalls for that long causes this too, but not
-// repeatedly.
+// An instance that has waited 100 ms for Redis counts on its own. A machine that stalls for that long has the same
+// effect, but not twice in a row.
 describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   let database: TestDatabase;
   let redis: RedisServer;
@@ -108,7 +108,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     };
   }
 
-  /** Warms everything up, and returns the slowest undisturbed call. */
+  /** Warms up the instance and returns the duration of the slowest undisturbed call. */
   async function measureUsual(instance: Instance): Promise<number> {
     const send = await createSender();
     await send(instance);
@@ -162,7 +162,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
 
     expect(first.map(({ status }) => status)).toEqual(first.map(() => 202));
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 202));
-    // Eight concurrent calls share two cores, but the wait of 100 ms for Redis is not multiplied.
+    // Eight concurrent calls share two cores, but wait the 100 ms for Redis in parallel.
     expect(Math.max(...first.map(({ ms }) => ms))).toBeLessThan(700 + 8 * usualMs);
     expect(Math.min(...later.map(({ ms }) => ms))).toBeLessThan(80 + usualMs);
     expect(await instance.failures()).toBe(16);
@@ -187,7 +187,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     const waited = await timed();
     expect(waited.totalHits).toBe(1);
     expect(waited.ms).toBeGreaterThan(90);
-    // A stalled connection is given up after seconds.
+    // A stalled connection is closed only after several seconds, and the operation did not wait for that.
     expect(waited.ms).toBeLessThan(2_000);
     const next = [await timed(), await timed(), await timed(), await timed()];
     expect(next.map(({ totalHits }) => totalHits)).toEqual([2, 3, 4, 5]);
@@ -197,7 +197,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     await stores.close();
     expect(performance.now() - startedAt).toBeLessThan(4_000);
     redis.resume();
-    // Late answers to the stalled commands find no caller and disturb none.
+    // Late responses to the stalled commands are ignored and disturb no later call.
     await setTimeout(200);
     expect((await store.increment('k')).totalHits).toBe(1);
   });
@@ -207,7 +207,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     const send = await createSender();
     redis.stall();
     await send(instance);
-    // Longer than the time-out of a silent connection.
+    // Waits longer than the time-out of a silent connection.
     await setTimeout(7_000);
     expect((await send(instance)).status).toBe(202);
     expect(await instance.isShared()).toBe(false);
@@ -229,7 +229,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     await until(async () => !(await a.isShared()));
     expect(await a.failures()).toBe(6);
 
-    // Redis has lost the counts and the scripts.
+    // The restarted Redis has lost the counts and the scripts.
     await redis.start();
     await until(a.isShared);
     await until(b.isShared);

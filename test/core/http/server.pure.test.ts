@@ -3,10 +3,10 @@ import express, { type Express } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createHttpServer } from '../../../src/core/http/server.js';
 
-/** Uses each of Express's additions to requests and responses once. */
+/** Creates an app that uses each of Express's additions to requests and responses once. */
 function createSample(): Express {
   const app = express();
-  // Omits the stack, which names the classes.
+  // Production mode omits the stack, which names the classes.
   app.set('env', 'production');
   app.use(express.json());
   app.get('/json', (req, res) => {

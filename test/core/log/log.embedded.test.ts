@@ -33,7 +33,7 @@ const env = {
   PUBLIC_URL: 'https://gauge.example.com',
   DATABASE_URL: 'postgres://gauge:p%40ssword-of-db@db.example.com/gauge',
   AUDIT_EXPORT: 'https://gauge:export-password@heads.example.com/heads.json',
-  // Belongs to another program.
+  // A setting of another program.
   PROXY_URL: 'http://proxy:100%sure@proxy.example.com',
 };
 const known = secretsIn({ ...env, PORT: '12345678' });
@@ -64,19 +64,22 @@ const secrets: Record<string, () => string> = {
   'a password that is not encoded': () => '100%sure',
 };
 
-/** `count` random values, or the one value of a secret from the configuration. */
+/** Returns `count` random values, or the single value of a configured secret. */
 const valuesOf = (make: () => string, count: number): Set<string> =>
   new Set(Array.from({ length: count }, make));
 
 const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
-/** Any eight characters of a secret, except for its first sixteen, which may only show its kind; all of a short secret. */
+/**
+ * Returns every eight-character part of a secret, except for its first sixteen characters, which may show only its
+ * kind. A short secret is one part.
+ */
 const partsOf = (secret: string): string[] =>
   secret.length < 32
     ? [secret]
     : Array.from({ length: secret.length - 23 }, (_, i) => secret.slice(i + 16, i + 24));
 
-/** Expects a text to show nothing of a secret, in any form in which it may have been sent. */
+/** Expects that a text contains no part of the secret, in any encoding in which it may have been sent. */
 function expectNoTrace(secret: string, text: string): void {
   const forms = [
     secret,
@@ -149,7 +152,7 @@ it('a hostile line takes about as long as any other of its length', async () => 
   const ordinaryMs = await cpuMsOf(() => mask('a word '.repeat(6_000)));
   for (const part of hostile) {
     const text = part.repeat(40_000 / part.length);
-    // Time quadratic in the length would be a thousand times as long.
+    // If the time were quadratic in the length, it would be a thousand times as long.
     expect(await cpuMsOf(() => mask(text)), part).toBeLessThan(100 * ordinaryMs);
   }
 });
@@ -268,7 +271,7 @@ describe('input of a caller', () => {
     database = await createTestDatabase();
     const sink = { write: (line: string) => void (text += line) };
     service = await startTestService(database.db, {
-      // The last trusted hop may have passed on anything.
+      // The log must also be clean behind a trusted proxy, whose headers may contain anything.
       env: { ...env, TRUST_PROXY: '1' },
       context: { accessLog: createPlainLog('trace', sink), log: createLogger('trace', sink, known) },
     });

@@ -24,11 +24,11 @@ export interface LiveFaultOptions {
   db: Database;
   databaseUrl: string;
   orders: number;
-  /** SIGKILLs of the server while a request to the venue is on its way. */
+  /** Number of SIGKILLs of the server during a request to the venue. */
   kills: number;
   traders: number;
   seed: number;
-  /** The service's clock runs this many times faster than the real one. */
+  /** How many times faster than real time the service's clock runs. */
   speed: number;
   /** How long a trader repeats a request that the service cannot carry out yet. */
   patienceMs: number;
@@ -65,8 +65,8 @@ interface Account {
 }
 
 /**
- * Trades through a service that is killed, at a venue whose answers are lost, late, wrong or repeated, and compares both sides
- * afterwards: never two orders for one, and the same orders, fills, positions and cash.
+ * Trades through a service that is killed, at a venue whose responses are lost, late, wrong or repeated. Then compares
+ * both sides: no order was placed twice, and orders, fills, positions and cash agree.
  */
 export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaultReport> {
   const { db, seed, speed } = options;
@@ -76,7 +76,7 @@ export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaul
   const folder = mkdtempSync(join(tmpdir(), 'gauge-live-faults-'));
   const venue = await startFakeVenue();
   const exchange = createStrictExchange(now, random, (channel, msg) => {
-    // Messages are lost and repeated.
+    // Stream messages are randomly lost and repeated.
     if (random.chance(0.8)) venue.stream.tell(channel, msg);
     if (random.chance(0.3)) venue.stream.tell(channel, msg);
   });
@@ -117,7 +117,7 @@ export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaul
     await member.handle(req, res, path, body ?? {});
     return true;
   };
-  // Spread over the writes of the run, of which each order causes one or two.
+  // Spreads the kills over the run's writes; each order causes one or two writes.
   for (let i = 1; i <= options.kills; i++)
     killAt.add(Math.ceil((i * options.orders) / (options.kills + 1)) + random.between(0, 2));
   const crowd = startCrowd(exchange, venue, random);
@@ -151,7 +151,7 @@ export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaul
   }
 }
 
-/** Twelve brackets of tomorrow and the day after in New York, whose books never change. */
+/** Lists twelve brackets of the next two days in New York, whose books never change. */
 function listMarkets(venue: FakeVenue, nowMs: number): string[] {
   const day = (days: number) => new Date(nowMs + days * 86_400_000);
   const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
@@ -195,7 +195,7 @@ function toEnv(
     KALSHI_SERIES: 'KXHIGHNY',
     KALSHI_KEY_ID: 'member-key',
     KALSHI_PRIVATE_KEY_FILE: keyFile,
-    // No weather is read: both addresses are closed.
+    // No weather is read, because both addresses are closed.
     FORECAST_SOURCE: 'http',
     MODEL_URL: closed,
     NWS_BASE_URL: closed,
@@ -208,7 +208,7 @@ function toEnv(
   };
 }
 
-/** Starts the server again after each kill. */
+/** Restarts the server after each kill. */
 function createServerKeeper(env: Record<string, string>, db: Database) {
   let server: ServerProcess | undefined;
   let restarting: Promise<void> = Promise.resolve();
@@ -241,11 +241,11 @@ function createServerKeeper(env: Record<string, string>, db: Database) {
   return keeper;
 }
 
-/** A killed instance holds its leases for another 90 s. */
+/** Without this, a killed instance's leases would last for another 90 s. */
 const expireLeases = (db: Database) =>
   db.orm.execute(sql`update job_leases set until = now() - interval '1 second'`);
 
-/** Others trade with resting orders, and the stream breaks now and then. */
+/** Other members trade with resting orders, and the stream breaks now and then. */
 function startCrowd(exchange: StrictExchange, venue: FakeVenue, random: Random) {
   let disconnects = 0;
   const timer = setInterval(() => {
@@ -277,11 +277,11 @@ async function trade(
   work: TradeWork,
 ): Promise<void> {
   const { exchange, tickers, counts, random } = work;
-  // Some orders never reach the venue, most of them on a slow machine, and some are refused.
+  // Some orders are refused, and some never reach the venue, most often on a slow machine.
   while (exchange.arrivals.size < orders && counts.placed < 10 * orders) {
     const n = ++counts.placed;
     const i = random.between(0, tickers.length - 1);
-    // One side in each market, so that no order meets another one of ours.
+    // Trades only one side of each market, so that none of our orders match each other.
     const side = i % 2 === 0 ? 'yes' : 'no';
     const [best, behind, bid] =
       side === 'yes' ? ['0.4500', '0.4300', '0.4400'] : ['0.5600', '0.5400', '0.5500'];
@@ -318,7 +318,7 @@ interface Answer {
   body: { code?: string; trade?: { id: string; remainingContracts?: number } };
 }
 
-/** Repeats a request while the service is away, busy or waits for an unknown outcome. */
+/** Repeats a request while the service is down or busy, or waits for an unknown outcome. */
 async function request(
   { url, secret, patienceMs }: Account,
   method: string,
@@ -348,7 +348,7 @@ async function request(
   }
 }
 
-/** Cancels what rests and waits until no outcome is unknown. Resolves to a problem, if that does not happen. */
+/** Cancels resting orders and waits until no outcome is unknown. Resolves to a problem if that does not happen. */
 async function settle(
   account: Account,
   server: ReturnType<typeof createServerKeeper>,
@@ -364,15 +364,15 @@ async function settle(
         from trading_orders where org_id = ${account.orgId}::uuid and status in ('pending', 'resting') limit 500`,
     );
     if (open.length === 0) {
-      // The new instance compares once more at its start.
+      // The restarted instance compares both sides once more.
       await server.restart();
       return undefined;
     }
     for (const { id } of open.filter(({ status }) => status === 'resting'))
       await request(account, 'DELETE', `/trades/${id}`);
-    // A reconciliation at the start of an instance recovers orders that are old enough.
+    // An instance that starts recovers orders of unknown outcome that are more than a minute old.
     const isDue = open.every(({ status, unknown, age }) => (status === 'resting' && !unknown) || age > 61);
-    // Every start reconciles, which takes a while.
+    // Restarts only every tenth round, because each start reconciles, which takes a while.
     if (round % 10 === 1 && isDue) await server.restart();
     await sleep(500);
   }

@@ -4,8 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../random.js';
 
 /**
- * The member's side of the venue, written from its OpenAPI document (3.32) alone: it imports nothing from the service. Amounts are
- * integers: contracts in hundredths, money in millionths of a dollar. It refuses requests with unknown or missing fields.
+ * The member's side of the venue, written only from the venue's OpenAPI document (3.32); it imports nothing from the
+ * service. Amounts are integers: contracts in hundredths, money in millionths of a dollar. It refuses requests with
+ * unknown or missing fields.
  */
 
 type Json = Record<string, unknown>;
@@ -15,7 +16,7 @@ export interface StrictOrder {
   name: string;
   ticker: string;
   isBid: boolean;
-  /** Price of YES. */
+  /** The price of YES. */
   price: bigint;
   initial: number;
   filled: number;
@@ -39,7 +40,7 @@ export interface StrictFill {
   createdMs: number;
 }
 
-/** Others sell YES at 0.45 and buy it at 0.44. */
+/** Other members sell YES at 0.45 and buy it at 0.44. */
 const ASK = 450_000n;
 const BID = 440_000n;
 
@@ -100,7 +101,7 @@ export function createStrictExchange(
   const fills: StrictFill[] = [];
   const positions = new Map<string, number>();
   const groups = new Set<string>();
-  /** How often an order of each name arrived. */
+  /** How often an order with each client order id arrived. */
   const arrivals = new Map<string, number>();
   const refusals: string[] = [];
 
@@ -112,7 +113,8 @@ export function createStrictExchange(
     let fee = 0n;
     if (isTaker) {
       const before = order.chargedFees;
-      // 7% of contracts × price × (1 − price), rounded up to a millionth; the order's sum is rounded up to $0.0001.
+      // The fee is 7% of contracts × price × (1 − price), rounded up to a millionth; the sum over the order is rounded
+      // up to $0.0001.
       const product = 7n * BigInt(contracts) * price * (1_000_000n - price);
       const divisor = 100n * 100n * 1_000_000n;
       order.exactFees += (product + divisor - 1n) / divisor;
@@ -180,7 +182,7 @@ export function createStrictExchange(
     const isCrossing = order.isBid ? price >= ASK : price <= BID;
     orders.push(order);
     if (isCrossing && wanted > 0) {
-      // One or two fills, for all of it or a part.
+      // Fills all or part of the order, in one or two fills.
       const filled = random.chance(0.7) ? wanted : random.between(1, wanted);
       const first = random.between(1, filled);
       for (const part of [first, filled - first])
@@ -240,7 +242,7 @@ export function createStrictExchange(
     const start = Number(query.get('cursor') || 0);
     const end = start + Number(query.get('limit') ?? 100);
     const shown = rows.slice(start, end);
-    // A row that moves between two pages is listed twice.
+    // Lists a row twice, like a row that moves between two pages.
     if (shown.length > 0 && random.chance(0.1)) shown.push(random.pick(shown));
     return reply(200, { [name]: shown, cursor: end < rows.length ? String(end) : '' });
   }
@@ -313,13 +315,13 @@ export function createStrictExchange(
     fills,
     positions,
     arrivals,
-    /** Requests that the documentation does not know. */
+    /** Requests that the venue's documentation does not describe. */
     refusals,
     get cash() {
       return cash;
     },
     answer,
-    /** Somebody trades with a resting order, for all of it or a part. */
+    /** Another member trades with all or part of a resting order. */
     fillResting(order: StrictOrder): void {
       if (order.status === 'resting')
         fill(
@@ -407,20 +409,20 @@ export interface FaultCounts {
   writes: number;
   byFault: Record<string, number>;
   readFaults: number;
-  /** Cancellations and decreases that met a fill on their way. */
+  /** Cancellations and decreases that crossed a fill in flight. */
   crossings: number;
 }
 
 interface FaultOptions {
   exchange: StrictExchange;
   random: Random;
-  /** The client gives up after this long. */
+  /** The client's time-out. */
   timeoutMs: number;
-  /** Called when a write arrives, and when it has been carried out. */
+  /** Called when a write arrives and again when it has been carried out. */
   onWrite: (when: 'before' | 'after') => void;
 }
 
-/** Answers requests of the member with random faults, until `isCalm` is set. */
+/** Answers the member's requests with random faults until `isCalm` is set. */
 export function createFaultyMember({ exchange, random, timeoutMs, onWrite }: FaultOptions) {
   const counts: FaultCounts = { writes: 0, byFault: {}, readFaults: 0, crossings: 0 };
   const member = {
@@ -445,7 +447,7 @@ export function createFaultyMember({ exchange, random, timeoutMs, onWrite }: Fau
       const [kind, when] = fault.split(' ');
       if (when === 'before') {
         if (kind === 'late') {
-          // Carried out after the client has given up.
+          // The write is carried out only after the client's time-out.
           await sleep(timeoutMs + random.between(50, 600));
           cross(path);
           act();
@@ -469,7 +471,7 @@ export function createFaultyMember({ exchange, random, timeoutMs, onWrite }: Fau
     },
   };
 
-  /** A fill that happens while a cancellation or a decrease is on its way. */
+  /** Fills the order while a cancellation or a decrease is in flight. */
   function cross(path: string): void {
     const id = /^\/portfolio\/events\/orders\/([\w-]+)/.exec(path)?.[1];
     const order = exchange.orders.find((one) => one.id === id && one.status === 'resting');

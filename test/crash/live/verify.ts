@@ -10,7 +10,7 @@ import type { StrictExchange } from './strict-exchange.js';
 
 const toHundredths = (contracts: number) => Math.round(contracts * 100);
 
-/** Compares what the service has recorded with the venue, row by row and to the last digit. */
+/** Compares the service's records with the venue's, row by row and to the last digit. */
 export async function findViolations(
   { orm }: Database,
   orgId: string,

@@ -149,7 +149,7 @@ describe('between two refreshes', () => {
     expect(await buy()).toMatchObject({ status: 409, code: 'market_closed' });
     service.clock.advance(1_000);
     await service.trading.refresher.refresh();
-    // A busy machine may have exceeded the silence that ends a connection.
+    // On a busy machine, the silence limit may have ended the connection, so wait until the book is live again.
     await until(isKept);
     expect((await buy()).status).toBe(201);
   });
@@ -166,7 +166,7 @@ describe('a market with a doubtful book takes no order until the book matches th
   it.each<[name: string, fault: () => void]>([
     ['a lost frame', () => lose(1)],
     [
-      'a frame that comes twice',
+      'a repeated frame',
       () => {
         venue.stream.fault = (frame, send) => {
           send(frame);
@@ -185,7 +185,7 @@ describe('a market with a doubtful book takes no order until the book matches th
         };
       },
     ],
-    ['a sequence that starts over', () => venue.stream.restartSequences()],
+    ['a restarted sequence', () => venue.stream.restartSequences()],
     [
       'another subscription’s number',
       () => {
@@ -195,13 +195,13 @@ describe('a market with a doubtful book takes no order until the book matches th
     ],
     ['an overflow', () => venue.stream.overflow()],
     ['a lost connection', () => venue.stream.disconnect()],
-    ['a connection that dies in silence', () => venue.stream.goSilent()],
+    ['a connection that dies silently', () => venue.stream.goSilent()],
   ])('%s', async (_name, fault) => {
     const certain = [venueLevels('yes')];
     const noBids = shownLevels('no');
     venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
     fault();
-    // Below the best bid, so that the price of the order stays.
+    // Below the best bid, so that the order's price stays the same.
     const deep = (best('yes') - 0.03).toFixed(4);
     for (const delta of ['11.00', '12.00']) {
       venue.stream.change(TICKER, 'yes', deep, delta);
@@ -212,7 +212,7 @@ describe('a market with a doubtful book takes no order until the book matches th
     expect(refused).toMatchObject({ status: 503, code: 'market_data_stale' });
     expect(refused.detail).toContain(`The order book of ${TICKER} is in doubt`);
     await until(async () => (await readMarket()).bookState === 'in_doubt');
-    // The last certain book stays, which the venue once had.
+    // The service keeps showing the last certain book, which is one that the venue really had.
     expect(certain).toContainEqual(shownLevels('yes'));
     expect(shownLevels('no')).toEqual(noBids);
     venue.stream.fault = undefined;

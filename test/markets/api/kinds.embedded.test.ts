@@ -29,7 +29,7 @@ async function readAt<T>(time: string, path: string): Promise<T> {
 
 describe('the forecast of an area', () => {
   const path = '/forecast/INDEX-MIAMI';
-  /** 1 pm in Miami is 18:00Z. The index publishes it five minutes later. */
+  /** 1 pm in Miami is 18:00Z. The index publishes that hour's value five minutes later. */
   const hourOne = ({ hours }: ForecastAnswer) =>
     hours.find(({ date, hour }) => date === '2026-11-21' && hour === 13)!;
 

@@ -27,7 +27,7 @@ import {
   ScriptedWeather,
 } from '../support/scripted-sources.js';
 
-/** Reads of market data must work without the database, so it is always down here. */
+/** Market data must be readable without the database, so the database is always down here. */
 const noDatabase = failingDatabase({} as Database, connectionRefused());
 const NOW = '2026-01-31T12:00:00.000Z';
 const origin = 'https://app.example.com';
@@ -384,7 +384,7 @@ describe('GET /forecast/:station', () => {
         peakedProbability: 0.88,
         fallback: null,
         dayAheadShare: 0.4,
-        // Fits negate the temperatures of minima; the answer does not.
+        // Fits for minima hold negated temperatures; the answer does not negate them.
         fit: {
           id: calibrated.fit.id,
           hour: 6,
@@ -722,7 +722,7 @@ describe('freshness', () => {
       for (const path of ['/markets', '/signals', '/forecast/KNYC'])
         expect(await read(own, path)).toMatchObject({ asOf: NOW, ageSeconds, stale });
     }
-    // A client with an earlier copy learns that it is now stale.
+    // A client with an earlier copy learns that it is stale.
     const changed = await ask(own, '/markets', { 'if-none-match': first.headers.etag! });
     expect(changed.status).toBe(200);
     expect((await ask(own, '/markets', { 'if-none-match': changed.headers.etag! })).status).toBe(304);

@@ -8,7 +8,7 @@ import { useDatabase } from '../../support/use.js';
 
 const database = useDatabase();
 
-// Threads load compiled files only, so here each thread fails at its start.
+// Threads load compiled files only, so every thread fails at startup here.
 it('rejects the calls of a thread that fails, logs why, and starts another for the next call', async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => void lines.push(line) });

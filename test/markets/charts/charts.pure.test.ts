@@ -28,7 +28,7 @@ describe('the range of chance', () => {
     expect(binomialRange(20, 1, 0.9)).toEqual({ low: 1, high: 1 });
   });
 
-  it('can be computed for very many tries', () => {
+  it('can be computed for very large samples', () => {
     // Normal limits: 0.1 ± 1.645·√(0.09/100000) = 0.1 ± 0.00156.
     const { low, high } = binomialRange(100_000, 0.1, 0.9);
     expect(low).toBeCloseTo(0.1 - 0.00156, 4);
@@ -179,7 +179,7 @@ describe('CRPS over time', () => {
 
   it('groups long series by week, with each day weighted by its forecasts', () => {
     const chart = toCrpsChart([
-      // A Monday and the Sunday of the same week: (6·1 + 2·3)/8 = 1.5.
+      // The Monday and the Sunday of one week: (6·1 + 2·3)/8 = 1.5.
       point('2026-08-03', 6, 1),
       point('2026-08-09', 2, 3),
       point('2026-11-02', 1, 2),
@@ -259,13 +259,13 @@ describe('the forest plot', () => {
 
   it('puts means and intervals on one scale around zero', () => {
     const chart = toIntervalChart([row('36 h', -0.5, 0.25, true), row('24 h', 0.5, 0.5)])!;
-    // From −1 to 1 in steps of a half: −0.75 lies at (−0.75 + 1)/2.
+    // The scale runs from −1 to 1 in steps of a half: −0.75 lies at (−0.75 + 1)/2.
     expect(chart.zero).toBe('50%');
     expect(chart.lanes.map(({ interval }) => interval)).toEqual([
       { from: '12.5%', to: '37.5%', mean: '25%', isCutLow: false, isCutHigh: false },
       { from: '50%', to: '100%', mean: '75%', isCutLow: false, isCutHigh: false },
     ]);
-    // A line for the group's name, then 22 pixels per lane.
+    // The group's name takes one line; each lane takes 22 pixels.
     expect(chart.lanes.map(({ y }) => y)).toEqual(['37', '59']);
     expect(chart.groups).toEqual([{ label: 'New York', y: '18' }]);
     expect(chart.summary).toContain('favours the model in 1 of 2 comparisons, and the market in 0');
@@ -280,7 +280,7 @@ describe('the forest plot', () => {
       isCutHigh: true,
     });
     expect(chart.table.rows[2]).toEqual(['New York, 12 h', '60', '0.000', '−50.000 to +50.000', 'Closed']);
-    // The normal intervals still get a quarter of the width.
+    // An outlier does not squeeze the normal intervals below a quarter of the width.
     expect(chart.lanes[0]!.interval).toMatchObject({ from: '37.5%', to: '62.5%' });
   });
 
@@ -309,7 +309,7 @@ describe('observed against forecast', () => {
       { x: '0%', y: '0', radius: '3.4' },
       { x: '100%', y: '320', radius: '3' },
     ]);
-    // (−10 − 10 + 10)/3.
+    // The mean of −10, −10 and +10.
     expect(chart.summary).toBe('3 forecasts, on average 3.33\u00a0°C too low.');
   });
 
@@ -330,7 +330,7 @@ describe('the chart of moves after fills', () => {
 
   it('draws a bar per cent around zero, with the mean between them', () => {
     const chart = toMovesChart('Paper', [step(-1, 30), step(0, 10), step(2, 60)], 0.9)!;
-    // Seven steps from −3¢ to +3¢; the bar fills 76% of its step.
+    // Seven steps from −3¢ to +3¢; each bar fills 76% of its step.
     expect(chart.axis.map(({ label }) => label)).toEqual(['−3¢', '−2¢', '−1¢', '0¢', '+1¢', '+2¢', '+3¢']);
     expect(chart.bars.map(({ x, side }) => [x, side])).toEqual([
       ['30.286%', 'against'],

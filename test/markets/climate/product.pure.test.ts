@@ -37,7 +37,7 @@ describe('a daily climate report', () => {
   });
 
   it('is preliminary before its day ends in standard time, and under TODAY', () => {
-    // New York's day of 19 August ends at 05:00Z.
+    // In New York, 19 August ends at 05:00Z.
     const early = climateText({ report: 'CLINYC', issued: '200459', date: 'AUGUST 19 2026' });
     expect(read('KNYC', early, '2026-08-20T04:59:00Z')!.isFinal).toBe(false);
     const today = climateText({

@@ -33,11 +33,11 @@ beforeEach(async () => {
   Object.assign(fake, { products: new Map(), fault: undefined, requests: [] });
   current = undefined;
   watch = makeWatch();
-  // Shortly before Miami's day of 29 August ends at 05:00Z.
+  // Ten minutes before Miami's 29 August ends at 05:00Z.
   now = Date.parse('2026-08-30T04:50:00Z');
 });
 
-/** Reads the stations that the test gave a report; the others have none. */
+/** Reads the stations for which the test added a report; the others have none. */
 function readReporting(): ClimateReader {
   const reader = createClimateReader({ baseUrl: fake.url });
   return {
@@ -79,7 +79,7 @@ const product = (
 const add = (location: string, ...added: Product[]) =>
   fake.products.set(location, [...(fake.products.get(location) ?? []), ...added]);
 
-/** Runs every ten minutes while reports are issued. */
+/** Runs the watch every ten minutes while reports are issued. */
 async function runUntil(time: string) {
   const all = new Map(fake.products);
   for (const end = Date.parse(`2026-08-${time}:00Z`); now <= end; now += 10 * MINUTE_MS) {
@@ -102,7 +102,7 @@ const rows = async () =>
     )
     .sort();
 
-/** A day that the venue has settled. */
+/** Stores days that the venue has settled. */
 function settle(days: { id: string; kind?: Market['kind']; date?: string; temperature: number | null }[]) {
   const events = days.map(({ id, kind = 'daily_maximum', date = '2026-08-29', temperature }): MarketEvent => {
     const market = { status: 'finalized', settledTemperature: temperature } as Market;
@@ -145,7 +145,7 @@ it('a disagreement shows both values, and disappears when the venue amends its s
   settle([
     { id: 'KMIA', temperature: 89 },
     { id: 'KMIA', kind: 'daily_minimum', temperature: 78 },
-    // Days without a report, without a value or unknown cannot be compared.
+    // A day cannot be compared if it is unknown or has no report or value.
     { id: 'KNYC', temperature: 80 },
     { id: 'KMIA', date: '2026-08-28', temperature: 91 },
     { id: 'KBOS', temperature: null },
@@ -167,16 +167,16 @@ it('a disagreement shows both values, and disappears when the venue amends its s
   expect(watch.crossChecks.get('KMIA')!.daily_maximum).toEqual({ ...minimum });
 });
 
-it('a report that may not be the first is never taken for it', async () => {
+it('a report that may not be the first is never treated as the first', async () => {
   // The list begins with a final report, so an earlier one may be missing.
   add('MIA', product('MIA', '30T08:24', { maximum: '90' }));
-  // Only the correction exists.
+  // Only a correction exists.
   add(
     'NYC',
     product('NYC', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }),
     product('NYC', '30T09:10', { issued: '300910 CCA' }),
   );
-  // The first cannot be fetched for a while; the second could.
+  // The first report cannot be fetched for a while, but the second can.
   const first = product('BOS', '30T07:00', { maximum: '77' });
   add('BOS', product('BOS', '29T20:24', { valid: 'VALID TODAY AS OF 0400 PM LOCAL TIME.' }), first);
   add('BOS', product('BOS', '30T07:30', { maximum: '76' }));
@@ -207,7 +207,7 @@ it('a report that lacks one value is the first report only for the other', async
   ]);
 });
 
-it('one instance asks each station a few times a night and reads each report once', async () => {
+it('one instance queries each station a few times a night and reads each report once', async () => {
   for (const location of ['MIA', 'EWR', 'MSP'])
     add(
       location,
@@ -224,12 +224,12 @@ it('one instance asks each station a few times a night and reads each report onc
     fake.requests.filter(({ path }) => path.endsWith(`/locations/${location}`)).length;
   // Once at the start, every ten minutes from 05:45Z, and every three hours after the 08:24 report.
   expect(lists('MIA')).toBe(1 + 17 + 2);
-  // Boston has no report, so after eight hours it is asked hourly.
+  // Boston has no report, so from the eighth hour on it is queried hourly.
   expect(lists('BOS')).toBe(1 + 43 + 2);
   expect(fake.requests.filter(({ path }) => /\/products\/product-/.test(path))).toHaveLength(6);
   expect(fake.requests.every(({ agent }) => agent?.startsWith('gauge') === true)).toBe(true);
   expect((await rows()).filter((row) => row.includes('true'))).toHaveLength(6);
-  // A restart reads everything once more and writes nothing twice.
+  // A restart reads everything again and writes nothing twice.
   await watch.stop();
   watch = makeWatch();
   now += HOUR_MS;
@@ -271,7 +271,7 @@ it('evening reports are kept apart from the final report and its correction, wit
       ...evening,
       extremeF: 88,
       observedAt: new Date('2026-08-29T20:24:00Z'),
-      // Every quarter of an hour from 21:00Z on, 16:00 in the station's standard time.
+      // Every quarter of an hour from 21:00Z, which is 16:00 in the station's standard time.
       fetchedAt: new Date('2026-08-29T21:00:00Z'),
     },
   ]);

@@ -65,9 +65,9 @@ it('a taped day is replayed at its own time and leaves nothing behind', async ()
   expect(body.asOf).toBe('2026-01-31T12:00:00.000Z');
   expect(body.ageSeconds).toBeLessThan(30);
   expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
-  // Real venue data is served, so no page may claim that it is simulated.
+  // The venue data is real, so no page may claim that it is simulated.
   expect(said.out).not.toContain('invented');
-  // One Ctrl-C under npm sends two signals: from the terminal and from npm.
+  // One Ctrl-C under npm sends two signals: one from the terminal and one from npm.
   child.kill('SIGINT');
   child.kill('SIGINT');
   expect((await closed)[0]).toBe(0);

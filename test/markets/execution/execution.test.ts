@@ -29,7 +29,7 @@ afterAll(async () => {
   removeKeys();
 });
 beforeEach(async () => {
-  // Nothing from the previous test is due any more.
+  // Moves past everything that the previous test left due.
   service.clock.advance(2 * 3_600_000);
   service.markets.prints = [];
   service.markets.error = undefined;
@@ -79,7 +79,8 @@ describe('a paper fill', () => {
     print(46, 10);
     expect(await service.trading.marker.mark()).toBe(2);
     expect(await marksOf(orgId)).toMatchObject([
-      // No taker got 45 cents or less, and the best ask since is 48, so the first level was missed.
+      // No taker got 45 cents or less, and the best ask has been 48 since, so the order would have missed the first
+      // level.
       {
         n: 1,
         mode: 'paper',
@@ -113,7 +114,7 @@ describe('a paper fill', () => {
 });
 
 describe('GET /scores/execution', () => {
-  it('sums the gains of the days’ fills and the part of the missed ones', async () => {
+  it('sums the gains of the days’ fills, and the share of those that would have missed', async () => {
     const { orgId, secret } = await createTrader(db);
     const today = new Date(service.clock.now()).toISOString().slice(0, 10);
     await postTrade(service.url, secret, { contracts: 8, limitPrice: '0.46' });
@@ -135,11 +136,11 @@ describe('GET /scores/execution', () => {
         missedContracts: 5,
         after: [
           { seconds: 15, fills: 0, move: null },
-          // 5 contracts gained two cents, 3 gained one.
+          // 5 contracts gained two cents each, and 3 gained one.
           { seconds: 30, fills: 2, move: '0.01625' },
           { seconds: 60, fills: 2, move: '0.01625' },
         ],
-        // 8 · 0.47 − 3.63 − 0.1388; for the first level 5 · 0.02 − 0.0867.
+        // 8 · 0.47 − 3.63 − 0.1388; for the first level alone, 5 · 0.02 − 0.0867.
         afterMinute: { fills: 2, all: '-0.0088', missed: '0.0133' },
         settled: { fills: 0, all: null, missed: null },
       },
@@ -216,12 +217,12 @@ describe('a live order', () => {
     const account = await openLiveAccount(own.db);
     const { venue, service: live, apiKey, organization } = account;
     try {
-      // Seven of the ten known contracts have gone when the order arrives.
+      // Seven of the ten displayed contracts are gone when the order arrives.
       venue.books.set(LIVE_TICKER, { ...newBook(), no_dollars: [['0.5400', '3.00']] });
       const trade = await account.place({ contracts: 10, limitPrice: 46n * CENT });
       expect(trade.filledContracts).toBe(3);
       const [shadow] = await own.db.orm.select().from(executionMarks);
-      // 6 at 45 and 4 at 46 cents.
+      // 6 at 45 cents and 4 at 46 cents.
       expect(shadow).toMatchObject({
         orderId: trade.id,
         n: 0,

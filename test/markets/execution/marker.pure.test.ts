@@ -11,7 +11,6 @@ const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const at = new Date('2026-11-21T12:00:00Z');
 const later = (seconds: number) => new Date(at.getTime() + seconds * 1000);
 
-/** A purchase of YES at 45 cents. */
 const fill = {
   ticker: TICKER,
   side: 'yes',
@@ -37,7 +36,7 @@ const print = (
 });
 const still = makeBook([[42, 10]], [[55, 3]]);
 const dearer = makeBook([[46, 10]], [[52, 3]]);
-/** Books keyed by the second from which they are known. */
+/** Builds a book lookup from books keyed by the second at which they become known. */
 const knowing = (books: Record<number, OrderBook>) => ({
   bookAt: (_: string, __: Date, moment: Date) =>
     Object.entries(books).findLast(([second]) => later(Number(second)) <= moment)?.[1],
@@ -54,7 +53,7 @@ describe('a fill, a minute later,', () => {
     expect(missed([print(59, 45, 'yes')])).toBe(false);
     expect(missed([print(1, 44, 'yes')])).toBe(false);
     expect(missed([], knowing({ 10: still, 20: dearer }))).toBe(false);
-    // The first known book counts, not a later one.
+    // The first known book counts, not the later one.
     expect(missed([], knowing({ 20: dearer, 50: still }))).toBe(true);
   });
 
@@ -130,7 +129,7 @@ describe('the memory of books', () => {
     expect(memory.bookAt('KXHIGHNY-26NOV21-T40', at, later(60))).toBeUndefined();
   });
 
-  it('knows that a book was unchanged until it reads the same later or a change is streamed', () => {
+  it('treats a book as unchanged if a later read shows the same book, or until a change is streamed', () => {
     show(60, makeBook([[46, 10]], [[52, 3]]));
     expect(bookAt(35, 50)).toBe(dearer);
     show(75, still, { isTold: true });
@@ -144,7 +143,7 @@ describe('the memory of books', () => {
     show(95, dearer, { isTold: true, isDoubted: true });
     expect(bookAt(80, 96)).toBeUndefined();
     show(100, still, { readAt: 85 });
-    // This book was read before the doubt came up.
+    // This book was read before the doubt arose.
     expect(bookAt(80, 100)).toBeUndefined();
   });
 

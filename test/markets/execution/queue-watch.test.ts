@@ -32,7 +32,7 @@ beforeEach(async () => {
   await account.service.trading.refresher.refresh();
 });
 
-/** The venue's book shows this many contracts at a price, and its stream says so. */
+/** Sets the number of contracts in the venue's book at a price and streams the change. */
 async function show(price: string, contracts: number): Promise<void> {
   const { books, stream } = account.venue;
   const [, shown = 0] = books.get(TICKER)!.yes_dollars!.find(([level]) => level === price) ?? [];
@@ -46,7 +46,7 @@ async function show(price: string, contracts: number): Promise<void> {
   await vi.waitUntil(isShown, { timeout: 150_000, interval: 5 });
 }
 
-/** The order becomes part of the venue's book. */
+/** Places an order that rests in the venue's book. */
 async function restAt(cents: number, contracts = 10): Promise<Trade> {
   const trade = await account.rest({ limitPrice: BigInt(cents) * CENT, contracts });
   const price = `0.${cents}00`;
@@ -68,7 +68,7 @@ async function readAfter(seconds: number): Promise<void> {
   account.service.clock.advance(seconds * 1000);
   await account.service.trading.queueWatch!.read();
 }
-/** Somebody sells YES to the bids at a price. */
+/** Somebody sells YES into the bids at a price. */
 async function sellTo(cents: number, contracts: number): Promise<void> {
   const trade = wireTrade(TICKER, {
     count_fp: contracts.toFixed(2),
@@ -90,7 +90,7 @@ async function sellTo(cents: number, contracts: number): Promise<void> {
 const countReads = () =>
   account.venue.requests.filter((one) => one.includes('/queue_positions?market_tickers=')).length;
 
-it('records the place by the venue and by the paper queue once a minute, when one has changed', async () => {
+it('records the queue place by the venue and by the paper queue once a minute if either has changed', async () => {
   const trade = await restAt(42);
   expect(await placesOf(trade)).toEqual([[null, 30]]);
   await readAfter(10);
@@ -173,7 +173,7 @@ it('shows the place on the order’s page and compares it in the report', async 
   expect(queue.p90Error).toBeGreaterThan(0);
 });
 
-it('corrects the queue of new paper orders once thirty live orders have taught it, and no other Organization’s', async () => {
+it('corrects the queue of new paper orders after thirty live orders, but only for that Organization', async () => {
   const orgId = account.organization.id;
   const { orm } = database.db;
   const now = new Date(account.service.clock.now());

@@ -64,10 +64,10 @@ function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: Observe
 }
 const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees) });
 
-/** Logistic distribution with deviation 1. */
+/** Logistic distribution with standard deviation 1. */
 const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
 
-/** Cap while there are only observations and no report. */
+/** Highest probability while there are observations but no report. */
 const MOST_SURE = 1 - 1e-7;
 
 describe('the calibrated model', () => {
@@ -81,7 +81,7 @@ describe('the calibrated model', () => {
     expect(day.deviationF).toBeCloseTo(2, 12);
     expect(day.rawMeanF).toBe(71);
     expect(day.rawDeviationF).toBeCloseTo(Math.sqrt(20 / 9), 12);
-    // Below 68 the report says 67 or less: up to 67.5.
+    // The lowest bracket covers reports of 67 or less, which means temperatures up to 67.5.
     expect([...day.probabilities.values()][0]).toBeCloseTo(cdf((67.5 - 69.5) / 2), 12);
     expect([...day.probabilities.values()].reduce((sum, p) => sum + p)).toBeCloseTo(1, 12);
     for (const { probability, temperatureF } of day.quantiles)
@@ -177,10 +177,10 @@ describe('the calibrated model', () => {
   });
 
   it('extrapolates with the correction at the edge of the training range, but not far beyond it', () => {
-    // At 80: 1 + 0.95 · 80 − 80 = −3.
+    // The correction at 80 is 1 + 0.95 · 80 − 80 = −3.
     expect(dayOf(book(fit()), shifted(10)).meanF).toBeCloseTo(81 - 3, 12);
     expect(dayOf(book(fit()), shifted(19)).meanF).toBeCloseTo(90 - 3, 12);
-    // At 60: −2.
+    // The correction at 60 is −2.
     expect(dayOf(book(fit()), shifted(-20)).meanF).toBeCloseTo(51 - 2, 12);
     expect(dayOf(book(pooled()), shifted(20))).toMatchObject({
       method: 'raw_ensemble',
@@ -207,7 +207,7 @@ describe('the calibrated model', () => {
     };
     const day = dayOf(book(fit()), {}, [observed]);
     expect(day).toMatchObject({ distribution: { atLeast: 71 }, meanF: 68.45, method: 'emos' });
-    // All mass at 71 or below sits on 71.
+    // All mass at or below 71 moves to 71.
     const stays = cdf((71.5 - 68.45) / 2);
     const [less, cool, warm, warmer] = day.probabilities.values();
     expect([less, cool]).toEqual([0, 0]);

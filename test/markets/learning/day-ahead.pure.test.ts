@@ -22,7 +22,7 @@ const meanCrps = ({ coefficients }: AheadFit, cases: readonly AheadCase[]): numb
     return sum + crpsOut[0]! / cases.length;
   }, 0);
 
-/** Members with a group-specific warm bias, and errors as wide as the group's. */
+/** Past cases whose members have a group-specific warm bias and whose errors are as wide as the group's. */
 const past = (days: number, of = groups): AheadCase[] =>
   of.flatMap((group) =>
     Array.from({ length: days }, (_, i) => {
@@ -47,7 +47,7 @@ describe('the CRPS', () => {
     expect(crps(1, 1)).toBeCloseTo(0.626523375, 10);
     expect(crps(2.7, 1.5)).toBeCloseTo(1.5 * (0.8 + 2 * Math.log1p(Math.exp(-1.8))), 12);
     expect(crps(-2.7, 1.5)).toBeCloseTo(crps(2.7, 1.5), 12);
-    // ∫ (F − 1)² above and F² below, by definition.
+    // By definition: ∫ (F − 1)² above the outcome plus ∫ F² below it.
     const step = 1e-3;
     let sum = 0;
     for (let x = -40 + step / 2; x < 40; x += step)
@@ -66,9 +66,9 @@ describe('the day-ahead fit of several groups', () => {
     expect(trainingCrps).toBeLessThan(1.5);
     for (const group of groups) {
       const { mean, deviation } = predictAhead(coefficients, { ...row, group });
-      // Three deviations of the mean of 60 daily errors, here twice as wide.
+      // Three standard errors of the mean of 60 daily errors, whose deviation is slightly more than 2 · `wide`.
       expect(Math.abs(mean - (72 - biasF[group]!))).toBeLessThan((3 * 2.3 * wide[group]!) / Math.sqrt(60));
-      // Held near the common value.
+      // The group's deviation is pulled toward the common value.
       const common = predictAhead(coefficients, { ...row, group: 'unknown' }).deviation;
       if (wide[group] !== 1) expect(Math.sign(deviation - common)).toBe(Math.sign(wide[group]! - 1));
       expect(deviation / (2 * wide[group]!)).toBeGreaterThan(0.65);
@@ -101,7 +101,7 @@ describe('the day-ahead fit of several groups', () => {
       expect(Math.log(found.deviation)).toBeCloseTo(c + d * Math.log(spread), 9);
       expect(d).toBeGreaterThan(0.3);
     }
-    // At the group's own mean, about which its slope turns.
+    // At the group's centre its slope has no effect, so only its bias shows.
     const usual = { ...row, mean: coefficients['centre B']! };
     const common = predictAhead(coefficients, { ...usual, group: 'unknown' }).mean;
     const own = predictAhead(coefficients, { ...usual, group: 'B' }).mean;
@@ -190,12 +190,13 @@ describe('the seasonal day-ahead fit', () => {
     const summer = winter + 365.25 / 2;
     const at = (day: number, mean: number) =>
       predictAhead(coefficients, { group: 'A', day, mean, variance: 0 });
-    // The members say 49 where the truth is 45, and 71 where it is 75; errors deviate by 3 and by 1.
+    // In winter the members say 49 where the truth is 45, with errors of deviation 3; in summer 71 where it is 75, with
+    // deviation 1.
     const [cold, warm] = [at(winter, 49), at(summer, 71)];
     expect(Math.abs(cold.mean - 45)).toBeLessThan(0.7);
     expect(Math.abs(warm.mean - 75)).toBeLessThan(0.4);
     expect(cold.deviation / warm.deviation).toBeGreaterThan(2);
-    // Single runs have no spread and need none.
+    // Single runs have no spread, so the fit has no coefficient for it.
     expect(coefficients).not.toHaveProperty('spread');
   });
 

@@ -17,7 +17,7 @@ import { makeEvent, makeHour } from '../support/events.js';
 
 const later = new Date('2026-12-31T00:00:00Z');
 
-/** The bracket with the signs of its temperatures reversed. */
+/** Returns the bracket with the signs of its temperatures reversed. */
 function mirror({ kind, floor, cap }: Bracket): Bracket {
   if (kind === 'less') return { kind: 'greater', floor: -cap, cap: null };
   return kind === 'greater'
@@ -98,7 +98,7 @@ describe('the model', () => {
     );
     const low = forecastOf(forecasts, minimum)!;
     expect(low).toMatchObject({ kind: 'daily_minimum', distribution: { atMost: 70, atLeast: null } });
-    // 68 to 69 and 70 to 71: all mass above 70 sits on 70; 72 and more is impossible.
+    // The brackets are 68 to 69, 70 to 71, and so on: all mass above 70 moves to 70, and 72 or more is impossible.
     const chances = [...low.probabilities.values()];
     expect(chances.slice(3)).toEqual([0, 0, 0]);
     expect(chances.reduce((sum, p) => sum + p, 0)).toBeCloseTo(1, 12);
@@ -115,7 +115,7 @@ describe('the model', () => {
     const end = new Date('2026-09-14T06:00:00Z');
     const seen = observed({ observedAt: new Date('2026-09-14T04:51:00Z'), fetchedAt: end });
     const day = forecastOf(model([minimum], [ensemble({})], [seen], end), minimum)!;
-    // The report has not been issued yet.
+    // Not quite certain, because the report has not been issued yet.
     expect([...day.probabilities.values()]).toEqual([0, 0, 1 - 1e-7, 0, 0, 0]);
   });
 
@@ -157,7 +157,7 @@ describe('the fit of hours', () => {
     const correctionAt = (hour: number) =>
       predictAhead(fit!.coefficients, { group: 'INDEX-NYC', day: 20_600, hour, mean: 75, variance: 1 }).mean -
       75;
-    // Almost the full bias of 45 days, and the common bias for an unseen hour.
+    // With 45 days, an hour gets almost its full bias; an unseen hour gets the common bias.
     expect(Math.abs(correctionAt(9) - 2)).toBeLessThan(0.8);
     expect(Math.abs(correctionAt(15) + 3)).toBeLessThan(0.8);
     expect(Math.abs(correctionAt(3) + 0.5)).toBeLessThan(0.8);
@@ -185,7 +185,7 @@ describe('a fit', () => {
     expect(soon.added).toEqual([]);
     const next = learn(after, day(1), first.book);
     expect(next.added[0]!.fit.lastDate > first.added[0]!.fit.lastDate).toBe(true);
-    // A large increase in data is used at once.
+    // A large increase in data triggers a new fit at once.
     expect(learn(makePast(truth, 60), later, learn(makePast(truth, 30), later).book).added).toHaveLength(1);
   });
 });

@@ -19,12 +19,12 @@ import {
 const HOUR_MS = 3_600_000;
 const days = 45;
 const date = dateAfter(first, days + 2);
-// New York's climate day begins at 05:00Z, after this, and ends a day later.
+// One hour before New York's climate day begins at 05:00Z; it ends a day later.
 const at = new Date(`${date}T04:00:00Z`);
 const end = new Date(`${dateAfter(date, 1)}T05:00:00Z`);
 const truth: Truth = { stationId: 'KNYC', biasF: 2, errorF: 3, spreadF: 1 };
 
-/** One model's forecasts for the same days, with its own errors. */
+/** One model's forecasts for the same days, with the model's own errors. */
 function pastOf(model: string | undefined, over: Partial<Truth> = {}, leadHours = 36, of = days): Past {
   const places = ['KNYC', 'KMIA'].map((stationId) =>
     makePast({ ...truth, ...over, stationId }, of, { leadHours, from: days - of }),
@@ -55,7 +55,9 @@ const forecast = (ensembles: DayEnsemble[], fits: FitBook): DayForecast =>
 const shares = ({ models = [] }: DayForecast): Record<string, number> =>
   Object.fromEntries(models.map(({ model, weight }) => [model, weight]));
 
-/** A single run contributes only its errors; its lead of 35 hours belongs to the same half day, with other errors. */
+/**
+ * Single runs have no spread. Their lead of 35 hours falls into the same half day as 36 hours, but with other errors.
+ */
 const single = { members: 1, biasF: -1 };
 const main = pastOf(undefined);
 const better = pastOf('other', { ...single, errorF: 1 }, 35);
@@ -67,7 +69,7 @@ describe('the mix of several models', () => {
     const { book } = learn(main, at);
     const alone = forecast([runs[0]!], book);
     expect(alone).not.toHaveProperty('models');
-    // An available model without training has no share.
+    // A model without training has no share, even if its run is available.
     const { models, ...beside } = forecast(runs, book);
     expect(beside).toEqual(alone);
     expect(models).toMatchObject([
@@ -75,7 +77,7 @@ describe('the mix of several models', () => {
       { model: 'other', weight: 0, rawMeanF: 71 },
     ]);
     expect(models![1]!.reason).toContain('not corrected');
-    // Training on other models does not change the forecast either.
+    // Training on other models does not change a forecast from one model either.
     const several = learned(main, better);
     expect(forecast([runs[0]!], several)).toEqual(
       forecast([runs[0]!], { ...several, mixes: [], fits: several.fits.filter((fit) => !fit.model) }),
@@ -125,13 +127,13 @@ describe('the mix of several models', () => {
     expect(shares(forecast(runs, worse))['other']).toBeLessThan(0.3);
   });
 
-  it('is surer than its models if their errors are nearly independent', () => {
+  it('is more certain than its models if their errors are nearly independent', () => {
     const day = forecast(runs, learned(main, pastOf('other', { ...single, errorF: 3 }, 35)));
     for (const { weight, deviationF } of day.models!) {
       expect(weight).toBeGreaterThan(0.3);
       expect(day.deviationF).toBeLessThan(0.92 * deviationF);
     }
-    // They share half of the remaining error.
+    // The models have half of the remaining error in common.
     expect(day.deviationF).toBeGreaterThan(
       0.6 * Math.min(...day.models!.map(({ deviationF }) => deviationF)),
     );
@@ -153,10 +155,10 @@ describe('the mix of several models', () => {
     expect(shares(start)).toEqual({ main: 1, earlier: 0 });
     expect(start.models![1]!.reason).toBe('it has had nothing to add to the others');
     expect(start.meanF).toBe(forecast([runs[0]!], book).meanF);
-    // The runs' errors are independent, so each adds information.
+    // The runs' errors are independent, so the earlier run adds information.
     const day = forecast([runs[0]!, earlier], { ...book, mixes: mixes! });
     expect(shares(day)['earlier']).toBeGreaterThan(0.2);
-    // Less than half a day apart counts as the same run.
+    // Runs less than half a day apart count as the same run.
     expect(forecast([runs[0]!, runOf(undefined, 74, 47)], book)).not.toHaveProperty('models');
   });
 
@@ -172,7 +174,7 @@ describe('the mix of several models', () => {
     const again = learn(past, new Date(at.getTime() + 60_000), book);
     expect(again.addedMixes).toEqual([]);
     expect(again.book.mixes).toEqual(book.mixes);
-    // A new model changes the mix.
+    // A new model triggers a new mix.
     const third = { ...past, runs: [...past.runs, ...pastOf('third', single, 34).runs] };
     const { addedMixes } = learn(third, new Date(at.getTime() + 60_000), book);
     expect(addedMixes).toMatchObject([{ kind: 'daily_maximum', leadHours: 36 }]);
@@ -188,13 +190,13 @@ describe('the comparison of models', () => {
     const found = learnMix(
       new Map([
         ['main', errors([2, -2, 2, -2])],
-        // Excludes the first day, which may have been harder.
+        // Lacks the first day, which may have been harder.
         ['other', errors([-1, 1, 1], 1)],
       ]),
     )!;
     expect(found.skill['other']).toMatchObject({ value: 0.25, dates: expect.closeTo(2.93, 2) as number });
     expect(found.skill['main']!.value).toBe(1);
-    // +2, +2, −2 with almost equal shares.
+    // The products of the errors are +2, +2 and −2, with almost equal weights.
     expect(found.correlation[pairOf('other', 'main')]!.value).toBeCloseTo(1 / 3, 1);
     expect([found.firstDate, found.lastDate]).toEqual([first, dateAfter(first, 3)]);
   });
@@ -223,7 +225,7 @@ describe('the comparison of models', () => {
     const [told, untold] = [of(mark), of((all) => all.map((each) => ({ ...each, isOlder: false })))];
     expect(told.value).toBeLessThan(0.6 * untold.value);
     expect(told.dates).toBe(untold.dates);
-    // Without a day of the new version nothing changes.
+    // If every day is from the older version, nothing changes.
     const allOlder = of((all) => all.map((each) => ({ ...each, isOlder: true })));
     expect(allOlder.value).toBeCloseTo(untold.value, 12);
   });

@@ -2,10 +2,10 @@ import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import type { PitValue } from '../../../src/markets/learning/pit.js';
 import { probabilityOf, type TemperatureDistribution } from '../../../src/markets/market/distribution.js';
 
-/** In deviations from the mean; degrees further out are grouped. */
+/** In standard deviations from the mean; whole degrees further out are grouped together. */
 const REACH = 6;
 
-/** PIT of a continuous forecast, from its probability of at most the outcome. */
+/** @param probability probability of at most the outcome */
 const continuousPit = (probability: number): PitValue => ({
   below: probability,
   atMost: probability,
@@ -18,7 +18,7 @@ export function pitOfNormal(mean: number, deviation: number, observed: number): 
 }
 
 /**
- * PIT of a forecast over ordered outcomes: brackets of a ladder, or whole degrees.
+ * PIT of a forecast over ordered outcomes: a ladder's brackets, or whole degrees.
  * @param probabilities in order, summing to one
  */
 export function pitOfOutcome(probabilities: readonly number[], outcome: number): PitValue {

@@ -11,7 +11,7 @@ import { gaussian, uniform } from '../../../src/markets/venue/simulation/random.
 import { pitOfMaximum, pitOfNormal, pitOfOutcome } from './pit-of.js';
 
 it.each([
-  // Tables of quantiles: M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, table 26.8.
+  // Quantile tables: M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, table 26.8.
   [3.841459, 1, 0.05],
   [5.991465, 2, 0.05],
   [7.814728, 3, 0.05],
@@ -39,7 +39,7 @@ describe('the PIT', () => {
   });
 
   it('of a settled maximum is the range of its degree, given the maximum so far', () => {
-    // The reference's brackets of N(71.3, 2.4): 67 or below and 75 or below, then with 71 reached.
+    // Reference values for N(71.3, 2.4): 67 or below and 75 or below, then the same once 71 has been reached.
     const whole = { mean: 71.3, deviation: 2.4, atLeast: null };
     expect(pitOfMaximum(whole, 68).below).toBeCloseTo(0.056673, 6);
     expect(pitOfMaximum(whole, 75).atMost).toBeCloseTo(1 - 0.040059, 6);
@@ -147,7 +147,7 @@ describe('with a known truth', () => {
       });
       if (flatness(values)! < 0.1) rejected++;
     }
-    // 15 expected, within four deviations of the binomial.
+    // 15 are expected; the bounds are about four binomial standard deviations away.
     expect(rejected).toBeGreaterThan(0);
     expect(rejected).toBeLessThan(30);
   });

@@ -50,7 +50,7 @@ describe('the raw ensemble', () => {
   });
 
   it("uses the members' mean and sample deviation, and says that it is not calibrated", () => {
-    // Two each of −2, −1, 0, 1, 2 around 71; squares sum to 20, over nine.
+    // Two members each at −2, −1, 0, 1, 2 around 71: the squares sum to 20, divided by nine.
     const day = dayOf({})!;
     expect(day.meanF).toBe(71);
     expect(day.deviationF).toBeCloseTo(Math.sqrt(20 / 9), 12);
@@ -84,10 +84,10 @@ describe('the raw ensemble', () => {
       observedAt: new Date('2026-07-05T04:51:00Z'),
       fetchedAt: new Date('2026-07-05T04:55:00Z'),
     });
-    // The report has not been issued yet.
+    // Not quite certain, because the report has not been issued yet.
     expect(chances({ observed: [late] }, over)).toEqual([0, 0, 0, 1 - 1e-7, 0, 0]);
     expect(dayOf({ observed: [late] }, over)!.quantiles[0]).toEqual({ probability: 0.05, temperatureF: 73 });
-    // A station that stopped reporting at noon may have been warmer since.
+    // A station that stopped reporting at noon may have become warmer since.
     expect(Math.max(...chances({ observed: [observation()] }, over))).toBeLessThan(1);
   });
 

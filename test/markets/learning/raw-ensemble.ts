@@ -1,4 +1,4 @@
 import { uncorrectedForecast, modelWith } from '../../../src/markets/learning/day-forecast.js';
 
-/** The uncorrected ensemble: the members' own mean and spread, normally distributed. */
+/** The uncorrected ensemble: a normal distribution with the members' mean and spread. */
 export const rawEnsemble = modelWith((ensemble) => uncorrectedForecast(ensemble, null));

@@ -10,7 +10,7 @@ const fit = (over: Partial<HourFit> = {}): HourFit => ({
   id: '019b8d9a-6400-7000-8000-000000000902',
   kind: 'daily_maximum',
   hour: 14,
-  // The rest of the day follows the curve, to about 2 °F.
+  // The rest of the day follows the curve to within about 2 °F.
   coefficients: Object.fromEntries(
     ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift', 'g0', 'g1', 'g2', 'g3', 'g4'].map((name) => [
       name,
@@ -46,12 +46,12 @@ describe('a day in progress', () => {
     expect(daySoFarOf(input)).toMatchObject({
       hour: 14,
       reachedF: 78.62,
-      // 78.62 is reported as 79, so only more than 79.5 changes it.
+      // 78.62 is reported as 79, so only a temperature above 79.5 changes the report.
       boundF: 79.5,
       recentF: [76, 77, 78.08],
     });
     expect(daySoFarOf({ ...input, hoursF: hours({ 12: 76, 14: 78.08 }) })!.recentF).toEqual([78.08]);
-    // After hour 22 no forecast hours remain.
+    // No forecast hours remain after hour 22.
     expect(daySoFarOf({ ...input, hoursF: hours({ 21: 70, 22: 69, 23: 68 }) })).toMatchObject({
       hour: 22,
       recentF: [70, 69],
@@ -85,7 +85,7 @@ describe('a day in progress', () => {
   });
 
   it('gives the forecast of several models the share that their errors suggest', () => {
-    // A logistic deviation of 1.2 °F expects a CRPS of 0.66 °F.
+    // For a logistic deviation of 1.2 °F, the expected CRPS is 0.66 °F.
     const mixed = { ...input, meanF: 84, deviationF: 1.2, shape: 'logistic' as const, isMixed: true };
     const forecast = (over: Partial<typeof mixed>, trainingCrps = 0.8) =>
       forecastRunning({ ...mixed, ...over }, { fits: [fit({ trainingCrps })], missing: [] }, at);
@@ -94,12 +94,12 @@ describe('a day in progress', () => {
     expect(running.dayAheadShare).toBeCloseTo(0.684, 3);
     expect(distribution).toMatchObject({ atLeast: 79, shape: 'logistic' });
     expect(distribution.mean).toBeCloseTo(83.684, 3);
-    // The fit's is 2.44 °F.
+    // The running-day fit alone has a deviation of 2.44 °F.
     expect(distribution.deviation).toBeCloseTo(1.378, 3);
     expect(forecast({ isMixed: false }).running.dayAheadShare).toBe(0);
     expect(forecast({}, 0.3).running.dayAheadShare).toBe(0);
     expect(forecast({}, 1.5).running.dayAheadShare).toBeGreaterThan(0.95);
-    // The maximum so far says that the forecast was too low.
+    // The maximum so far shows that the day-ahead forecast was too low.
     const surpassed = forecast({ meanF: 76 });
     expect(surpassed.running.dayAheadShare).toBeLessThan(0.01);
     expect(surpassed.distribution.mean).toBeCloseTo(83, 0);
@@ -187,7 +187,7 @@ describe('reports of one day from two services', () => {
     expect(known([minimum(said({})), minimum(cooler)])).toMatchObject({ extremeF: 77 });
   });
 
-  it('end with the first final one', () => {
+  it('end with the first final report', () => {
     const final = said({
       extremeF: 80,
       isFinal: true,
@@ -197,7 +197,7 @@ describe('reports of one day from two services', () => {
     const later = new Date('2026-07-05T12:00:00Z');
     expect(known([evening, final], later)).toEqual(final);
     expect(known([final, evening], later)).toEqual(final);
-    // Unknown before it arrived.
+    // The final report does not count before it has arrived.
     expect(known([evening, final])).toEqual(evening);
     expect(known([evening, final], new Date('2026-07-05T08:29:00Z'))).toEqual(evening);
   });

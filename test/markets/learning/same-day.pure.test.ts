@@ -96,7 +96,7 @@ describe('a fit of an hour', () => {
     expect(fitSameDay(days(MIN_SAME_DAY_CASES, 12))).toMatchObject({ n: MIN_SAME_DAY_CASES });
   });
 
-  it('is surer the later in the day it is', () => {
+  it('is more certain later in the day', () => {
     const scores = [6, 10, 14, 18].map((hour) =>
       crpsOf(fitSameDay(days(300, hour))!, days(400, hour).slice(300)),
     );
@@ -114,7 +114,7 @@ describe('a fit of an hour', () => {
     );
   });
 
-  it('tells the bias of the afternoon from that of the night', () => {
+  it("distinguishes the afternoon's bias from the night's", () => {
     const biases = { KNYC: { biasF: 3.5, nightFurtherF: -5.5 }, KMIA: { biasF: -2, nightFurtherF: 3.2 } };
     const cases = Object.entries(biases).map(([stationId, bias]) => days(400, 5, { ...bias, stationId }));
     const fit = fitSameDay(cases.flatMap((each) => each.slice(0, 300)))!;
@@ -151,7 +151,7 @@ describe('a fit of an hour', () => {
     expect(b.trainingCrps).toBeCloseTo(a.trainingCrps, 6);
   });
 
-  it('tolerates a variable that never varies', () => {
+  it('tolerates a variable that is constant', () => {
     const same = days(100, 12).map((each) => ({
       ...each,
       recentF: [each.reachedF],
@@ -162,7 +162,7 @@ describe('a fit of an hour', () => {
 });
 
 describe('a distribution', () => {
-  it('puts no mass below the maximum reached, all of it in the end, and never decreases', () => {
+  it('puts no mass below the maximum reached, never decreases, and ends at one', () => {
     fc.assert(
       fc.property(
         fc.double({ min: -30, max: 110, noNaN: true }),

@@ -27,13 +27,13 @@ const dollars = (micros: bigint | null) => (micros === null ? null : formatDolla
 describe('a position in an active market', () => {
   const book: OrderBook = { yes: bids(['0.56', 100], ['0.55', 50]), no: bids(['0.30', 4]) };
 
-  // Fees: 0.07·C·P·(1−P), rounded up to a millionth per fill; then the whole sale is rounded down to $0.0001 once.
+  // Fees are 0.07·C·P·(1−P), rounded up to a millionth per fill; the total proceeds are then rounded down to $0.0001.
   it.each([
     // 56.00 − 1.7248 = 54.2752
     { side: 'yes', contracts: 100, value: '54.2752', fees: '1.7248', unsellable: 0 },
     // 56.00 + 11.00 − 1.7248 − 0.3465 = 64.9287
     { side: 'yes', contracts: 120, value: '64.9287', fees: '2.0713', unsellable: 0 },
-    // 56.00 + 27.50 − 1.7248 − 0.86625 = 80.90895; the other 50 have no bid.
+    // 56.00 + 27.50 − 1.7248 − 0.86625 = 80.90895; no bids are left for the other 50.
     { side: 'yes', contracts: 200, value: '80.9089', fees: '2.5911', unsellable: 50 },
     // 1.20 − 0.0588 = 1.1412
     { side: 'no', contracts: 10, value: '1.1412', fees: '0.0588', unsellable: 6 },
@@ -56,7 +56,7 @@ describe('a position in an active market', () => {
     [1, '0.0093'],
     // 0.03 − 0.002079 = 0.027921
     [3, '0.0279'],
-    // 0.0001 − 0.000007: nothing is left of a hundredth.
+    // 0.0001 − 0.000007: the proceeds of a hundredth of a contract round down to nothing.
     [0.01, '0.0000'],
   ])('rounds the proceeds of %d contracts at a cent each down to $0.0001', (contracts, value) => {
     const quotes = active({ yes: bids(['0.01', 5]), no: [] });
@@ -125,7 +125,7 @@ describe('a position in a closed market', () => {
   });
 });
 
-it('has no value without market data, and neither has the total', () => {
+it('has no value without market data, and neither does the total', () => {
   const mark = markPosition({ side: 'yes', contracts: 3 }, undefined);
   expect([mark.valuation, mark.value, mark.unsellableContracts]).toEqual(['unknown', null, 0]);
   expect(sumKnown([1n, null, 2n])).toBeNull();
@@ -158,7 +158,7 @@ describe('the outcomes of an event', () => {
   };
 
   it('net YES of one bracket with NO of another', () => {
-    // Cost 5.00. A wins: 10 + 5; B wins: nothing; C wins: the 5 NO of B.
+    // Cost 5.00. If A wins: 10 + 5; if B wins: nothing; if C wins: the 5 NO of B pay.
     expect(read([held('A', 'yes', 10, '3.00'), held('B', 'no', 5, '2.00')], ladder)).toEqual({
       outcomes: { A: '10.0000', B: '-5.0000', C: '0.0000' },
       worst: '-5.0000',
@@ -167,7 +167,7 @@ describe('the outcomes of an event', () => {
   });
 
   it('let at most one of several NO positions lose', () => {
-    // Cost 13.00, and at least one of the two pays 10.00, so at most 3.00 is lost, not 13.00.
+    // Cost 13.00. At least one of the two pays 10.00, so the most that can be lost is 3.00, not 13.00.
     expect(read([held('A', 'no', 10, '7.00'), held('B', 'no', 10, '6.00')], ladder)).toEqual({
       outcomes: { A: '-3.0000', B: '-3.0000', C: '7.0000' },
       worst: '-3.0000',
@@ -195,7 +195,7 @@ describe('the outcomes of an event', () => {
   it('are only the worst and the best if the relation between the markets is unknown', () => {
     const positions = [held('A', 'yes', 4, '1.00'), held('B', 'no', 2, '1.50')];
     const { outcomes, worstCase, bestCase } = eventOutcomes('KXTEMPNYCHS-26SEP1312', positions, undefined);
-    // Either none or all six contracts are paid.
+    // Either all six contracts pay or none does.
     expect(outcomes.map(({ ticker, payout, result }) => [ticker, dollars(payout), dollars(result)])).toEqual([
       [null, '0.0000', '-2.5000'],
       [null, '6.0000', '3.5000'],

@@ -39,14 +39,14 @@ const filled = (id: string, contracts: number) =>
     timeout: 150_000,
     interval: 2,
   });
-/** Books are in doubt for a moment after a disconnect, which also cuts their stream. */
+/** After a disconnect, which also cuts the stream of books, books are in doubt for a moment. */
 const booksKnown = () =>
   vi.waitUntil(() => !account.service.trading.snapshots.current!.data.doubts?.has(TICKER), {
     timeout: 150_000,
     interval: 5,
   });
 const countReads = () => account.venue.requests.filter((one) => /portfolio\/(orders|fills)/.test(one)).length;
-/** Longer than messages are gathered and retried. */
+/** Waits longer than the service takes to gather and retry messages. */
 const settle = () => sleep(150);
 
 it('books a fill as soon as the venue reports it, without a poll', async () => {
@@ -74,7 +74,7 @@ it('books a cancellation by the venue at once', async () => {
   await vi.waitUntil(async () => (await account.find(trade.id)).status === 'cancelled', { timeout: 150_000 });
 });
 
-it('reads nothing for messages about what is booked, and for orders of other people', async () => {
+it('reads nothing for messages about booked orders or other people’s orders', async () => {
   const trade = await account.rest();
   account.print('ask', 43, 10);
   await filled(trade.id, 10);

@@ -33,7 +33,7 @@ const entries = () =>
 const COST = 4_713_600n;
 
 describe('a live account', () => {
-  it("is opened with the venue's cash, and positions of others stay theirs", async () => {
+  it("is opened with the venue's cash, and leaves foreign positions alone", async () => {
     account = await openLiveAccount(database.db, { isClosed: true });
     account.venue.exchange.balanceCents = 123_456;
     account.venue.exchange.positions.set('KXOTHER-1', -25).set(TICKER, 3);
@@ -53,12 +53,12 @@ describe('a live account', () => {
     expect(await entries()).toMatchObject([
       { kind: 'deposit', cash: 1_234_560_000n, capital: -1_234_560_000n },
     ]);
-    // Bought in addition to the foreign position; both sides still agree.
+    // These contracts come on top of the foreign position; both sides still agree.
     await account.place();
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', foreign: { positions: [{}, {}] } });
     expect((await account.books()).cash).toBe(1_234_560_000n - COST);
-    // Others sell their position, and their market settles: not our business.
+    // The other owner sells the foreign position, and its market settles: that does not concern Gauge.
     account.venue.exchange.positions.delete('KXOTHER-1');
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open' });
@@ -223,7 +223,7 @@ describe('a difference', () => {
       target: account.organization.slug,
       details: { accepted: [{ kind: 'position' }, { kind: 'cash' }] },
     });
-    // A repeat changes nothing.
+    // Repeating the request changes nothing.
     expect((await accept()).body).toMatchObject({ accepted: [], reconciliation: { state: 'open' } });
     expect((await entries()).filter(({ kind }) => kind === 'adjustment')).toHaveLength(1);
   });
@@ -253,7 +253,7 @@ describe('a difference', () => {
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const rounding = (await entries()).filter(({ kind }) => kind === 'adjustment');
     expect(rounding).toMatchObject([{ cash: -200n, fees: 200n, capital: 0n }]);
-    // Without another fill there is no tolerance left.
+    // Only a fill allows for rounding, so any further difference counts.
     account.venue.exchange.balanceCents -= 0.01;
     await account.live.reconcile();
     expect((await read()).state).toBe('closed');
@@ -286,7 +286,7 @@ describe('a difference', () => {
     expect(
       (await account.service.trading.orders.list({ orgId: account.organization.id, limit: 10 })).trades,
     ).toHaveLength(1);
-    // The live Organization sees this in its portfolio; no other does.
+    // Only the live Organization sees this in its portfolio.
     const portfolioOf = async (orgId: string) => {
       const { secret } = await createKey(database.db, orgId, { scopes: ['trading:read'] });
       const headers = { authorization: `Bearer ${secret}` };
@@ -305,7 +305,7 @@ describe('a difference', () => {
     const theirs = await other.browser.get('/dashboard/portfolio?mode=live', { accept: 'text/html' });
     expect(theirs.text).toContain('does not trade live on this server');
     expect(theirs.text).not.toContain('by-hand');
-    // Orders of others are not cancelled.
+    // Other parties' orders are not cancelled.
     expect(account.venue.exchange.orders.at(-1)!.status).toBe('resting');
   });
 

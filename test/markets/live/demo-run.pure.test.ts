@@ -24,7 +24,7 @@ beforeEach(() => {
   fake.exchange.isSubaccountKey = false;
 });
 
-/** Reaches the fake venue under the demo's name. */
+/** Sends requests for the demo's host to the fake venue. */
 const toFake: typeof fetch = (url, init) => {
   if (typeof url !== 'string') throw new TypeError('the address must be a string');
   expect(url.startsWith(demo)).toBe(true);

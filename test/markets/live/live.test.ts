@@ -26,7 +26,7 @@ afterAll(async () => {
   removeKeys();
 });
 beforeEach(async () => {
-  // An order costs the same whatever the balance, so most tests share one account.
+  // An order costs the same at any balance, so most tests share one account.
   account.venue.fault = account.venue.answerFault = undefined;
   account.venue.books.set(TICKER, newBook());
   account.venue.exchange.received = [];
@@ -36,10 +36,13 @@ beforeEach(async () => {
 
 const isOrder = (req: IncomingMessage, path: string) =>
   req.method === 'POST' && path === '/portfolio/events/orders';
-/** 6 at 0.45 and 4 at 0.46, with $0.1736 of fees: 2.70 + 1.84 + 0.1736. */
+/** 6 at 0.45 and 4 at 0.46 with $0.1736 of fees: 2.70 + 1.84 + 0.1736. */
 const COST = 4_713_600n;
 
-/** Invariants after every test: the orders at the venue, nothing reserved, and both sides in exact agreement. */
+/**
+ * Checks what must hold after every test: the number of orders at the venue, nothing reserved, and both sides in exact
+ * agreement.
+ */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
   await account.live.reconcile();
   expect(account.venue.exchange.orders.length - before.orders).toBe(orders);
@@ -85,7 +88,7 @@ describe('a live order', () => {
   it('takes what is within its limit and cancels the rest', async () => {
     const trade = await account.place({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'partially_filled', filledContracts: 6 });
-    // The book that the order was checked against has gone.
+    // The book against which the order was checked is gone.
     account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
     const none = await account.place({ limitPrice: 460_000n });
     expect(none).toMatchObject({ status: 'cancelled', filledContracts: 0 });
@@ -93,7 +96,7 @@ describe('a live order', () => {
     await expectConsistent({ orders: 2, cost: 2_804_000n });
   });
 
-  it('is killed if it cannot fill completely, which is no error', async () => {
+  it('is killed if it cannot fill completely, which is not an error', async () => {
     const trade = await account.place({ limitPrice: 450_000n, timeInForce: 'fill_or_kill' });
     expect(trade).toMatchObject({ status: 'cancelled', filledContracts: 0 });
     await expectConsistent({ orders: 0, cost: 0n });
@@ -188,7 +191,7 @@ describe('an order whose answer is lost is looked up and never sent again:', () 
     const trades = await Promise.all([1, 2, 3].map(() => account.place({ contracts: 1 })));
     expect(trades.map(({ status }) => status)).toEqual(['filled', 'filled', 'filled']);
     expect(most).toBe(1);
-    // Three orders of 1 at 0.45 with $0.0174 of fees each.
+    // Three orders for 1 contract at 0.45, each with $0.0174 of fees.
     await expectConsistent({ orders: 3, cost: 1_402_200n });
   });
 
@@ -223,7 +226,7 @@ describe.runIf(isEmbedded)('an order that the venue refuses is rejected at once,
     account.venue.fault = (req, res, path) =>
       isOrder(req, path) && answering(status, body, headers)(req, res);
     const trade = await account.place();
-    // A conflict is looked up before it counts as a refusal.
+    // After a 409 the service looks the order up before it treats it as refused.
     expect(trade).toMatchObject(
       status === 409 ? { status: 'rejected', reason } : { status: 'rejected', reason, filledContracts: 0 },
     );
@@ -261,7 +264,7 @@ describe.runIf(isEmbedded)('an unexpected venue answer closes trading until an o
     account.service.clock.advance(61_000);
     await account.live.reconcile();
     await expectReadsGoOn();
-    // Both sides agree again, but no operator has accepted the answer.
+    // Both sides agree again, but no operator has accepted the venue's numbers.
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [], pendingOrders: 0 });
     const second = await account.start();
     await second.trading.live!.reconcile();
@@ -408,7 +411,7 @@ describe('with its own account,', () => {
       ],
     });
     await account.service.trading.refresher.refresh();
-    // 6.25 × 0.45 + 4.25 × 0.46 = 4.7675; fees of 0.108282 and 0.073899: 4.949681, up to $0.0001.
+    // 6.25 × 0.45 + 4.25 × 0.46 = 4.7675; with fees of 0.108282 and 0.073899: 4.949681, rounded up to $0.0001.
     const bought = await account.place({ contracts: 10.5 });
     expect(account.venue.exchange.received.at(-1)).toMatchObject({ count: '10.50' });
     expect(bought).toMatchObject({ status: 'filled', filledContracts: 10.5, balanceChange: -4_949_700n });
@@ -416,12 +419,12 @@ describe('with its own account,', () => {
       [6.25, 108_300n],
       [4.25, 73_900n],
     ]);
-    // 3.75 × 0.42 − 0.063945 = 1.511055, down to $0.0001.
+    // 3.75 × 0.42 − 0.063945 = 1.511055, rounded down to $0.0001.
     const sold = await account.place({ action: 'sell', contracts: 3.75, limitPrice: 420_000n });
     expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
     expect(account.venue.exchange.positions.get(TICKER)).toBe(6.75);
     await expectConsistent({ orders: 2, cost: 4_949_700n - 1_511_000n });
-    // A sale of 0.01 contracts by someone else is noticed.
+    // Even a foreign sale of 0.01 contracts is noticed.
     account.venue.exchange.positions.set(TICKER, 6.74);
     await account.live.reconcile();
     expect(account.live.report.differences).toMatchObject([
@@ -431,7 +434,7 @@ describe('with its own account,', () => {
 
   it('an order is not sent to an unreachable venue', async () => {
     await account.venue.stop();
-    // Kept-alive connections must be gone too.
+    // The refresh fails too, so no kept-alive connection remains.
     await account.service.trading.refresher.refresh();
     const trade = await account.place();
     expect(trade).toMatchObject({ status: 'rejected', reason: expect.stringMatching(/cannot be reached/) });

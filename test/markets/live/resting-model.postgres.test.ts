@@ -44,7 +44,7 @@ const steps = fc.oneof(
       cents,
       contracts,
       postOnly: fc.constantFrom(false, false, false, true),
-      /** In seconds; 0 means until cancelled. */
+      /** Seconds; 0 means until cancelled. */
       expires: fc.constantFrom(0, 0, 45),
     }),
   },
@@ -62,9 +62,9 @@ const steps = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('withdraw' as const),
       which: fc.nat(),
-      /** Percentage of the remaining contracts to leave. */
+      /** Percentage of the remaining contracts to keep resting; 0 cancels the order. */
       share: fc.constantFrom(0, 0, 50, 90),
-      /** Contracts that fill between the request and its handling. */
+      /** Contracts that fill while the request is in flight. */
       crossing: fc.constantFrom(0, 0, 3),
     }),
   },
@@ -112,7 +112,7 @@ async function take(step: Step, placed: string[]): Promise<void> {
     };
     const timeInForce = expiresAt ? 'good_till_time' : restingTerms.timeInForce;
     const rest = { expiresAt, postOnly, cancelOn: [] };
-    // An order that may not be placed is refused before it is sent.
+    // The service refuses an order that may not be placed before it sends anything.
     const trade = await account.rest({ ...order, timeInForce, rest }).catch((error: unknown) => {
       if (error instanceof AppError) return undefined;
       throw error;
@@ -150,7 +150,7 @@ async function withdrawOne(
   await Promise.all([account.withdraw(trade, remaining), account.live.watchResting()]);
 }
 
-/** Both sides must agree on each order, each fill, the position and the cash. */
+/** Checks that both sides agree on each order, each fill, the position and the cash. */
 async function expectSame(placed: readonly string[]): Promise<void> {
   const { venue, live } = account;
   const { orm } = database.db;
@@ -203,7 +203,7 @@ it('both sides end in agreement after any sequence of placing, trading, cancelli
       for (const step of plan) await take(step, placed);
       const { venue, live, service } = account;
       venue.fault = venue.answerFault = venue.exchange.stale = undefined;
-      // After this, requests in flight can no longer arrive.
+      // After 61 seconds, requests in flight can no longer arrive.
       service.clock.advance(61_000);
       await live.reconcile();
       await live.reconcile();

@@ -63,7 +63,7 @@ function countRequests(): (pattern: RegExp) => number {
   return (pattern) => account.venue.requests.slice(from).filter((one) => pattern.test(one)).length;
 }
 
-/** Invariants after every test: fills booked once, and both sides in exact agreement. */
+/** Checks what must hold after every test: fills booked once, and both sides in exact agreement. */
 async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserved?: bigint }): Promise<void> {
   await account.live.reconcile();
   const books = await expectSameCash(account);
@@ -114,7 +114,7 @@ describe('a live order that rests', () => {
       },
     ]);
     await expectConsistent({ cost: 0n, reserved: RESERVED });
-    // A venue whose balance does not deduct the hold agrees too.
+    // It also agrees with a venue whose balance does not deduct holds.
     account.venue.exchange.showsHolds = false;
     await expectConsistent({ cost: 0n, reserved: RESERVED });
     account.service.clock.advance(3_601_000);
@@ -145,7 +145,7 @@ describe('a live order that rests', () => {
       [6, 430_000n],
     ]);
     await expectConsistent({ cost: 4_300_000n });
-    // Without resting orders the venue is not read.
+    // Without resting orders, the service does not query the venue.
     const idle = countRequests();
     await account.live.watchResting();
     expect(idle(/portfolio/)).toBe(0);
@@ -179,7 +179,7 @@ describe('a live order that rests', () => {
     const sale = { action: 'sell', contracts: 10, limitPrice: 440_000n } as const;
     const trade = await account.rest(sale);
     expect(trade).toMatchObject({ status: 'resting' });
-    // The venue does not support this for resting orders.
+    // The venue does not support `reduce_only` for resting orders.
     expect(account.venue.exchange.received.at(-1)).not.toHaveProperty('reduce_only');
     const held = account.venue.exchange.positions.get(TICKER)!;
     await expect(account.rest({ ...sale, contracts: held - 9 })).rejects.toMatchObject({
@@ -198,7 +198,7 @@ describe('a live order that rests', () => {
     expect(less).toMatchObject({ status: 'resting', contracts: 5, filledContracts: 3 });
     // 2 at 0.43 plus a fee of 0.034314.
     await expectConsistent({ cost: 1_290_000n, reserved: 894_400n });
-    // A repeat changes nothing.
+    // Repeating the request changes nothing.
     expect(await account.withdraw(less, 2)).toMatchObject({ status: 'resting', contracts: 5 });
     account.print('ask', 43, 20);
     await account.live.watchResting();
@@ -440,7 +440,7 @@ describe.each(ways)('an order being %s', (way, remaining, ended) => {
     );
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [] });
-    // Resting orders can still be cancelled.
+    // Orders that already rest can still be cancelled.
     await clear(changed);
     const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
     await account.live.accept(source, byService);
@@ -636,7 +636,7 @@ describe('the Organization of a resting live order', () => {
     const [stays, goes] = [await account.rest(), await account.rest({ limitPrice: 420_000n, rest })];
     account.service.clock.advance(61_000);
     const { resting } = account.service.trading;
-    // The first pass without data leaves the work to an instance that has data.
+    // The first pass without data leaves the work to an instance that may have data.
     await resting.pass();
     await resting.pass();
     expect(await account.find(stays.id)).toMatchObject({ status: 'resting' });
@@ -681,7 +681,7 @@ describe('all resting orders', () => {
     await account.live.cancelAll(account.organization.id);
     expect((await account.find(trade.id)).status).toBe('resting');
     await clear(trade);
-    // Orders are also sent without a group.
+    // Orders are also sent without a group if creating one fails.
     await account.live.reconcile();
     const next = await account.rest();
     expect(atVenue(next).group).toBeUndefined();
@@ -717,7 +717,7 @@ describe('an unexpected order in the book', () => {
     expect(await account.find(trade.id)).toMatchObject({ status: 'partially_filled', filledContracts: 2 });
   });
 
-  it('is left alone if others placed it, and its cash is no difference', async () => {
+  it('is left alone if others placed it, and its cash is not a difference', async () => {
     const mine = await account.rest();
     const exchange = account.venue.exchange;
     const byHand = { ...atVenue(mine), order_id: 'by-hand', client_order_id: '', price: 30 };
@@ -731,7 +731,7 @@ describe('an unexpected order in the book', () => {
     await account.live.reconcile();
     expect(account.live.report.state).toBe('open');
     expect(byHand.status).toBe('resting');
-    // Missing cash that no order can explain is reported.
+    // Missing cash that no order explains is reported.
     exchange.balanceCents -= 5_000;
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [{ kind: 'cash' }] });

@@ -78,7 +78,7 @@ describe('money on other exchange shards', () => {
     const { browser } = await signedInOperator(account.service);
     const console = textOf(await browser.get('/console/trading', { accept: 'text/html' }));
     expect(console).toContain('On exchange shard 3 $500.00, not spendable here');
-    // A payout on that shard.
+    // The venue paid out on that shard.
     exchange().otherBalances.set(3, 70_000);
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'open', differences: [] });
@@ -98,7 +98,7 @@ describe('money on other exchange shards', () => {
   it('cannot pay for an order: the venue refuses it, and nothing stays reserved', async () => {
     account = await openLiveAccount(database.db);
     exchange().otherBalances.set(3, 500_000);
-    // The transfer has just left and is not booked yet.
+    // The transfer has just left and has not been booked yet.
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 0, to: 3, cents: 99_900 }));
     const trade = await account.place();
     expect(trade).toMatchObject({
@@ -130,7 +130,7 @@ describe('money on other exchange shards', () => {
       differences: [],
       foreign: { orders: [], positions: [] },
     });
-    // Resting orders on other shards explain no missing cash here.
+    // Resting orders on other shards do not explain missing cash on this one.
     exchange().balanceCents -= 5_000;
     await account.live.reconcile();
     expect(account.live.report.differences).toMatchObject([{ kind: 'cash' }]);
@@ -209,7 +209,7 @@ describe('a transfer between shards', () => {
       fees: '0.0000',
     });
     expect(await openPortfolioPage()).toContain('Equity $876.55 $0.00 on $876.55');
-    // It is no daily loss either.
+    // Nor does it count as a daily loss.
     const today = {
       orgId: account.organization.id,
       mode: 'live',
@@ -237,7 +237,7 @@ describe('a transfer between shards', () => {
     await expectSameCash(account);
   });
 
-  it('is no difference while it is pending, and is booked when it completes', async () => {
+  it('is not a difference while it is pending, and is booked when it completes', async () => {
     const leaving = beginTransfer(exchange(), { from: 0, to: 3, cents: 10_000 });
     const coming = beginTransfer(exchange(), { from: 3, to: 0, cents: 2_500 });
     await account.live.reconcile();

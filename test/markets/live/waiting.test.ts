@@ -29,12 +29,12 @@ import { useDatabase } from '../../support/use.js';
 
 const budget = plentyOfTokens();
 const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
-/** Tokens for one order; the service uses nine tenths of the capacity. */
+/** Capacity for one order, because the service uses nine tenths of it. */
 const oneOrder = 10 / 0.9;
 
 const setWrites = (write: { refillPerSecond: number; capacity: number }) =>
   budget.setLimits({ ...basicLimits, read: plenty, write });
-/** Lets one order go; the next would wait about three hours. */
+/** Lets one order through; the next one would wait about three hours. */
 const stopTheLine = () => setWrites({ refillPerSecond: 0.001, capacity: oneOrder });
 const letTheLineGo = () => setWrites(plenty);
 
@@ -66,7 +66,7 @@ beforeEach(async () => {
   await account.service.trading.refresher.refresh();
 });
 
-/** Queues orders behind one that takes all tokens. Resolves once all of them wait for their turn. */
+/** Queues orders behind one that takes all tokens. Resolves once all of them are waiting for their turn. */
 async function line(...orders: Partial<OrderInput>[]): Promise<Promise<Trade>[]> {
   stopTheLine();
   await account.place({ contracts: 1 });
@@ -87,7 +87,7 @@ const haltedElsewhere = () =>
     operatorAt: new Date(),
   });
 
-/** Only the order ahead of the line was sent, nothing stays reserved, and both sides agree. */
+/** Checks that only the order ahead of the line was sent, nothing stays reserved, and both sides agree. */
 async function expectNotSent(trades: Trade[], reason: RegExp): Promise<void> {
   for (const trade of trades) {
     expect(trade).toMatchObject({ status: 'rejected', filledContracts: 0, reserved: 0n });
@@ -110,7 +110,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
   ])('once %s is set to halt, which empties the line at once', async (owner, path) => {
     const placed = await line({}, {}, restingTerms, { contracts: 3 });
     await setSwitch('halt', path());
-    // By rate alone, the next order would be sent hours later.
+    // Rejected at once, although the rate limit would hold the next order back for hours.
     await expectNotSent(await Promise.all(placed), new RegExp(`halt: ${owner} is at halt \\(Stop\\.\\)`));
     await setSwitch('open', path());
   });
@@ -171,7 +171,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
   it('if only reducing orders are allowed by now, while reducing ones are sent', async () => {
     await account.place();
     account.venue.exchange.received = [];
-    // Behind a sale of 8 of the 10 held contracts, 2 can be sold.
+    // The first sale takes 8 of the 10 held contracts, which leaves 2 to sell.
     const sale = { action: 'sell', limitPrice: 420_000n } as const;
     const placed = await line({ ...sale, contracts: 8 }, { ...sale, contracts: 2 }, { contracts: 1 });
     await setSwitch('reduce_only');
@@ -222,7 +222,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     await (change
       ? orm().update(memberships).set(change).where(isIt)
       : orm().delete(memberships).where(isIt));
-    // An ended session does not matter: the person may have signed out.
+    // Only the membership matters, not the session: the person may have signed out.
     await orm().delete(sessions).where(eq(sessions.userId, user.id));
     letTheLineGo();
     await expectNotSent(await Promise.all(placed), reason);

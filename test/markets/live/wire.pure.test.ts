@@ -55,7 +55,7 @@ describe('an order on the wire', () => {
       time_in_force: 'immediate_or_cancel',
       self_trade_prevention_type: 'taker_at_cross',
       exchange_index: 0,
-      // A sale of contracts that are gone must not buy the other side.
+      // Without `reduce_only`, selling contracts that are gone would buy the other side.
       ...(action === 'sell' ? { reduce_only: true } : {}),
     });
   });
@@ -234,8 +234,8 @@ describe('signing', () => {
   });
 
   it('matches the Ed25519 test vector of RFC 8032', () => {
-    // Test 1: the secret key in PKCS #8, with a known signature of the empty message. Requests are never empty, so the text is
-    // signed and verified.
+    // Test 1 of the RFC: the secret key in PKCS #8, and its known public key. Requests are never empty, so this test
+    // signs and verifies a text instead of the RFC's empty message.
     const secret = '9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60';
     const known = 'd75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a';
     const der = Buffer.from(`302e020100300506032b657004220420${secret}`, 'hex');
@@ -381,7 +381,7 @@ describe('the comparison', () => {
       expect(told(ofOurs, { ...both, cash: exactly(cash) })).toEqual([]);
     expect(told(ofOurs, { ...both, cash: exactly(96_999_900n) })).toEqual(['cash cash: 97.0000 / 96.9999']);
     expect(told(ofOurs, { ...both, cash: exactly(100_000_100n) })).toHaveLength(1);
-    // Another party’s order may take a dollar per contract.
+    // Another party's order may cost up to a dollar per contract.
     const foreign = { ...restingThere, order_id: 'v2', client_order_id: '' };
     const more = { orders: [restingThere, foreign] };
     expect(told(ofOurs, { ...more, cash: exactly(91_000_000n) })).toEqual([]);
@@ -455,7 +455,7 @@ describe('the comparison', () => {
     const settled = [{ ticker: 'A', side: 'yes' as const, contracts: 10, cashChange: 10_000_000n }];
     const here = { positions: [], settled, cash: 110_000_000n };
     expect(differ(here, {})).toMatchObject({ differences: [], settling: ['A'] });
-    // Neither case explains a wrong sum.
+    // A wrong sum remains a difference in both cases.
     expect(differ({}, { ...there, cash: exactly(109_000_000n) }).differences).toHaveLength(1);
   });
 });

@@ -37,7 +37,7 @@ describe('the bracket of a market', () => {
     [less, bracketOf(null, 64)],
     [greater, bracketOf(71, null)],
     [hourly, bracketOf(89.99, null, 0.01)],
-    // A bracket of one degree, and one below zero.
+    // A one-degree bracket, and a bracket below zero.
     [
       { ticker: 'X-B69', strikeType: 'between', floorStrike: 69, capStrike: 69, label: '69° to 69°' },
       bracketOf(69, 69),
@@ -46,7 +46,7 @@ describe('the bracket of a market', () => {
       { ticker: 'X-B-1.5', strikeType: 'between', floorStrike: -2, capStrike: -1, label: '-2° to -1°' },
       bracketOf(-2, -1),
     ],
-    // The strikes or the label alone, as long as the ticker agrees.
+    // The strikes or the label alone are enough if the ticker agrees.
     [{ ...between, label: '' }, bracketOf(69, 70)],
     [{ ticker: between.ticker, label: '69° to 70°' }, bracketOf(69, 70)],
     [{ ticker: less.ticker, label: less.label }, bracketOf(null, 64)],
@@ -117,7 +117,8 @@ describe('the brackets of an event', () => {
     ['the low tail is missing', [bracketOf(64, 65), bracketOf(65, null)]],
     ['the high tail is missing', [bracketOf(null, 64), bracketOf(64, 65)]],
     ['there are two high tails', [bracketOf(null, 64), bracketOf(63, null), bracketOf(64, null)]],
-    // 66 to 65 starts one above 65, and the next bracket starts one above its end.
+    // A check that only compares neighbours would accept this: 66 to 65 starts one above 65, and the next bracket
+    // starts one above its end.
     ['one is reversed', [bracketOf(null, 64), bracketOf(64, 65), bracketOf(66, 65), bracketOf(65, null)]],
     ['they are rounded differently', [bracketOf(null, 64), bracketOf(63.99, null, 0.01)]],
   ])('form no ladder if %s', (_case, brackets) => {

@@ -46,7 +46,7 @@ describe('the distribution of a maximum in whole degrees', () => {
         const p = chances(mean, deviation, atLeast, ladderFrom(lowest), shape);
         for (const value of p) expect(value >= 0 && value <= 1).toBe(true);
         expect(Math.abs(sum(p) - 1)).toBeLessThan(1e-12);
-        // An excluded outcome has probability exactly zero.
+        // An excluded outcome has a probability of exactly zero.
         for (const [i, { highest }] of ladderFrom(lowest).map(bracketRange).entries())
           if (atLeast !== null && highest !== null && highest < atLeast) expect(p[i]).toBe(0);
       }),
@@ -55,7 +55,7 @@ describe('the distribution of a maximum in whole degrees', () => {
   });
 
   it('keeps its shape where plain probabilities underflow', () => {
-    // 60 deviations above the mean a tail falls by exp(−60·d − d²/2) within d deviations: at d = 1, by 8.75e-27 / (1 +
+    // 60 deviations above the mean, a tail falls by exp(−60·d − d²/2) over d deviations: at d = 1, by 8.75e-27 / (1 +
     // 1/60).
     const p = chances(0, 1, 60, [
       { kind: 'less', floor: null, cap: 60 },
@@ -64,12 +64,13 @@ describe('the distribution of a maximum in whole degrees', () => {
     ]);
     expect(p[0]).toBe(0);
     expect(p[1]).toBe(1);
-    // At 59.5: exp(−59.5 − 0.5) times the ratio of the Mills ratios, about 59.5 / 60.5.
+    // From 59.5 to 60.5 it falls by exp(−59.5 − 0.5) times the ratio of the Mills ratios, about 59.5 / 60.5.
     expect(p[2]! / (Math.exp(-60) * (59.5 / 60.5))).toBeCloseTo(1, 3);
   });
 
   it('keeps small probabilities below the mean', () => {
-    // Φ(−20) = 2.7536241186063314e-89: the lowest bracket when its upper end is 20 deviations down.
+    // Φ(−20) = 2.7536241186063314e-89 is the probability of the lowest bracket, whose upper end is 20 deviations below
+    // the mean.
     const [lowest] = chances(87.5, 1, null);
     expect(lowest! / 2.7536241186063314e-89).toBeCloseTo(1, 10);
   });
@@ -80,7 +81,7 @@ describe('the distribution of a maximum in whole degrees', () => {
       9,
     );
     expect(quantileOf({ mean: 71.3, deviation: 2.4, atLeast: null }, 0.5)).toBeCloseTo(71.3, 9);
-    // Everything above 71.5 = the mean remains, so its median is the upper quartile.
+    // Only values above 71.5, the mean, remain, so the median is the upper quartile of the whole.
     expect(quantileOf({ mean: 71.5, deviation: 2, atLeast: 72 }, 0.5)).toBeCloseTo(
       71.5 + 2 * 0.6744897501960817,
       9,
@@ -100,7 +101,7 @@ describe('the distribution of a maximum in whole degrees', () => {
         expect(quantiles[0]).toBeGreaterThanOrEqual(distribution.atLeast - 0.5);
         expect(quantiles[1]).toBeGreaterThan(quantiles[0]!);
         expect(quantiles[2]).toBeGreaterThan(quantiles[1]!);
-        // Whole degrees entirely below a quantile have at most its probability.
+        // The whole degrees that lie entirely below a quantile have at most its probability.
         const cap = Math.floor(quantiles[1]! + 0.5);
         expect(probabilityOf(distribution, { kind: 'less', floor: null, cap })).toBeLessThanOrEqual(
           0.5 + 1e-9,
@@ -121,7 +122,7 @@ describe('the distribution of a maximum in whole degrees', () => {
     for (const [i, p] of chances(71.3, 2.4, null, ladder, 'logistic').entries())
       expect(p).toBeCloseTo(table[i]!, 12);
     expect(table[0]).toBeCloseTo(0.053563, 6);
-    // Truncated at 70.5, the rest keeps its proportions.
+    // After truncation at 70.5, the remaining brackets keep their proportions.
     const rest = 1 - cdf(70.5);
     const [, , cut, ...warmer] = chances(71.3, 2.4, 71, ladder, 'logistic');
     expect(cut).toBeCloseTo((cdf(71.5) - cdf(70.5)) / rest, 12);
@@ -131,7 +132,7 @@ describe('the distribution of a maximum in whole degrees', () => {
     expect(quantileOf(distribution, 0.05)).toBeCloseTo(71.3 - scale * Math.log(19), 12);
     for (const probability of [1e-9, 0.3, 1 - 1e-9])
       expect(cdf(quantileOf(distribution, probability))).toBeCloseTo(probability, 12);
-    // 30 scales up, the tail falls by a factor of e per scale, without loss of precision.
+    // 30 scales out, the tail still falls by a factor of e per scale, without loss of precision.
     const far = { ...distribution, mean: 71.5 - 30 * scale };
     expect(probabilityOf(far, { kind: 'greater', floor: 71, cap: null })).toBeCloseTo(Math.exp(-30), 25);
   });
@@ -191,7 +192,7 @@ describe('a maximum with a probability of staying at its bound', () => {
   });
 
   it('equals the normal distribution above the bound if the probability of staying is the normal one', () => {
-    // N(71.3, 2.4) with 71 reached: 71 has Φ(0.2 / 2.4), the rest is unchanged.
+    // N(71.3, 2.4) once 71 has been reached: 71 gets Φ(0.2 / 2.4), and the rest is unchanged.
     const distribution = { mean: 71.3, deviation: 2.4, atLeast: 71, stays: normalCdf(0.2 / 2.4) };
     const table = [0, 0, normalCdf(0.2 / 2.4), 0.287135, 0.1396, 0.040059];
     for (const [i, bracket] of ladder.entries())
@@ -205,7 +206,7 @@ describe('a maximum with a probability of staying at its bound', () => {
         const quantile = quantileOf(distribution, probability);
         if (probability <= given.stays) expect(quantile).toBe(70);
         else {
-          // Probability below it in the unrounded distribution.
+          // Probability of less than a whole degree, before rounding.
           const below = (temperature: number) =>
             probabilityWithin(distribution, { lowest: null, highest: temperature - 0.5, step: 1 });
           expect(quantile).toBeGreaterThanOrEqual(70.5);

@@ -69,7 +69,7 @@ describe('dollars', () => {
   });
 });
 
-/** Prices to a tenth of a cent and hundredths of contracts, as the venue trades them. */
+/** Prices to a tenth of a cent and contracts to a hundredth, as the venue trades them. */
 const anyFill = fc.record({
   action: fc.constantFrom<Fill['action']>('buy', 'sell'),
   price: fc.integer({ min: 1, max: 999 }).map((ticks) => BigInt(ticks) * 1000n),
@@ -86,7 +86,7 @@ const anyRule = fc.record({
 });
 
 describe('the taker’s fee', () => {
-  // The venue's fee schedule shows whole cents; the exact amount is rounded up to a millionth.
+  // The venue's fee schedule shows whole cents; here the exact amount is rounded up to a millionth.
   it.each([
     [1, 50, 2, 17_500n],
     [100, 50, 175, 1_750_000n],
@@ -144,7 +144,8 @@ it('is charged to makers in the proportion of the fee type', () => {
 });
 
 /**
- * Literal implementation of the venue's text on fee rounding (October 2026) for a member with this balance precision.
+ * A literal implementation of the venue's text on fee rounding (October 2026), for a member with this balance
+ * precision.
  */
 function chargeByDefinition(fills: Fill[], rule: FeeRule, precision: bigint) {
   let accumulator = 0n;
@@ -210,7 +211,8 @@ describe('an order filled in parts', () => {
   });
 
   it('pays the exact total, rounded once, however many parts there are', () => {
-    // At whole-cent prices each hundredth of a contract is worth whole steps, so a fee always covers its refund.
+    // At whole-cent prices a hundredth of a contract is worth a whole number of steps, so a fill's fee always covers
+    // its refund.
     const inCents = anyFill.map((fill) => ({
       ...fill,
       isMaker: false,
@@ -225,12 +227,12 @@ describe('an order filled in parts', () => {
   });
 
   it('carries a refund that exceeds a fill’s fee over to the next fill', () => {
-    // A hundredth at a tenth of a cent is worth $0.00001 with a fee of $0.000001: each pays $0.0001, 89 millionths too
-    // much.
+    // A hundredth of a contract at a tenth of a cent costs $0.00001 plus a fee of $0.000001. Each of these fills pays
+    // $0.0001, which is 89 millionths too much.
     const part: Fill = { action: 'buy', price: 1_000n, contracts: 0.01 };
     const charges = chargeAll(quadratic, [part, part, { ...part, contracts: 10 }]);
     expect(charges.map(({ balanceChange }) => balanceChange)).toEqual([-100n, -100n, -10_600n]);
-    // In total 0.01002 and a fee of 702 millionths: 0.010722, rounded up to a step.
+    // Together 0.01002 plus a fee of 702 millionths: 0.010722, rounded up to a step.
     expect(charges.at(-1)!.account).toEqual({ exact: -10_722n, booked: -10_800n });
   });
 });

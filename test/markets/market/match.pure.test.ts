@@ -16,7 +16,7 @@ import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 const cents = (amount: number) => BigInt(amount) * CENT;
 const level = (price: number, contracts: number) => ({ price: cents(price), contracts });
 
-/** YES 42 / 45: bidding 55 for NO is asking 45 for YES. */
+/** YES is at 42 / 45, because a bid of 55 for NO is an ask of 45 for YES. */
 const book: OrderBook = { yes: [level(42, 10), level(41, 20)], no: [level(55, 5), level(54, 7)] };
 
 const order = (values: Partial<MarketableOrder>): MarketableOrder => ({
@@ -110,7 +110,7 @@ describe('for any book and order', () => {
           expect(contracts).toBeLessThanOrEqual(offered.get(price) ?? 0);
           expect(order.action === 'buy' ? price <= order.limitPrice : price >= order.limitPrice).toBe(true);
         }
-        // No better level is skipped.
+        // Fills never skip a better level.
         const worst = fills.at(-1)?.price;
         for (const [price, contracts] of offered) {
           const isBetter = worst !== undefined && (order.action === 'buy' ? price < worst : price > worst);
@@ -126,7 +126,7 @@ describe('for any book and order', () => {
         const { fills, filledContracts } = matchOrder(book, order);
         const left = consume(book, order, fills);
         expect(count(left.yes) + count(left.no)).toBe(count(book.yes) + count(book.no) - filledContracts);
-        // Repeating the order takes the remaining contracts, never the same ones.
+        // Repeating the order takes the contracts that are left, never the same ones.
         const again = matchOrder(left, { ...order, timeInForce: 'immediate_or_cancel' });
         const both = matchOrder(book, {
           ...order,

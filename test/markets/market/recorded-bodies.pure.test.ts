@@ -31,7 +31,7 @@ function readAll(bodies: readonly unknown[]) {
   };
 }
 
-/** Each settled event has exactly one winner, the one that our rule derives from the recorded value. */
+/** Checks that each settled event has exactly one winner, the bracket that our rule derives from the recorded value. */
 function expectWinners(markets: readonly ListedMarket[]): { settled: number; open: number } {
   const count = { settled: 0, open: 0 };
   for (const { eventTicker, markets: ofEvent } of groupEvents(shareTemperatures(markets))) {
@@ -92,7 +92,7 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as sent by the venue', () =
     if (name.endsWith('_empty.json')) expect(sent).toEqual([]);
     for (const market of markets) {
       const series = findSeries(market.seriesTicker);
-      // Series without a station's days are listed without a place or are hourly.
+      // Skips series that Gauge lists without a place, and hourly ones.
       if (!series) continue;
       expect(market).toMatchObject({
         kind: series.kind,
@@ -107,7 +107,7 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as sent by the venue', () =
     const { orderbook_fp: book } = kalshiOrderBookSchema.parse(JSON.parse(textOf(`kalshi-2026/${name}`)));
     const { yes, no } = toOrderBook({ yes: book.yes_dollars ?? [], no: book.no_dollars ?? [] });
     expect(yes.length + no.length).toBeGreaterThan(10);
-    // Bids only: the two best together cost less than a dollar.
+    // The book holds bids only, so the two best bids together are below a dollar.
     expect(yes[0]!.price + no[0]!.price).toBeLessThan(DOLLAR);
   });
 

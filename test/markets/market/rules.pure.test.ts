@@ -100,7 +100,7 @@ describe('a ladder', () => {
     for (const i of ladder.keys()) expect(isWholeLadder(ladder.toSpliced(i, 1))).toBe(false);
     expect(isWholeLadder([less(85), ...ladder.slice(1)])).toBe(false);
     expect(isWholeLadder([...ladder, between(84, 85)])).toBe(false);
-    // A tail misread as including its strike.
+    // A tail that is read as if it included its strike.
     expect(isWholeLadder([...ladder.slice(0, 3), greater(86)])).toBe(false);
   });
 
@@ -231,14 +231,14 @@ describe.skipIf(!existsSync(recorded('KXHIGHNY')))('recorded events', () => {
       const winner = markets.findIndex(({ result }) => result === 'yes');
       if (winner === -1) continue;
       settled++;
-      // One of them is a sentence that starts with the number.
+      // `parseFloat`, because one of the values is a sentence that starts with the number.
       const temperature = Number.parseFloat(markets[winner]!.expiration_value);
       const named = brackets.map((bracket) => bracketPays(bracket, temperature));
       expect(named, `${markets[winner]!.ticker} at ${temperature}`).toEqual(
         markets.map(({ result }) => result === 'yes'),
       );
     }
-    // 14 of the 266 days had no winner yet when recorded.
+    // When they were recorded, 14 of the 266 days had no winner yet.
     expect(settled).toBe(252);
   });
 });

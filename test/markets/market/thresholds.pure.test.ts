@@ -82,7 +82,7 @@ describe('the market-implied probabilities of thresholds', () => {
   });
 });
 
-/** Two thresholds with few contracts per side, small enough to enumerate every combination. */
+/** Two thresholds with few contracts per side, small enough to try every combination. */
 function smallEvent(random: () => number): EventToSize {
   const raw = [1, 2, 3].map(() => 0.05 + random());
   const total = raw.reduce((sum, value) => sum + value, 0);
@@ -216,7 +216,7 @@ describe('the joint loss of thresholds', () => {
   it('is not netted once the event is unlisted: both NO may lose', () => {
     const both = [leg(0, 'no', 10, '4'), leg(1, 'no', 10, '6')];
     expect(worstCaseLoss(endsOf(hour.eventTicker, undefined, tickers), both, [])).toBe(parseDollars('10'));
-    // Only one bracket of a day wins, so at most one of two NO loses.
+    // Only one of a day's brackets wins, so at most one of the two NO positions loses.
     expect(worstCaseLoss(endsOf('KXHIGHNY-26SEP13', undefined, tickers), both, [])).toBe(0n);
   });
 
@@ -251,7 +251,7 @@ describe('an hourly record', () => {
     const scores = scoreRecord(record, 72.5);
     expect(scores.modelLogScore).toBeCloseTo(-Math.log(0.34), 12);
     expect(scores.marketLogScore).toBeCloseTo(-Math.log(0.3), 12);
-    // Cumulative 0.16, 0.5, 0.84 against 0, 0, 1.
+    // Cumulative probabilities 0.16, 0.5, 0.84 against outcomes 0, 0, 1.
     expect(scores.modelRps).toBeCloseTo((0.16 ** 2 + 0.5 ** 2 + 0.16 ** 2) / 3, 12);
     expect(scoreRecord(record, 70.99).modelLogScore).toBeCloseTo(-Math.log(0.16), 12);
     expect(scoreRecord(record, 73).modelLogScore).toBeCloseTo(-Math.log(0.16), 12);

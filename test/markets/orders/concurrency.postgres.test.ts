@@ -31,7 +31,7 @@ const readBooks = async (orgId: string) =>
 
 describe(`${ORDERS} concurrent orders on one small account`, () => {
   it('fill exactly what its cash allows, across two instances', async () => {
-    // A contract costs $0.50 plus a $0.0175 fee, so $25.88 buys fifty.
+    // A contract costs $0.50 plus a fee of $0.0175, so $25.88 buys fifty.
     const env = { PAPER_CASH: '25.88' };
     const services = await Promise.all([startTradingTest(db, { env }), startTradingTest(db, { env })]);
     const deep = makeBook([[40, 100_000]], [[50, 100_000]]);

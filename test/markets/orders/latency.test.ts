@@ -19,7 +19,7 @@ const { database, service } = useTradingTest({
   },
 });
 
-/** Runs while an order is in flight; `trips` holds the latencies. */
+/** Runs while an order is in flight. `trips` contains the latencies. */
 let meanwhile: () => Promise<unknown>;
 let trips: number[];
 beforeEach(async () => {
@@ -45,7 +45,7 @@ describe('a paper order with latency', () => {
     expect(trips).toEqual([400, 400]);
   });
 
-  it('misses contracts that have gone: it is recorded with that reason, not refused', async () => {
+  it('misses contracts that are gone, and is recorded with that reason, not refused', async () => {
     const { secret } = await createTrader(database.db);
     meanwhile = () => service.showBook(makeBook([[42, 10]], [[52, 30]]));
     const missed = await trade(secret, { contracts: 8, limitPrice: '0.46' });
@@ -110,7 +110,7 @@ describe('a paper order with latency', () => {
     await service.showBook(usualBook);
     await trade(secret);
     const sale = { action: 'sell', contracts: 5, limitPrice: '0.42' };
-    // Another order that arrives first sells the same contracts.
+    // Another order arrives first and sells the same contracts.
     meanwhile = async () => {
       meanwhile = () => Promise.resolve();
       await trade(secret, sale);

@@ -32,7 +32,7 @@ const live: LiveExecutor & { sent: LiveOrder[]; outcome: VenueOutcome | Error; i
   cancelAll: () => Promise.resolve(),
 };
 
-// A server that may trade live; only the venue is simulated.
+// A server that is allowed to trade live; only the venue is fake.
 const config = readConfig({ NODE_ENV: 'test', LIMIT_TRADING_PER_MINUTE: '1000000' });
 const { database, service } = useTradingTest({
   context: { config: { ...config, trading: { ...config.trading, liveOrg: SLUG } } },
@@ -166,7 +166,7 @@ describe('a live order', () => {
     expect(lost).toMatchObject({ status: 'pending', filledContracts: 0, finishedAt: null });
     expect((await trade({}, headers)).trade).toEqual(lost);
     expect(live.sent).toHaveLength(1);
-    // 5 · 0.45 + 0.086625, up to $0.0001.
+    // 5 · 0.45 + 0.086625, rounded up to $0.0001.
     expect(await readBooks()).toMatchObject({ cash: '100000000', reserved: '2336700' });
     const found = await record(lost!.id, done([fill(1, 45, 5)]));
     expect(found.status).toBe('filled');
@@ -183,7 +183,7 @@ describe('a live order', () => {
       'insufficient_funds',
       'The order can cost $2.3367 at its limit price, including the fee. $1.6633 is available.',
     ]);
-    // Its outcome is unknown, so its market is closed to other orders.
+    // The lost order's outcome is unknown, so its market is closed to other orders.
     const closed = await trade({ contracts: 1 });
     expect([closed.status, closed.code]).toEqual([503, 'unavailable']);
     expect(closed.detail).toMatch(

@@ -12,7 +12,7 @@ import { keyAuthority } from '../../../src/accounts/api-keys/authority.js';
 
 const { database, service } = useTradingTest({ env: { PAPER_CASH: '4.00' } });
 
-/** An Organization limited only by its cash. */
+/** Creates an Organization that is limited only by its cash. */
 async function createRiskTaker() {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
@@ -48,7 +48,7 @@ it('any thirty orders end in exactly the state of a simple reference model', asy
           const shown = JSON.stringify([book.yes, book.no], (_key, value: unknown) =>
             typeof value === 'bigint' ? String(value) : value,
           );
-          // Showing the same book again does not refill it.
+          // Showing an unchanged book again does not refill it.
           if (shown !== last) model.bids = bidsOfBook(book);
           last = shown;
           await service.showBook(book);

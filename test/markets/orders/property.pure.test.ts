@@ -113,7 +113,7 @@ describe('an account', () => {
         const closing = outcome === 'void' ? applyVoid(position) : applySettlement(position, value);
         expect(sumOf(closing.postings)).toBe(0n);
         const after = add(total, closing.postings);
-        // Only cash remains, and it equals the profit less the fees.
+        // Only cash remains, and it equals the realised profit less fees.
         expect([closing.holding.contracts, after.positions]).toEqual([0, 0n]);
         expect(after.cash).toBe(-after.realised - after.fees);
       }),
@@ -121,7 +121,7 @@ describe('an account', () => {
     );
   });
 
-  it('ends with the sum of what its fills would have earned one by one, whatever was netted', () => {
+  it('earns the sum of what its fills would have earned one by one, whatever was netted', () => {
     const fills = fc.array(
       fc.record({
         side: fc.constantFrom('yes', 'no'),
@@ -150,7 +150,7 @@ describe('an account', () => {
   });
 });
 
-/** The result of `POST /trade`; undefined for a sale of more than is held. */
+/** Returns what `POST /trade` would book; undefined for a sale of more than is held. */
 function trade(position: Position | undefined, book: OrderBook, order: MarketableOrder) {
   const held = position?.side === order.side ? position.contracts : 0;
   if (order.action === 'sell' && order.contracts > held) return undefined;

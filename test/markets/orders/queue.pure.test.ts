@@ -15,7 +15,7 @@ import {
 const at = (seconds: number): Date => new Date(Date.parse('2026-01-31T12:00:00Z') + seconds * 1000);
 const cents = (count: number) => BigInt(count) * CENT;
 
-/** A bid for YES at 42 cents that rests from the start, behind ten contracts. */
+/** A bid for YES at 42 cents that has rested behind ten contracts since the start. */
 const order = (change: Partial<QueuedOrder> & { restedAt?: Date } = {}): QueuedOrder => {
   const { restedAt = at(0), ...rest } = change;
   return {
@@ -28,7 +28,7 @@ const order = (change: Partial<QueuedOrder> & { restedAt?: Date } = {}): QueuedO
     ...rest,
   };
 };
-/** A sale of YES at 42 cents. */
+/** A print of a YES sale at 42 cents. */
 const print = (id: string, seconds: number, contracts: number, change: Partial<Print> = {}): Print => ({
   id,
   ticker: 'T',
@@ -118,17 +118,17 @@ describe('a paper order in the book', () => {
     const shown = { at: at(5), book: bookOf(3), isShallow: false };
     expect(pass([order()], [], 4, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order()], [], 5, shown).next[0]!.queueAhead).toBe(3);
-    // Seven of the ten left the book through the print, so they count once.
+    // The print explains why seven of the ten left the book, so they count once.
     expect(pass([order()], [print('p', 2, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // A print that is listed after the book showed it does not count again.
+    // A print that is listed only after the book already showed its effect does not count again.
     const late = pass(pass([order()], [], 5, shown).next, [print('p', 2, 7)], 9);
     expect(late.next[0]).toMatchObject({ queueAhead: 3, remaining: 5 });
-    // The book already reflects a print of the same moment.
+    // The book already reflects a print from the same moment.
     expect(pass([order()], [print('p', 5, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // A book from before the order came to rest says nothing about its place.
+    // A book from before the order came to rest says nothing about the order's place.
     expect(pass([order({ restedAt: at(6) })], [], 9, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order({ restedAt: at(5) })], [], 9, shown).next[0]!.queueAhead).toBe(3);
-    // Later orders stand behind it.
+    // A longer book means that later orders stand behind this one.
     expect(
       pass([order()], [], 5, { at: at(5), book: bookOf(80), isShallow: false }).next[0]!.queueAhead,
     ).toBe(10);
@@ -144,7 +144,7 @@ describe('a paper order in the book', () => {
       ['a', 1, 'q'],
       ['a', 1, 'r'],
     ]);
-    // After more than a minute the ids of seen prints are no longer needed.
+    // After more than a minute, the IDs of seen prints are no longer needed.
     expect(pass(again.next, [], 200).next[0]!.seen).toEqual({ at: at(140).toISOString(), counted: {} });
   });
 
@@ -152,13 +152,13 @@ describe('a paper order in the book', () => {
     const best = order({ id: 'c', bid: { side: 'yes', price: cents(43) }, queueAhead: 0, remaining: 2 });
     const orders = [order({ id: 'b' }), order({ id: 'a' }), best];
     const { fills, next } = pass(orders, [print('p', 1, 15)], 10);
-    // Two go to the best price. Ten of the other thirteen pass the queue ahead of the oldest, which takes three.
+    // Two go to the best price. Ten of the other thirteen clear the queue ahead of the oldest order, which takes three.
     expect(fills).toEqual([
       ['c', 2, 'p'],
       ['a', 3, 'p'],
     ]);
     expect(next.map(({ queueAhead }) => queueAhead)).toEqual([0, 0, 0]);
-    // The order of the list does not matter.
+    // The input order does not matter.
     for (const list of [
       orders.toReversed(),
       [best, ...orders.slice(0, 2)],

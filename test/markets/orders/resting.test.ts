@@ -33,7 +33,7 @@ beforeEach(async () => {
   await service.showBook(usualBook);
 });
 
-/** The usual order at the best bid, behind ten contracts, so it rests. */
+/** The usual order at the best bid. It rests, behind ten contracts. */
 const patient = { limitPrice: '0.42', timeInForce: 'good_till_cancelled' };
 const place = async (secret: string, order = {}): Promise<TradeJson> => {
   const { trade, status, detail } = await postTrade(service.url, secret, { ...patient, ...order });
@@ -63,7 +63,7 @@ const decrease = (secret: string, { id }: Pick<TradeJson, 'id'>, remainingContra
   send('POST', `/trades/${id}/decrease`, secret, { remainingContracts });
 
 let printed = 0;
-/** A sale of YES, a second later. */
+/** A YES sale, one second later. */
 function print(contracts: number, cents = 42): void {
   service.clock.advance(1_000);
   service.markets.prints.push({
@@ -104,7 +104,7 @@ describe('a resting paper order', () => {
       queueAhead: 10,
       expiresAt: null,
       postOnly: false,
-      // `gate_closed` is left out: the gate is closed already.
+      // `gate_closed` is dropped, because the gate is already closed.
       cancelOn: ['observation', 'stale'],
       finishedAt: null,
     });
@@ -120,7 +120,7 @@ describe('a resting paper order', () => {
       total: '-0.8400',
     });
     expect(await accountOf(orgId)).toMatchObject({ reserved: '1311200' });
-    // Others bid higher, and the price trades through this order.
+    // The best bid moves up, and a sale trades through this order's price.
     await service.showBook(makeBook([[43, 10]], [[55, 5]]));
     await pass();
     expect(await read(secret, placed)).toMatchObject({ filledContracts: 2 });
@@ -251,7 +251,7 @@ describe('a resting paper order', () => {
     });
     await pass();
     expect(await read(secret, closing)).toMatchObject({ filledContracts: 6, total: '2.0000' });
-    // At most two more at 50 cents with the taker fee.
+    // At most two more contracts can be bought, at 50 cents plus the taker fee.
     expect(await accountOf(orgId)).toMatchObject({ reserved: '1035000' });
     expect(await ledgerProblems(orgId)).toEqual([]);
   });
@@ -275,7 +275,7 @@ describe('a resting paper order', () => {
       queueAhead: 0,
     });
     await other.stop();
-    // The database fails between the prints and the commit: nothing is booked, and nothing is lost.
+    // The database fails after the prints are read and before the commit: nothing is booked, and nothing is lost.
     print(1);
     await database.db.orm.execute(
       sql`alter table ledger_entries add constraint crash check (org_id <> ${sql.raw(`'${orgId}'`)} or at < ${sql.raw(`'${new Date(service.clock.now()).toISOString()}'`)}::timestamptz) not valid`,
@@ -386,7 +386,7 @@ describe('a resting order is cancelled automatically', () => {
     });
   });
 
-  it('when its book is in doubt, unless its cancel conditions leave that out', async () => {
+  it('when its book is in doubt, unless its cancel conditions exclude that', async () => {
     const { secret } = await createTrader(database.db);
     const [usual, stubborn] = [await place(secret), await place(secret, { cancelOn: ['observation'] })];
     service.markets.said = { doubts: new Map([[TICKER, new Date(service.clock.now())]]) };
@@ -407,7 +407,7 @@ describe('a resting order is cancelled automatically', () => {
     await service.trading.resting.pass();
     expect(await read(secret, trade)).toMatchObject({ status: 'resting', reason: null });
     await service.trading.resting.pass();
-    // Trades up to now are not known yet.
+    // Trades up to now are not known yet, so the order waits for them before it is cancelled.
     expect(await read(secret, trade)).toMatchObject({
       status: 'resting',
       reason: expect.stringMatching(
@@ -428,7 +428,7 @@ describe('DELETE /trades/{id}', () => {
     service.clock.advance(1);
     const { status, trade: cancelled } = await cancel(secret, trade);
     expect(status).toBe(200);
-    // Earlier prints fill it first.
+    // Earlier prints fill the order before it is cancelled.
     expect(cancelled).toMatchObject({
       status: 'partially_filled',
       filledContracts: 1,
@@ -598,7 +598,7 @@ describe('the terms of a resting order', () => {
     expect(answer.errors![0]!.detail).toMatch(detail);
   });
 
-  it('count when two orders with one idempotency key are compared', async () => {
+  it('are compared when two orders share an idempotency key', async () => {
     const { secret } = await createTrader(database.db);
     const key = { 'idempotency-key': 'the-same' };
     const ask = (change: object) => postTrade(service.url, secret, { ...patient, ...change }, key);

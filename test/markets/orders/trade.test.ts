@@ -69,7 +69,7 @@ describe('a paper order', () => {
       filledContracts: 8,
       // 5 · 0.45 + 3 · 0.46 = 3.63
       averagePrice: '0.45375',
-      // 0.086625 + 0.052164, up to $0.0001 with the order's sum: 3.768789 is 3.7688.
+      // 0.086625 + 0.052164. The order's sum, 3.768789, is rounded up to 3.7688.
       fees: '0.1388',
       total: '-3.7688',
       fills: [
@@ -116,7 +116,8 @@ describe('a paper order', () => {
     expect(gone.detail).toBe(
       `YES of ${TICKER} is offered at 46¢ at best (2 contracts). The limit price is 45¢.`,
     );
-    // Other Organizations’ orders take nothing from this one’s book, and the same book read again stays the same.
+    // Another Organization's orders take nothing from this one's book, and reading the same book again does not refill
+    // it.
     await service.trading.refresher.refresh();
     expect(await pricesOf(other, '0.46')).toEqual(['0.4500']);
     expect((await postTrade(service.url, secret)).code).toBe('price_moved');
@@ -139,7 +140,8 @@ describe('a paper order', () => {
       'insufficient_position',
     );
     const { trade } = await postTrade(service.url, secret, { ...sale, contracts: 12 });
-    // 10 · 0.42 − 0.17052 = 4.02948 → 4.0294; with 2 · 0.41 − 0.033866: 4.815614 → 4.8156.
+    // 10 · 0.42 − 0.17052 = 4.02948, rounded down to 4.0294; with 2 · 0.41 − 0.033866 more: 4.815614, rounded down to
+    // 4.8156.
     expect(trade!.fills).toMatchObject([
       { price: '0.4200', contracts: 10, fee: '0.1706' },
       { price: '0.4100', contracts: 2, fee: '0.0338' },
@@ -154,11 +156,11 @@ describe('a paper order', () => {
     const { secret, orgId } = await createTrader(db);
     await postTrade(service.url, secret);
     const { trade } = await postTrade(service.url, secret, { side: 'no', limitPrice: '0.58', contracts: 7 });
-    // 7 NO at 0.58 with 0.119364 of fee cost 4.1794; five pairs pay 5.
+    // 7 NO at 0.58 with a fee of 0.119364 cost 4.1794; the five pairs pay 5.
     expect([trade!.total, trade!.fees]).toEqual(['0.8206', '0.1194']);
     // 1000 − 2.3367 + 0.8206
     expect(await cashOf(orgId)).toBe('998483900');
-    // Sold 5 YES, bought for 2.25, at 0.42.
+    // The 5 YES, bought for 2.25, were in effect sold at 0.42.
     expect(await positionOf(orgId)).toEqual({
       side: 'no',
       contracts: 2,
@@ -197,7 +199,7 @@ describe('a paper order', () => {
       ],
     });
     const { trade } = await postTrade(service.url, secret, { contracts: 2.86, limitPrice: '0.46' });
-    // 2.35 · 0.45 + 0.5 · 0.46 = 1.2875; fees of 0.040714 and 0.008694: 1.336908, up to $0.0001.
+    // 2.35 · 0.45 + 0.5 · 0.46 = 1.2875; with fees of 0.040714 and 0.008694: 1.336908, rounded up to $0.0001.
     expect(trade).toMatchObject({
       status: 'partially_filled',
       contracts: 2.86,
@@ -212,14 +214,14 @@ describe('a paper order', () => {
     });
     expect(trade!.reason).toMatch(/^The book held 2\.85 of 2\.86 contracts/);
     expect(await positionOf(orgId)).toMatchObject({ side: 'yes', contracts: 2.85, cost: '1287500' });
-    // Nothing is left, to the hundredth.
+    // Nothing is left, not even a hundredth of a contract.
     expect((await postTrade(service.url, secret, { contracts: 0.01, limitPrice: '0.46' })).code).toBe(
       'price_moved',
     );
     const sale = { action: 'sell', limitPrice: '0.42' };
     const tooMany = await postTrade(service.url, secret, { ...sale, contracts: 2.86 });
     expect(tooMany.detail).toBe(`The order sells 2.86 YES of ${TICKER}, but 2.85 are held.`);
-    // 2.85 = 0.1 + 0.2 + 2.55 contracts, without a rounding error.
+    // 2.85 contracts are sold in parts of 0.1, 0.2 and 2.55, without a rounding error.
     for (const contracts of [0.1, 0.2, 2.55])
       expect((await postTrade(service.url, secret, { ...sale, contracts })).trade!.status).toBe('filled');
     expect(await positionOf(orgId)).toMatchObject({ contracts: 0, cost: '0' });
@@ -271,7 +273,7 @@ describe('a paper order', () => {
     });
     const order = { contracts: 2.5, limitPrice: '0.0120' };
     const { trade } = await postTrade(service.url, secret, order);
-    // 2.5 · 0.009 = 0.0225; a fee of 0.07 · 2.5 · 0.009 · 0.991 = 0.00156…: 0.024061, up to $0.0001.
+    // 2.5 · 0.009 = 0.0225; with a fee of 0.07 · 2.5 · 0.009 · 0.991 = 0.00156…: 0.024061, rounded up to $0.0001.
     expect(trade).toMatchObject({
       status: 'filled',
       averagePrice: '0.0090',
@@ -292,13 +294,14 @@ describe('a paper order', () => {
   it('never takes more than the available cash, even with many tiny fills', async () => {
     const { secret, orgId } = await createTrader(db);
     expect((await postTrade(service.url, secret)).trade!.status).toBe('filled');
-    // Removes all cash but $0.0004.
+    // Removes all cash except $0.0004.
     await db.orm
       .execute(sql`update ledger_entries l set cash = l.cash - a.cash + 400, capital = l.capital + a.cash - 400
       from trading_accounts a where l.org_id = ${orgId} and a.org_id = l.org_id and l.kind = 'deposit'`);
     await db.orm.execute(sql`update trading_accounts set cash = 400 where org_id = ${orgId}`);
     service.markets.change = { priceRanges: [{ start: 0n, end: DOLLAR, step: 1_000n }] };
-    // 0.01 contracts at $0.001 to $0.005 each. All at the limit would cost $0.0003, but each fill is rounded up to $0.0001.
+    // 0.01 contracts at each of $0.001 to $0.005. At the limit price, all of them would cost $0.0003, but each fill is
+    // rounded up to $0.0001.
     const dear = [1n, 2n, 3n, 4n, 5n].map((mills) => ({ price: DOLLAR - mills * 1_000n, contracts: 0.01 }));
     await service.showBook({ yes: [], no: dear });
     const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
@@ -395,7 +398,7 @@ describe('an order for an untradable market', () => {
       'market_closed',
       `${TICKER} does not accept orders: the venue pauses trading now; it resumes at ${until}.`,
     ]);
-    // Data from after the start of the pause say that the venue trades.
+    // Data that are newer than the start of the pause say that the venue is trading again.
     await service.trading.refresher.refresh();
     expect((await codeOf())[0]).toBe(201);
     service.markets.said = {};
@@ -442,7 +445,7 @@ describe('an order for an untradable market', () => {
       'market_data_unavailable',
       '5',
     ]);
-    // The same holds after a restart.
+    // Repeating the request also gives the same trade after a restart.
     expect((await postTrade(fresh.url, secret, {}, headers)).trade).toEqual(trade);
     await fresh.stop();
   });
@@ -453,7 +456,7 @@ describe('the idempotency key', () => {
     const { secret, orgId } = await createTrader(db);
     const headers = { 'idempotency-key': 'an-order' };
     const first = await postTrade(service.url, secret, {}, headers);
-    // Neither the notation of the price nor the Organization’s key matters.
+    // The price's notation and the choice of API key within the Organization do not matter.
     const { secret: second } = await createKey(db, orgId, { scopes: ['trading:write'] });
     const again = await postTrade(service.url, second, { limitPrice: '0.450000', mode: 'paper' }, headers);
     expect([again.status, again.trade]).toEqual([200, first.trade]);
@@ -544,7 +547,7 @@ describe('POST /trade', () => {
     expect([huge.status, huge.code]).toEqual([413, 'body_too_large']);
   });
 
-  it('accepts only keys that may trade, and tells an invalid key nothing else', async () => {
+  it('accepts only keys that may trade, and reveals nothing to an invalid key', async () => {
     const { orgId } = await createTrader(db);
     const { secret: reader } = await createKey(db, orgId, { scopes: ['trading:read'] });
     expect((await postTrade(service.url, reader, { ticker: 7 })).code).toBe('insufficient_scope');

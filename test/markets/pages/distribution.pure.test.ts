@@ -75,7 +75,7 @@ it('degrees below the observed maximum are impossible', () => {
   expect(
     degrees.filter(({ temperature }) => temperature < 71).every(({ probability }) => probability === 0),
   ).toBe(true);
-  // The bracket of 70 to 71 is now all 71.
+  // The whole probability of 70 to 71 now belongs to 71.
   expect(degrees.find(({ temperature }) => temperature === 71)!.probability).toBeCloseTo(0.259715, 9);
   const observed = { extremeF: 69.6 };
   expect(brackets.map((bracket) => isPassed(bracket, observed, 'daily_maximum'))).toEqual([
@@ -105,7 +105,7 @@ it('the expected maximum is the mean of the whole degrees', () => {
 
 describe('for a minimum', () => {
   const minimum = { ...event(), kind: 'daily_minimum' as const };
-  /** N(71.3, 2.4) after a running minimum of 71: nothing above 71 is possible. */
+  /** N(71.3, 2.4) given a running minimum of 71: nothing above 71 is possible. */
   const below = [0.1063, 0.3187, 0.575, 0, 0, 0];
 
   it('degrees above the observation are ruled out, and those below are not', () => {
@@ -152,7 +152,7 @@ describe('for an hour', () => {
         yesAsk: quotes[i] ? BigInt(quotes[i][1]) * CENT : null,
       })),
     }) as unknown as MarketEvent;
-  /** P(N(71.3, 2.4) ≥ 70, 72, 74): each includes everything above. */
+  /** P(N(71.3, 2.4) ≥ 70, 72, 74): each threshold includes everything above it. */
   const exceeding = [0.706, 0.385, 0.13];
   const ofHour = {
     ...day([]),
@@ -166,7 +166,7 @@ describe('for an hour', () => {
     expect(sumOf(null)).toBeCloseTo(1 - 0.706, 9);
     expect(sumOf('H-0')).toBeCloseTo(0.706 - 0.385, 9);
     expect(sumOf('H-2')).toBeCloseTo(0.13, 9);
-    // 70.00 to 71.99 are two degrees.
+    // 70.00 to 71.99 spans two whole degrees.
     expect(degrees.filter(({ ticker }) => ticker === 'H-0').map(({ temperature }) => temperature)).toEqual([
       70, 71,
     ]);
@@ -213,7 +213,7 @@ it('implied probabilities sum to one unless part of the ladder has no price', ()
     [null, 4],
   ];
   const whole = impliedProbabilities(event(quotes));
-  // The mid prices are 5, 16, 32, 30, 14 and 2: together 99.
+  // The mid prices are 5, 16, 32, 30, 14 and 2, which add up to 99.
   expect(whole.get('E-2')).toBeCloseTo(32 / 99, 12);
   expect([...whole.values()].reduce<number>((a, b) => a + b!, 0)).toBeCloseTo(1, 12);
   quotes[5] = [null, null];

@@ -39,10 +39,10 @@ describe('the execution page', () => {
     );
     expect(words).toContain('against the order for 0%, in its favour for 100%.');
     expect(words).toContain('+2¢ 50 5 2');
-    // Four of fourteen contracts gained 1¢, the others 2¢.
+    // Four of the fourteen contracts gained 1¢, the others 2¢.
     expect(words).toContain('Live slippage The price moved 1.71¢ in favour');
     expect(words).toMatch(/\+1¢ 4 1 0 \+2¢ 10 1 0/);
-    // 50 · 2¢ − $0.87; two of the five would have missed.
+    // 50 · 2¢ − $0.87; two of the five fills would have missed.
     expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.05 +$0.08');
     expect(words).not.toContain('Paper, to the end');
     expect(words).toContain('3 live orders');
@@ -53,7 +53,7 @@ describe('the execution page', () => {
     expect(words).toMatch(/4 at 46¢ 10 at 45¢ 6 contracts fewer live, 1¢ per contract worse 47¢/);
     expect(words).toMatch(/Nothing 10 at 45¢ 10 contracts fewer live 47¢/);
     expect(words).toContain('40° to 41°');
-    // The venue has 12, 16 and 22 contracts ahead, and paper 10.
+    // The venue has 12, 16 and 22 contracts ahead; the paper queue has 10.
     expect(words).toContain(
       'Compared 3 places of 3 live orders Median error 6 contracts 90% error 10.8 contracts Correction None yet needs 30 live orders, has 3',
     );

@@ -31,10 +31,10 @@ import { makeGates, calibrated } from '../support/events.js';
 import { useService } from '../../support/use.js';
 
 const PATH = '/dashboard/markets';
-/** 18:00 UTC: midday at the stations, with one day settling, one in progress and one to come. */
+/** Midday at the stations, when one day is settling, one is in progress and one is still to come. */
 const NOON = '2026-07-15T18:00:00.000Z';
 
-/** The leading cities suffice; all 24 would prove nothing more. */
+/** Testing all 24 cities would prove nothing more than the leading ones do. */
 const selection = { ...everything, stations: leadingStations };
 
 const { database, service } = useService({
@@ -55,7 +55,7 @@ afterEach(async () => {
 });
 
 const snapshot = () => service.trading.snapshots.current!;
-/** A market in New York today that has both bids and asks. */
+/** Finds a New York market for today that has both bids and asks. */
 function openMarket(): Market {
   const today = climateDayAt(stations[0]!, new Date(NOON)).date;
   const isWanted = (market: ListedMarket): market is Market =>
@@ -86,7 +86,6 @@ it('the overview links every city of a kind to its current day', async () => {
   }
   expect(text).toContain(`Highs ${new Set(listed.map(({ station }) => station.id)).size} cities`);
   expect(text).toContain('Prices are 0 s old');
-  // Simulated data must be labelled.
   expect(text).toContain('Simulated');
 });
 
@@ -98,7 +97,7 @@ it('a search keeps cities with matching names, ignoring case, and says so if non
   const none = await getPage(owner.browser, `${PATH}?q=%3Ci%3Eatlantis`);
   expect([none.status, textOf(none)]).toEqual([200, expect.stringContaining('No cities match')]);
   expect(none.text).not.toContain('<i>atlantis');
-  // Links between kinds and cities keep the search.
+  // Links between kinds and cities keep the search term.
   expect(linksOf(found)).toContain(`${PATH}?kind=daily_minimum&q=new+YORK`);
   const city = await getPage(owner.browser, `${PATH}?station=KNYC&q=new+YORK`);
   expect(linksOf(city)).toContain(`${PATH}?q=new+YORK`);
@@ -191,7 +190,7 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
   expect(text).toContain('Each threshold settles on its own');
   expect(text).toContain('The venue’s own temperature index');
   expect(text).toMatch(/Expected temperature \d+\.\d°F/);
-  // The hourly page links to the same city's days, and they link back.
+  // The city's hourly and daily pages link to each other.
   expect(linksOf(page)).toContain(`${PATH}?station=KMIA`);
   const ofDay = await getPage(owner.browser, `${PATH}?station=KMIA`);
   expect(linksOf(ofDay)).toContain(`${PATH}?station=INDEX-MIAMI&kind=hourly`);
@@ -199,7 +198,7 @@ it('an hour is a ladder of thresholds, each with its own probability', async () 
   expect(ticket).toContain(`The temperature at ${clock} on `);
 });
 
-it('an hour that is not listed says so', async () => {
+it('the page of an unlisted hour says so', async () => {
   const missing = await getPage(
     owner.browser,
     `${PATH}?station=INDEX-MIAMI&kind=hourly&date=2026-07-01&hour=3`,
@@ -394,7 +393,7 @@ it('tradable days come first, and the page opens on the first of them', async ()
 
 it('the climate day runs from midnight to midnight in standard time, also in summer', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
-  // UTC−7 all year.
+  // Denver's climate day is at UTC−7 all year.
   expect(page.text).toContain('datetime="2026-07-15T07:00:00.000Z"');
   expect(page.text).toContain('datetime="2026-07-16T07:00:00.000Z"');
   expect(textOf(page)).toContain('local standard time (UTC−7)');
@@ -415,7 +414,7 @@ it('a past day shows its temperature and winner as far as the venue has reported
 });
 
 it('ruled-out brackets say so and do not offer YES', async () => {
-  // By evening the maximum rules out colder brackets.
+  // By evening the maximum so far rules out colder brackets.
   const evening = await startTestService(database.db, { trading: { selection } });
   try {
     evening.clock.set('2026-07-16T01:00:00Z');
@@ -490,7 +489,7 @@ it('pages show that they are waiting before the first prices', async () => {
 it('stale prices are labelled, and close the ticket once too old to trade on', async () => {
   const ticket = `${PATH}/${openMarket().ticker}`;
   service.clock.advance(31_000);
-  // One refresh of 30 seconds is missing; a second one makes them stale.
+  // At 31 s the page has missed one 30-second refresh; missing a second one makes prices stale.
   expect(textOf(await getPage(owner.browser, PATH))).toContain('Current Prices are 31 s old');
   expect(textOf(await getPage(owner.browser, ticket))).toContain('Place paper order');
   service.clock.advance(30_000);
@@ -517,7 +516,7 @@ it('both pages show closed trading with its reason, and halted trading offers no
     expect(textOf(page)).toContain('<i>storm</i>');
     expect(page.text).not.toContain('<i>storm');
   }
-  // No holding exists that a purchase could reduce.
+  // A purchase cannot reduce anything here, because nothing is held.
   const reducing = textOf(await getPage(browser, ticket));
   expect(reducing).toContain('A limit stops this order. reduce_only');
   expect(reducing).not.toContain('Place paper order');
@@ -889,7 +888,7 @@ it('withheld signals show their reason and link to the scores', async () => {
   expect(text).toMatch(/Withheld: \d+ purchases? /);
   expect(text).toContain('the forecast is not calibrated');
   expect(text).not.toContain('Open the ticket');
-  // No gate is open: the overview says so like the scores.
+  // With all gates closed, the overview gives the same sentence as the scores page.
   expect(textOf(await getPage(owner.browser, PATH))).toMatch(/Best now Signals are off: no(ne of \d+)? gate/);
   const page = await getPage(owner.browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
   expect(linksOf(page)).toContain(`/dashboard/scores?station=${event.station.id}`);
@@ -1022,10 +1021,10 @@ describe('with calibrated forecasts and open gates', () => {
     const text = await signalsOn(browser, event);
     expect(text).toContain('For your paper account: $40.00 in cash.');
     const stakes = [...text.matchAll(/: stake \$([\d.]+)/g)].map(([, dollars]) => Number(dollars));
-    // 5% of $40 per market, 10% for the event.
+    // At most 5% of $40 per market and 10% per event.
     expect(stakes.every((stake) => stake <= 2)).toBe(true);
     expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
-    // An account far above the event's cap gets no purchase signals.
+    // An account that far exceeds the event's cap gets no purchase signals.
     const market = event.markets.find(({ yesBid, status }) => yesBid !== null && status === 'active')!;
     await database.db.orm.insert(tradingPositions).values({
       ...account,
@@ -1054,7 +1053,7 @@ describe('with calibrated forecasts and open gates', () => {
     const title = `Buy ${side.toUpperCase()} ${bracketLabel(market.bracket)}`;
     expect(await signalsOn(browser, event)).toContain(title);
     const bid = side === 'yes' ? market.yesBid! : market.noBid!;
-    // About the cap of a market.
+    // Roughly as many contracts as one market's cap allows.
     const contracts = Math.floor(50_000_000 / Number(bid));
     const placed = await postForm(
       browser,
@@ -1077,7 +1076,7 @@ describe('with calibrated forecasts and open gates', () => {
       `For your paper account: ${formatMoney(1_000_000_000n - order!.reserved)} in cash and `,
     );
     expect(text).toContain(' in positions, counting resting orders as filled.');
-    // The order is cheaper than the book was, so a little may be left to buy.
+    // The resting order pays less than the ask, so a little may still be left to buy.
     const more = new RegExp(`${title} .*? (\\d+) at `).exec(
       text.slice(0, text.indexOf('Why the others have no signal')),
     )?.[1];

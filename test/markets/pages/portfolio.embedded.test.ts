@@ -25,7 +25,7 @@ const weather = createSimulatedWeatherSource({
 });
 const { database, service } = useService({ trading: { markets: venue, weather } });
 
-/** Can trade; holds COLD and WARM, and has an unfilled order. */
+/** May trade; holds COLD and WARM and has an unfilled order. */
 let trader: Awaited<ReturnType<typeof signedIn>>;
 let stranger: Awaited<ReturnType<typeof signedIn>>;
 let member: Browser;
@@ -97,7 +97,7 @@ describe('the portfolio', () => {
     expect(words).toContain('No paper trades yet');
     expect(text).toContain('href="/dashboard/markets"');
     expect(words).toContain(`curl ${service.url}/trade`);
-    // The shown order fills unchanged.
+    // The page's sample order can be placed as shown.
     const { secret } = await createKey(database.db, newcomer.organization.id, { scopes: ['trading:write'] });
     const order = findFirstOrder(service.trading.snapshots.current)!;
     expect(words.replaceAll('&#34;', '"')).toContain(JSON.stringify(order));
@@ -116,7 +116,8 @@ describe('the portfolio', () => {
 
   it('shows holdings and their current sale value', async () => {
     const { words, text } = await read(trader.browser, PATH);
-    // 120 bought for 72.20 plus 2.01 of fees, now worth 64.9287: 1000 − 74.21 + 64.9287 = 990.7187.
+    // 120 contracts were bought for 72.20 plus fees of 2.01 and are now worth 64.9287: 1000 − 74.21 + 64.9287 =
+    // 990.7187.
     expect(words).toContain('$990.72 −$9.28 on $1,000.00');
     expect(words).toContain('Cash $925.79');
     expect(words).toContain('Positions $64.93 cost $72.20');
@@ -126,7 +127,7 @@ describe('the portfolio', () => {
     expect(words).toContain('New York high, 21 Nov 2026');
     expect(words).toContain('Worst case −$72.20 Best case +$47.80');
     expect(text).toContain(`href="${sellPath(COLD).replaceAll('&', '&amp;')}"`);
-    // A month has steps of hours, so a new account has no line there yet.
+    // The monthly chart has hourly steps, so a new account has no line there yet; the daily chart does.
     expect((await read(trader.browser, `${PATH}?range=day`)).text).toContain('<svg class="plot" role="img"');
   });
 
@@ -312,7 +313,7 @@ describe('settlements', () => {
     expect(words).toContain(
       'Final 61°F: YES pays $1.00 The Weather Company says 61°F: YES of 60° to 61° pays $1.00. 10 YES for $3.00 +$10.00 +$7.00',
     );
-    // The announced result has become final.
+    // The final result replaces the announced one.
     expect(words).not.toContain('Determined');
     expect((await read(browser, `${PATH}/settlements?cursor=x`)).status).toBe(400);
     expect((await read(stranger.browser, `${PATH}/settlements`)).words).not.toContain('62 °F');

@@ -54,7 +54,7 @@ it('a line has a gap where a bid or ask was missing', () => {
     highest: 300_000n,
   });
   expect(view([point(0, 100_000, null)])!.charts[0]!.asks).toBe(null);
-  // The table has every drawn number, newest first.
+  // The table lists every plotted number, newest first.
   expect(shown.rows.map(({ prices }) => prices[0]!.ask)).toEqual([300_000n, null, 200_000n]);
 });
 
@@ -63,7 +63,7 @@ it('the current price is the last point, for open markets only', () => {
   expect(view(recorded, 'active')!.charts[0]!.asks!.last).toBe(520_000n);
   expect(view(recorded, 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(1);
   expect(view(recorded)!.to).toEqual(at(49));
-  // A pause in recording leaves a gap before the current price.
+  // A gap in the recording shows as a gap before the current price.
   expect(view([point(0, 400_000, 420_000)], 'active')!.charts[0]!.lines[0]!.paths).toHaveLength(2);
 });
 

@@ -72,7 +72,7 @@ const valuesOf = ({ facts }: ReturnType<typeof review>) =>
     ]),
   );
 
-// $4.24 plus fees of 0.07·6·0.42·0.58 = 0.1024 and 0.07·4·0.43·0.57 = 0.0687: 0.170936, rounded to 0.171.
+// $4.24 plus fees of 0.07·6·0.42·0.58 = 0.1024 and 0.07·4·0.43·0.57 = 0.0687, together 0.170936, rounded up to 0.171.
 it('a purchase over two levels is quoted exactly as charged', () => {
   const quoted = review();
   expect(quoted.headline).toBe('Buy 10 YES at 43¢ or less');
@@ -81,7 +81,7 @@ it('a purchase over two levels is quoted exactly as charged', () => {
     Price: '$4.24',
     Fee: '$0.1710',
     Cost: '$4.4110',
-    // All ten at 43: 4.30 plus 0.1716 of fees.
+    // All ten at 43: 4.30 plus a fee of 0.1716.
     'Maximum cost': '$4.4716',
     'Maximum payout': '$10.00',
     'Cash after': '$995.5890',
@@ -115,7 +115,7 @@ it('an unfilled part is shown with its reason', () => {
 });
 
 it('a purchase of the other side closes pairs at a dollar each', () => {
-  // 4 NO bought at 40 each. Buying YES at 42 sells them at 58 each.
+  // 4 NO were bought at 40 each. Buying YES at 42 in effect sells them at 58 each.
   const quoted = review({ held: { side: 'no', contracts: 4, cost: cents(160) } });
   expect(valuesOf(quoted)).toMatchObject({
     'Pairs closed': '+$4.00',
@@ -128,7 +128,7 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
   const sale = { ...order, action: 'sell' as const, contracts: 8, limitPrice: cents(39) };
   const quoted = review({ order: sale, held: { side: 'yes', contracts: 10, cost: cents(400) } });
   expect(quoted.headline).toBe('Sell 8 YES at 39¢ or more');
-  // 5 at 40 and 3 at 39 are $3.17, less fees of 0.0840 and 0.049959: 3.0360. The 8 cost 3.20.
+  // 5 at 40 and 3 at 39 bring $3.17, less fees of 0.0840 and 0.049959: 3.0360. The 8 cost 3.20.
   expect(valuesOf(quoted)).toMatchObject({
     Price: '$3.17',
     Fee: '$0.1340',
@@ -143,7 +143,7 @@ it('a sale shows its proceeds, realised result and when holding is better', () =
 });
 
 it('a sale of a whole position is quoted to the last digit, with the remaining position', () => {
-  // 100 at 56 and 20 at 55 are $67.00, less 2.0713 of fees; they cost 72.00.
+  // 100 at 56 and 20 at 55 bring $67.00, less fees of 2.0713; they cost 72.00.
   const sale = { ...order, action: 'sell' as const, contracts: 120, limitPrice: cents(55) };
   expect(valuesOf(review({ book: deep, order: sale, held: position }))).toMatchObject({
     Fee: '$2.0713',
@@ -172,7 +172,7 @@ it('a ticket starts with the best price of its side, and a sale with the holding
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
     side: 'no',
     contracts: '7',
-    // 6 sell to a bid at 58, the seventh at 57.
+    // Six sell to a bid at 58, and the seventh to one at 57.
     limitPrice: '0.57',
   });
   expect(fillTicket({ side: '<script>' }, { yes: [], no: [] }, undefined)).toMatchObject({

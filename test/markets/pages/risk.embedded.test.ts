@@ -21,7 +21,7 @@ const { database, service } = useService({
   trading: { selection: { ...everything, stations: leadingStations } },
 });
 beforeAll(async () => {
-  // 15:00 UTC, on a day in progress at every station.
+  // Every station has a day in progress at 15:00 UTC.
   service.clock.set('2026-11-21T15:00:00Z');
   await service.trading.refresher.refresh();
 });
@@ -93,7 +93,7 @@ describe('the limits', () => {
       unrealised: 0n,
       fees: 0n,
     });
-    // A market that is no longer listed: worth nothing, with its cost of 60 dollars at risk.
+    // A market that is no longer listed: its value counts as zero, and its cost of 60 dollars is at risk.
     await database.db.orm.insert(tradingPositions).values({
       ...account,
       ticker: 'KXHIGHNY-26NOV10-B50.5',
@@ -134,12 +134,12 @@ describe('the limits', () => {
     await database.db.orm.insert(tradingOrders).values([
       values('2026-11-20T23:59:59.999Z', { contracts: 900, limitPrice: 90n * CENT, status: 'filled' }),
       values('2026-11-21T00:00:00Z', { contracts: 250, limitPrice: 20n * CENT, status: 'filled' }),
-      // May cost 40 more dollars in the same event.
+      // This order may cost 40 more dollars in the same event.
       values('2026-11-21T14:00:00Z', { contracts: 50, limitPrice: 80n * CENT, status: 'pending' }),
     ]);
     const { words } = await see();
     for (const text of [
-      // 920 at midnight, 910 now.
+      // The account was worth 920 at midnight and is worth 910 now.
       /Daily loss .* \$50\.00 \$10\.00 lost/,
       /Worst case per event .* \$120\.00 \$100\.00 Worst event: New York high, 10 Nov 2026\./,
       /400 contracts 100 Largest position: YES of New York high, 10 Nov 2026, 50° to 51°\./,
@@ -174,7 +174,7 @@ describe('the Organization’s own switch', () => {
       own: { reason: 'a look at the fills', by: { id: user.id, name: user.name } },
     });
 
-    // Sending the form again changes nothing and adds no audit entry.
+    // Submitting the form again changes nothing and adds no audit entry.
     expect((await set('halt', 'a look at the fills')).status).toBe(303);
     expect(await audit()).toMatchObject([
       { actor: user.id, target: 'own', details: { after: { state: 'halt', reason: 'a look at the fills' } } },

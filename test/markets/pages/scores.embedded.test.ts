@@ -42,7 +42,7 @@ describe('the scores page', () => {
     const hours = await see('?kind=hourly');
     expect(hours.words).toContain('Signals are off: none of 16 gates is open.');
     expect(hours.words).toContain('recorded 12, 6, 3 and 1 hours before each hour');
-    // A station stands for the hours of its city.
+    // For hours, the station filter selects the station's city.
     expect((await see('?kind=hourly&station=KMIA&lead=3')).words).toContain(
       'Signals are off: none of 1 gate is open.',
     );
@@ -129,7 +129,7 @@ describe('the scores page', () => {
       expect(main).toContain(`aria-labelledby="${id}-title" aria-describedby="${id}-desc"`);
       expect(main).toContain(`<desc id="${id}-desc">`);
     }
-    // Reliability has a table for each side.
+    // The reliability chart has a table for each side.
     expect(main.match(/<caption>/g)).toHaveLength(5);
     expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw ensemble/);
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);

@@ -20,6 +20,6 @@ function scene(states: Record<string, boolean | undefined>) {
 it('names the forecast that is not calibrated, counts several, and is silent once all are', () => {
   expect(scene({ KMIA: false, KDEN: true })).toMatch(/^the forecast of Miami is not calibrated yet/);
   expect(scene({ KMIA: false, KDEN: false })).toMatch(/^2 forecasts are not calibrated yet/);
-  // An event without a forecast shows no number that could mislead.
+  // Without a forecast, the page shows no number that could mislead.
   expect(scene({ KMIA: true, KDEN: undefined })).toBe('');
 });

@@ -24,14 +24,14 @@ import { useDatabase } from '../../support/use.js';
 const names = { marketSource: 'simulated', forecastSource: 'simulated' };
 const world = { seed: 'gauge', weather: simulateWeather('gauge') };
 const never = new AbortController().signal;
-/** Maxima and minima of the leading cities. */
+/** The leading cities' maxima (`first`) and minima (`second`). */
 const [first, second] = pastParts;
 const DAY_MS = 86_400_000;
 
 const now = '2026-11-21T12:30:00Z';
 const database = useDatabase();
 
-/** Training for the first part of the past, shared by the tests because it is deterministic. */
+/** The fits for the first part of the past. Training is deterministic, so the tests share the result. */
 let learned: LearnedPast;
 beforeAll(async () => {
   learned = await pastAt(now).learn(first!, never);
@@ -52,7 +52,7 @@ describe('the past of a simulated world', () => {
     const made = await pastAt(now).fillRecords(first!, learned, never);
     const records = await rows();
     expect(records).toHaveLength(made);
-    // Four days at seven stations and four leads, today's leads so far, and 36 hours before tomorrow's end.
+    // Four days at seven stations and four leads, plus today's leads so far and the 36-hour lead for tomorrow.
     expect(made).toBeGreaterThan(4 * 7 * 4);
     const { orm } = database.db;
     const stored = [...(await orm.select().from(forecastFits)), ...(await orm.select().from(sameDayFits))];
@@ -62,12 +62,13 @@ describe('the past of a simulated world', () => {
       const { end } = climateDayOf(station, record.date);
       expect(record.recordedAt.getTime()).toBe(end.getTime() - record.leadHours * 3_600_000);
       const fit = fits.get(record.fitId!)!;
-      // A day in progress is forecast from earlier days at the same hour, a later day from its ensembles.
+      // A day in progress is forecast from earlier days at the same hour, and a later day from its ensembles.
       expect(record.method).toMatch(record.leadHours < 24 ? /^same_day$/ : /^emos/);
       expect(record.stays === null).toBe(record.method !== 'same_day');
       expect(fit.trainedAt <= record.recordedAt && fit.knownThrough <= fit.trainedAt).toBe(true);
       const isFinal = end.getTime() + 9 * 3_600_000 <= Date.parse(now);
-      // Before the day, the forecast mixes both models of the simulated world, and each is scored on its own.
+      // Before the day begins, the forecast mixes both models of the simulated world, and each model is also scored on
+      // its own.
       const mixed = record.models?.map(({ model }) => model) ?? [];
       expect(mixed.includes('main') && mixed.includes('single')).toBe(record.leadHours >= 24);
       const scored = Object.keys(record.modelScores ?? {}).toSorted();
@@ -129,7 +130,7 @@ describe('the past of a simulated world', () => {
     expect(all).toHaveLength(dailyKinds.length * stations.length);
     expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
     const before = await rows();
-    // The clock lags behind the other parts: nothing is missing in the first part before it.
+    // Nothing is missing in the first part before this earlier time, so only the second part is filled.
     const past = pastAt('2026-11-18T12:30:00Z', 1);
     const made = await past.fillRecords(second!, await past.learn(second!, never), never);
     const after = await rows();

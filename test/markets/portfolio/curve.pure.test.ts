@@ -7,7 +7,7 @@ import { parseDollars, formatDollars } from '../../../src/markets/market/money.j
 const dollars = (text: string) => parseDollars(text);
 
 describe('the profit and loss curve', () => {
-  // The steps of a day are 15 minutes long; 12:05 lies in the step from 12:00.
+  // A one-day curve has 15-minute steps; 12:05 lies in the step that begins at 12:00.
   const now = new Date('2026-11-21T12:05:00Z');
   const step = (time: string) => new Date(`2026-11-21T${time}:00Z`);
 

@@ -19,7 +19,10 @@ beforeAll(async () => {
 
 const check = (orgId: string) => checkLedger(database.db.orm, { orgId }, 10);
 
-/** An account with every kind of booking: 10 YES, 4 of them closed by a purchase of 4 NO, a settlement and a correction. */
+/**
+ * Creates an account with every kind of booking: 10 YES, 4 of them closed by a purchase of 4 NO, a settlement and a
+ * correction.
+ */
 async function trader() {
   const organization = await createOrganization(database.db);
   const { id: orgId } = organization;
@@ -39,11 +42,11 @@ async function trader() {
   return organization;
 }
 
-it('an intact ledger agrees with everything', async () => {
+it('an intact ledger passes every check', async () => {
   const { id } = await trader();
   expect(await check(id)).toEqual([]);
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
-  // Bought for 4.20, 4 sold at 70 cents; the other six are worth nothing.
+  // Bought for 4.20; four were sold at 70 cents, and the other six are worthless.
   expect(
     await database.db.orm
       .select()

@@ -8,7 +8,7 @@ import { useDatabase } from '../../support/use.js';
 const database = useDatabase();
 let orgId: string;
 
-/** Every hundredth order was cancelled, and every thousandth is in Chicago. */
+/** Every hundredth order was cancelled, and every thousandth is for Chicago. */
 beforeAll(async () => {
   const { orm } = database.db;
   orgId = (await createOrganization(database.db)).id;

@@ -101,10 +101,10 @@ describe('a paper account', () => {
 
   it('marks each position at its present sale value and nets the brackets of a day', async () => {
     const by = { apiKeyId: key.id };
-    // 140 YES at 0.60 for 84.00, 20 of them sold at 0.70.
+    // 140 YES were bought at 0.60 for 84.00, and 20 of them sold at 0.70.
     await bookTrade(database.db, { orgId, by, at: now(), fills: [['0.60', 140, '2.36']] });
     await bookTrade(database.db, { orgId, by, at: now(), action: 'sell', fills: [['0.70', 20, '0.30']] });
-    // 10 NO of the middle bracket at 0.65.
+    // 10 NO of the middle bracket were bought at 0.65.
     const mild = { ticker: MILD, side: 'no' as const };
     await bookTrade(database.db, { orgId, by, at: now(), ...mild, fills: [['0.65', 10, '0.16']] });
     const { body } = await read();
@@ -141,7 +141,7 @@ describe('a paper account', () => {
       },
       { ticker: MILD, label: '60° to 61°', side: 'no', contracts: 10, liquidationValue: '6.6476' },
     ]);
-    // COLD wins: 120 + 10; MILD wins: nothing; WARM wins: 10. All less 78.50.
+    // If COLD wins: 120 + 10; if MILD wins: nothing; if WARM wins: 10. Each less the cost of 78.50.
     expect(body.portfolio.events).toEqual([
       {
         eventTicker: 'KXHIGHNY-26NOV21',
@@ -292,7 +292,7 @@ describe('GET /portfolio', () => {
     },
   );
 
-  it('tells an invalid key nothing about the query', async () => {
+  it('reveals nothing about the query to an invalid key', async () => {
     const revoked = await createKey(database.db, orgId, { scopes: ['trading:read'], revokedAt: new Date(0) });
     expect((await read('?mode=test', revoked.secret)).body.code).toBe('key_revoked');
   });

@@ -19,7 +19,7 @@ const leg = (ticker: string, side: 'yes' | 'no', contracts: number, cents: numbe
 const dollars = (count: number) => BigInt(Math.round(count * 100)) * CENT;
 
 describe('the worst-case loss of an event', () => {
-  /** A, B or neither wins; X and Y are unrelated. */
+  /** A, B or neither of them wins; X and Y are unrelated markets. */
   const ends: EventEnds = {
     outcomes: [
       { ticker: 'A', paying: new Set(['A']) },
@@ -33,7 +33,7 @@ describe('the worst-case loss of an event', () => {
   it('is 0 without positions and if they cannot lose', () => {
     expect(loss([])).toBe(0n);
     expect(worstCaseLoss({ outcomes: [], free: new Set() }, [], [])).toBe(0n);
-    // Ten NO of each for less than the dollar that one of them always pays.
+    // Ten NO of each cost less than the dollar that at least one of the two always pays.
     expect(loss([leg('A', 'no', 10, 40), leg('B', 'no', 10, 40)])).toBe(0n);
   });
 
@@ -53,10 +53,10 @@ describe('the worst-case loss of an event', () => {
   it('counts an open order as filled or not, whichever is worse', () => {
     expect(loss([], [leg('A', 'yes', 10, 60)])).toBe(dollars(6));
     expect(loss([], [leg('X', 'no', 10, 30)])).toBe(dollars(3));
-    // The NO would offset A's loss, but it may not fill.
+    // The NO order would offset A's loss, but it may not fill.
     expect(loss([leg('A', 'yes', 10, 60)], [leg('A', 'no', 10, 20)])).toBe(dollars(6));
     expect(loss([leg('A', 'yes', 10, 60)], [leg('B', 'yes', 10, 20)])).toBe(dollars(8));
-    // Half of the holding is for sale: it brings 30 cents and no longer pays.
+    // Half of the holding is for sale: a sale brings 30 cents per contract, but the contract no longer pays.
     expect(loss([leg('A', 'no', 10, 60)], [leg('A', 'no', -5, 30)])).toBe(dollars(6));
   });
 });
@@ -64,7 +64,7 @@ describe('the worst-case loss of an event', () => {
 describe('an order given holdings and pending orders', () => {
   const others = [
     pending('sell', 'MILD', 'yes', 4, 40),
-    // Orders of another market and in the other direction.
+    // Orders for another market and in the opposite direction.
     pending('sell', 'WARM', 'yes', 7, 40),
     pending('buy', 'MILD', 'yes', 3, 40),
   ];

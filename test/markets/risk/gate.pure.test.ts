@@ -34,7 +34,7 @@ describe('the kill switch', () => {
   it('allows only reducing a position at reduce_only', () => {
     const facts = switched({ own: { state: 'reduce_only', reason: 'holiday' } }, tenHeld);
     expect(detailOf(inputOf(sale), facts)).toBeUndefined();
-    // Ten NO close ten YES.
+    // Buying ten NO closes the ten YES.
     expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT }), facts)).toBeUndefined();
     expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT, contracts: 11 }), facts)).toBe(
       "reduce_only: the Organization's own switch is at reduce_only (holiday). This order would buy 11 no contracts of MILD, of which 10 would close a position.",
@@ -99,7 +99,7 @@ describe('the check of the market data', () => {
 
   it.each<[Snapshot['sources'][number]['state'], boolean]>([
     ['ok', true],
-    // Its last good answer is still recent enough.
+    // The last good answer is still recent enough.
     ['failing', true],
     ['unexpected', false],
     ['waiting', false],
@@ -112,7 +112,8 @@ describe('the check of the market data', () => {
 });
 
 describe('each limit', () => {
-  // Ten YES of MILD at 50 cents cost at most 5.00 and a fee of 0.07 · 10 · 0.5 · 0.5 = 0.175, in whole cents 5.18.
+  // Ten YES of MILD at 50 cents cost at most 5.00 plus a fee of 0.07 · 10 · 0.5 · 0.5 = 0.175, which is 5.18 in whole
+  // cents.
   it.each<[string, RiskInput, RiskFacts, string | undefined]>([
     ['order size, reached', inputOf(), limits({ maxOrderContracts: 10 }), undefined],
     [
@@ -221,7 +222,7 @@ describe('the loss of an event', () => {
     detailOf(inputOf({ contracts, ...ask }), { ...limits({ maxEventLoss: limit * DOLLAR }), ...facts });
 
   it('is the whole cost if the bracket may lose', () => {
-    // 100 at 50 cents: 50.00 and a fee of 1.75.
+    // 100 at 50 cents: 50.00 plus a fee of 1.75.
     expect(check(100, 52n, {})).toBeUndefined();
     expect(check(100, 51n, {})).toBe(
       `max_event_loss: with this order KXHIGHNY-26NOV21 could lose $51.75 in its worst outcome ($0.00 without it), the limit is $51.00.`,
@@ -229,7 +230,7 @@ describe('the loss of an event', () => {
   });
 
   it('is smaller if another bracket pays in that outcome', () => {
-    // 100 YES of COLD for $30. MILD or COLD wins: 100 − 30 − 51.75; WARM wins: −81.75.
+    // 100 YES of COLD were bought for $30. If COLD or MILD wins: 100 − 30 − 51.75; if WARM wins: −81.75.
     const cold = held('COLD', 'yes', 100, '30');
     expect(check(100, 81n, { positions: [cold] })).toMatch(/could lose \$81\.75 .*\(\$30\.00 without it\)/);
     expect(check(100, 82n, { positions: [cold] })).toBeUndefined();
@@ -240,12 +241,12 @@ describe('the loss of an event', () => {
   });
 
   it('nets NO of several brackets, of which at most one can lose', () => {
-    // 100 NO of COLD for 60 and of WARM for 70, and 100 NO of MILD at 55: 55 + fee of 0.07·100·0.55·0.45 = 1.7325,
-    // 56.7325. In any outcome two pay 100 each: 200 − 60 − 70 − 56.7325 = +13.2675, so no loss is possible.
+    // 100 NO of COLD for 60, 100 NO of WARM for 70, and 100 NO of MILD at 55 plus a fee of 0.07·100·0.55·0.45 = 1.7325:
+    // 56.7325. In every outcome two of them pay 100 each: 200 − 60 − 70 − 56.7325 = +13.2675, so no loss is possible.
     const positions = [held('COLD', 'no', 100, '60'), held('WARM', 'no', 100, '70')];
     const ask = { side: 'no', limitPrice: 55n * CENT };
     expect(check(100, 1n, { positions }, ask)).toBeUndefined();
-    // With only 20 NO of COLD for 12: MILD wins: 8 − 56.7325 = −48.7325; COLD wins: −12 + 43.2675.
+    // With only 20 NO of COLD for 12: if MILD wins, 8 − 56.7325 = −48.7325; if COLD wins, −12 + 43.2675.
     const few = [held('COLD', 'no', 20, '12')];
     expect(check(100, 48n, { positions: few }, ask)).toMatch(
       /could lose \$48\.7325 .*\(\$12\.00 without it\)/,
@@ -253,47 +254,51 @@ describe('the loss of an event', () => {
   });
 
   it('does not block a hedge when the limit is used up', () => {
-    // 500 NO of COLD for $450 lose everything if COLD wins. Ten YES of MILD then lose 5.175 more.
+    // 500 NO of COLD for $450 lose everything if COLD wins, and ten YES of MILD then lose another 5.175.
     const positions = [held('COLD', 'no', 500, '450')];
     expect(check(10, 100n, { positions })).toMatch(/could lose \$455\.1750 .*\(\$450\.00 without it\)/);
-    // 501 YES of COLD cost 225.45 and a fee of 8.68: if COLD wins 501 − 234.13 − 450, else 500 − 450 − 234.13.
+    // 501 YES of COLD cost 225.45 plus a fee of 8.68. If COLD wins: 501 − 234.13 − 450; otherwise: 500 − 450 − 234.13.
     expect(check(501, 100n, { positions }, { ticker: 'COLD', limitPrice: 45n * CENT })).toBeUndefined();
   });
 
   it('counts a pending order as filled only if that is worse', () => {
     const out = [pending('buy', 'WARM', 'yes', 100, 40)];
-    // MILD wins: 48.25 − 40; COLD wins: −51.75 − 40; WARM wins: −51.75, and the pending order's 60 do not help.
+    // If MILD wins: 48.25 − 40; if COLD wins: −51.75 − 40; if WARM wins: −51.75, because a gain from the pending order
+    // does not count.
     expect(check(100, 91n, { pending: out })).toMatch(/could lose \$91\.75 .*\(\$40\.00 without it\)/);
     expect(check(100, 92n, { pending: out })).toBeUndefined();
-    // 100 YES of WARM for $10, on sale at 42: if WARM wins, the sale gives up 100 for 42.
+    // 100 YES of WARM, bought for $10, are offered at 42. If the sale fills and WARM wins, the account gets 42 instead
+    // of 100.
     const facts = {
       positions: [held('WARM', 'yes', 100, '10')],
       pending: [pending('sell', 'WARM', 'yes', 100, 42)],
     };
-    // WARM wins: 90 − 58 − 51.75 = −19.75. COLD wins: −10 − 51.75 = −61.75; the 42 do not help.
+    // If WARM wins: 90 − 58 − 51.75 = −19.75. If COLD wins: −10 − 51.75 = −61.75; the 42 do not count, because the sale
+    // may not fill.
     expect(check(100, 61n, facts)).toMatch(/could lose \$61\.75 .*\(\$10\.00 without it\)/);
   });
 
   it('allows for an unknown bracket', () => {
-    // Without WARM in the listing, 100 YES of COLD and MILD may both lose.
+    // WARM is not listed, so 100 YES of COLD and 100 YES of MILD may both lose.
     const snapshot = snapshotOf(markets.slice(0, 2));
     const facts = { ...limits({ maxEventLoss: 81n * DOLLAR }), positions: [held('COLD', 'yes', 100, '30')] };
     expect(detailOf(inputOf({ contracts: 100 }, { snapshot }), facts)).toMatch(/could lose \$81\.75/);
     // A held market that is not listed counts as a separate outcome.
     const gone = { ...facts, positions: [held('GONE', 'no', 100, '60')] };
-    // GONE wins: −60 − 51.75.
+    // If GONE wins: −60 − 51.75.
     expect(detailOf(inputOf({ contracts: 100 }), gone)).toMatch(/could lose \$111\.75/);
   });
 
   it('counts the gross cost of contracts that close pairs, not just the change in balance', () => {
-    // 100 NO of MILD for $55. 200 YES at 50 cost 103.50; closing returns 100, so the balance drops by 3.50.
+    // 100 NO of MILD were bought for $55. 200 YES at 50 cost 103.50; closing the pairs returns 100, so the balance
+    // drops by 3.50.
     const facts = { positions: [held('MILD', 'no', 100, '55')] };
     const input = inputOf({ contracts: 200 }, { worstCost: 3_500_000n });
     const limited = (limit: bigint) => ({ ...limits({ maxEventLoss: limit * DOLLAR }), ...facts });
-    // COLD wins: 100 − 55 − 103.50 = −58.50. MILD wins: −55 + 200 − 103.50 = +41.50. Before: −55.
+    // If COLD wins: 100 − 55 − 103.50 = −58.50. If MILD wins: −55 + 200 − 103.50 = +41.50. Without the order: −55.
     expect(detailOf(input, limited(58n))).toMatch(/could lose \$58\.50 .*\(\$55\.00 without it\)/);
     expect(detailOf(input, limited(59n))).toBeUndefined();
-    // An order that takes nothing from the balance still opens a position.
+    // Even an order that takes nothing from the balance opens a position.
     const free = inputOf({ contracts: 110 }, { worstCost: 0n });
     expect(detailOf(free, { ...limits({ maxPositionContracts: 9 }), ...facts })).toMatch(
       /make 10 yes contracts/,
@@ -311,7 +316,7 @@ describe('the daily loss', () => {
   const equity = (dollars: bigint, deposits = 0n) =>
     ({ kind: 'equity', equity: dollars * DOLLAR, deposits: deposits * DOLLAR }) as const;
 
-  it('is the drop in the account’s value since midnight', () => {
+  it('is the fall in the account’s value since midnight', () => {
     expect(detailOf(inputOf(), factsOf({ cash: 801n * DOLLAR }))).toBeUndefined();
     const lost = factsOf({ cash: 800n * DOLLAR });
     expect(detailOf(inputOf(), lost)).toBe(
@@ -320,7 +325,7 @@ describe('the daily loss', () => {
   });
 
   it('values positions at their current sale proceeds after fees', () => {
-    // 250 YES: 100 at 42 and 100 at 41 bring 83.00 less fees of 1.7052 and 1.6933; 50 have no bid. 79.6015.
+    // 250 YES: 100 at 42 and 100 at 41 bring 83.00, less fees of 1.7052 and 1.6933: 79.6015. The other 50 have no bid.
     const positions = [held('MILD', 'yes', 250, '100')];
     const facts = (cash: bigint) => factsOf({ positions, cash });
     expect(detailOf(inputOf({ ticker: 'WARM' }), facts(720n * DOLLAR + 398_600n))).toBeUndefined();
@@ -340,7 +345,7 @@ describe('the daily loss', () => {
   });
 
   it('is measured from cost if the account was not valued before midnight', () => {
-    // 79.6015 for a cost of 100: 20.3985, and 179.6015 of fees and losses: 200.
+    // The holding cost 100 and is worth 79.6015, a loss of 20.3985; with 179.6015 of fees and losses that makes 200.
     const facts = (spent: bigint) =>
       factsOf({
         positions: [held('MILD', 'yes', 250, '100')],
@@ -351,7 +356,7 @@ describe('the daily loss', () => {
   });
 
   describe('values a closed market', () => {
-    // 250 are lost, except for the value of 100 NO of WARM that cost 60.
+    // A loss of 250, less the value of 100 NO of WARM, which cost 60.
     const check = (values: Partial<Market>) => {
       const warm = market('WARM', markets[2]!.bracket, { status: 'closed', ...values });
       const positions = [held('WARM', 'no', 100, '60')];
@@ -365,7 +370,8 @@ describe('the daily loss', () => {
     });
 
     it('until then at the lesser of cost and last price', () => {
-      // 100 NO at 90 cents, of which the cost of 60 counts; and at 20 cents.
+      // A last price of 10 cents for YES makes the NO worth 90 each, so their cost of 60 counts; at 80 cents they are
+      // worth 20 each.
       expect(check({ lastPrice: 10n * CENT })).toBeUndefined();
       expect(check({ lastPrice: 80n * CENT })).toMatch(/\$230\.00 were lost/);
       expect(check({})).toMatch(/\$250\.00 were lost/);

@@ -25,7 +25,7 @@ const listener = (type: AnyType, livemodes?: boolean[]) =>
   createListeningOrganization(database.db, type, livemodes);
 
 describe('trading.halted', () => {
-  it('reports when an Organization’s switch stops more or less, and the service’s switch wherever markets are traded', async () => {
+  it('reports when an Organization’s switch becomes stricter or looser, and the service’s switch to every Organization that trades', async () => {
     const { id, slug } = await listener('trading.halted', [true, false]);
     const other = await listener('trading.halted');
     const barred = await listener('trading.halted');
@@ -68,7 +68,7 @@ describe('signal.gate_changed', () => {
     await judged(false, '2026-05-14T10:05:00.000Z');
     expect(await readWebhookMessages(database.db, id)).toEqual([]);
     await judged(true, '2026-05-14T10:10:00.000Z');
-    // A late instance.
+    // An instance that is behind records an older judgement.
     await judged(false, '2026-05-14T10:05:00.000Z');
     await judged(true, '2026-05-14T10:15:00.000Z');
     expect(await dataOf(id, 'signal.gate_changed')).toEqual([

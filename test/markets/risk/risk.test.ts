@@ -41,7 +41,7 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
       .insert(tradingAccounts)
       .values([
         { orgId, mode: 'paper', cash: parseDollars(cash), openedAt },
-        // The other mode's account is irrelevant.
+        // The other mode's account must not matter.
         { orgId, mode: 'live', cash: 0n, openedAt },
       ]);
   }
@@ -108,7 +108,7 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
         createdAt: today,
         ...values,
       });
-  /** Like the order's transaction, which locks the account's row first. */
+  /** Judges an order in a transaction that first locks the account's row, as the order's own transaction does. */
   const judge = async (ask: Ask = {}, tx: Orm = orm()) => {
     const input = inputOf(ask);
     try {
@@ -209,7 +209,7 @@ describe('the daily loss starts from', () => {
       equity: parseDollars('750.50'),
       deposits: 300n * DOLLAR,
     });
-    // 750.50 + 300 − 900 = 150.50 of 200.
+    // A value of 750.50 + 300, less 900: 150.50 of 200.
     expect(await judge()).toBe('passed');
     await orm()
       .update(tradingAccounts)
@@ -245,7 +245,7 @@ describe('a switch or a limit takes effect on the next order', () => {
     await hold('MILD', 'yes', 10, '4');
     const sale = { action: 'sell', limitPrice: 40n * CENT } as const;
     const both = async () => [await judge(), await judge(sale)];
-    // Set by the second service; the order is judged in a transaction of the first one's database.
+    // The switch is set through the second service; the order is judged in the first service's database.
     expect(await both()).toEqual(['passed', 'passed']);
     await call('PUT', own, { state: 'reduce_only', reason: 'careful' });
     expect(await both()).toEqual([expect.stringMatching(/^reduce_only: .*careful/), 'passed']);
@@ -264,7 +264,7 @@ describe('a switch or a limit takes effect on the next order', () => {
     expect(await both()).toEqual(['passed', 'passed']);
   });
 
-  // The embedded database runs one transaction at a time.
+  // The embedded database runs only one transaction at a time.
   it.skipIf(isEmbedded)('even within a transaction that began before', async () => {
     const { orgId, slug } = await setUp();
     const input = inputOf();

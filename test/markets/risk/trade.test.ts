@@ -14,7 +14,7 @@ const clock = new TestClock();
 clock.set('2026-11-21T15:00:00Z');
 const weather = simulateWeather('risk');
 const simulated = createSimulatedSource({ clock, seed: 'risk', weather });
-/** The simulated venue, with fields that a test overrides. */
+/** Fields of the simulated venue's answer that a test overrides. */
 let said: Partial<Awaited<ReturnType<MarketSource['read']>>> = {};
 const markets: MarketSource = {
   ...simulated,
@@ -30,7 +30,7 @@ beforeAll(async () => {
 
 const operator = operatorClient(() => services[1]);
 
-/** An Organization, and the market with the deepest YES offer. */
+/** Creates an Organization and finds the market with the deepest YES offer. */
 async function setUp() {
   const { id, slug } = await createOrganization(database.db);
   const { secret } = await createKey(database.db, id, { scopes: ['trading:read', 'trading:write'] });
@@ -68,7 +68,7 @@ async function setUp() {
   };
 }
 
-it('a limit set on one instance binds the next order on the other', async () => {
+it('a limit set on one instance applies to the next order on the other', async () => {
   const { trading, buy, sell, ticker } = await setUp();
   expect(await buy(3)).toBe('filled');
   await operator('PUT', `${trading}/limits`, { maxPositionContracts: 4 });
@@ -105,7 +105,7 @@ it('a price far beyond the book and an overly expensive purchase are refused wit
     /^422 risk_limit price_collar: the limit price 99¢ is /,
   );
   await operator('PUT', `${trading}/limits`, { maxOrderCost: formatDollars(ask.price) });
-  // The fee is extra.
+  // The limit equals the price, so the fee exceeds it.
   expect(await buy(1)).toMatch(/^422 risk_limit max_order_cost: /);
   await operator('PUT', `${trading}/limits`, { maxDailyLoss: '0' });
   expect(await buy(1)).toMatch(/^422 risk_limit max_daily_loss: \$0\.00 were lost/);

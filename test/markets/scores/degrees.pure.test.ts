@@ -13,7 +13,7 @@ import type { Bracket } from '../../../src/markets/market/brackets.js';
 
 const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });
 
-/** The kernel form of the same score, E|X − y| − ½ E|X − X′|, from the probabilities of single degrees. */
+/** The same score in kernel form, E|X − y| − ½ E|X − X′|, computed from the probabilities of single degrees. */
 function kernelScore(atMost: AtMost, outcome: number, from: number, to: number): number {
   const degrees = Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const chances = degrees.map((d) => atMost(d) - atMost(d - 1));
@@ -38,7 +38,7 @@ describe('the CRPS of whole degrees', () => {
     expect(degreeCrps(split, 71)).toBeCloseTo(0.5, 12);
     // Outcome 72: 0.5² at 70 and at 71.
     expect(degreeCrps(split, 72)).toBeCloseTo(0.5, 12);
-    // Outcome 75: 0.5² at 70 and 71, one at 72, 73 and 74.
+    // Outcome 75: 0.5² at 70 and at 71, and 1 each at 72, 73 and 74.
     expect(degreeCrps(split, 75)).toBeCloseTo(3.5, 12);
   });
 
@@ -74,7 +74,7 @@ describe('the CRPS of whole degrees', () => {
   });
 });
 
-/** Six brackets from below 68 to above 75. */
+/** Six brackets, from 67 or below to 76 or above. */
 const ranges = [
   { lowest: null, highest: 67 },
   { lowest: 68, highest: 69 },
@@ -85,7 +85,7 @@ const ranges = [
 ];
 const sharesOf = (probabilities: readonly number[]): Share[] =>
   ranges.map((range, i) => ({ ...range, probability: probabilities[i]! }));
-/** N(71.3, 2.4), and the same given a maximum so far of 71. */
+/** N(71.3, 2.4), and the same distribution given a maximum so far of 71. */
 const normalShares = sharesOf([0.056673, 0.169955, 0.306579, 0.287135, 0.1396, 0.040058]);
 const given71 = sharesOf([0, 0, 0.259715, 0.455365, 0.22139, 0.06353]);
 
@@ -138,7 +138,7 @@ describe("the market's distribution", () => {
   });
 
   it('does not mistake the minimum bid of one cent for a long tail', () => {
-    // Half a cent each, and the rest for the warmest.
+    // Half a cent for each bracket, and the rest for the warmest.
     const sure = sharesOf([0.005, 0.005, 0.005, 0.005, 0.005, 0.975]);
     expect(fitNormal(sure).deviation).toBeLessThan(4);
     expect(degreeCrps(atMostOfMarket(sure, { atLeast: null }), 78)).toBeLessThan(3);
@@ -186,12 +186,13 @@ describe('a record', () => {
   });
 
   it('has the position of the outcome in its forecast', () => {
-    // Given a maximum so far of 71, the bracket of 70 and 71 has 0.259715, all of it at 71; 72 is part of 0.455365.
+    // Given a maximum so far of 71, the whole 0.259715 of the bracket 70 to 71 lies on 71; 72 is part of the next
+    // bracket's 0.455365.
     const { pitLow, pitHigh } = scoreRecord(record, 72);
     expect(pitLow).toBeCloseTo(0.259715, 6);
     expect(pitHigh! - pitLow!).toBeCloseTo(probabilityOf(model, degree(72)), 12);
     expect(scoreRecord(record, 71)).toMatchObject({ pitLow: 0, pitHigh: pitLow });
-    // A report below the certain minimum.
+    // The report is below the maximum that was already certain.
     expect(scoreRecord(record, 69)).toMatchObject({ pitLow: 0, pitHigh: 0 });
   });
 

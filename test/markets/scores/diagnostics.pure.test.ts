@@ -29,9 +29,9 @@ describe('a reliability bin', () => {
   });
 
   it('has a wider range for repeated forecasts for the same markets', () => {
-    // 5 markets at 4 leads each: variance 5 · (4 · √(0.35 · 0.65))² = 18.2, equivalent to 5 trials.
+    // 5 markets at 4 leads each: the variance 5 · (4 · √(0.35 · 0.65))² = 18.2 is that of 5 independent trials.
     const [, , , bin] = toReliability([{ bin: 3, n: 20, probabilitySum: 7, wins: 9, variance: 18.2 }]);
-    // P(0) = 0.1160, P(≤ 3) = 0.9460, P(≤ 4) = 0.9947.
+    // For 5 trials: P(0) = 0.1160, P(≤ 3) = 0.9460, P(≤ 4) = 0.9947.
     expect(bin!.expected).toEqual({ low: 0, high: 0.8 });
   });
 
@@ -45,13 +45,13 @@ describe('a reliability bin', () => {
       { kind: 'daily_maximum' as const, brackets: brackets(0.2, 0.4), outcome: 71 },
       { kind: 'daily_maximum' as const, brackets: brackets(0.2, null), outcome: 71 },
     ];
-    // 0.2 · 0.8 = 0.4² and 0.36 · 0.64 = 0.48², each fully dependent over two leads.
+    // 0.2 · 0.8 = 0.4² and 0.36 · 0.64 = 0.48², each fully dependent between the two leads.
     expect(countReliability(records, 'model')).toEqual([
       { bin: 2, n: 2, probabilitySum: 0.4, wins: 0, variance: expect.closeTo(0.64, 12) },
       { bin: 3, n: 2, probabilitySum: 0.72, wins: 2, variance: expect.closeTo(0.9216, 12) },
       { bin: 9, n: 2, probabilitySum: 2, wins: 0, variance: 0 },
     ]);
-    // 0.4 · 0.6 = 0.24 once for either tail, and 4 · 0.24 for the middle at two leads.
+    // 0.4 · 0.6 = 0.24 once for each tail, and 4 · 0.24 for the middle bracket at two leads.
     expect(countReliability(records, 'market')).toEqual([
       { bin: 4, n: 4, probabilitySum: 1.6, wins: 2, variance: expect.closeTo(6 * 0.24, 12) },
     ]);
@@ -74,7 +74,8 @@ describe('the PIT histogram', () => {
       { date: dateOf(1), below: 0.92, atMost: 0.94 },
     ]);
     expect(n).toBe(2);
-    // 0.05, 0.1 and 0.05 of 0.2, and all of the other; divided by two.
+    // The first value spreads 0.05, 0.1 and 0.05 of its 0.2 over three bins, and the second lies in one bin; the shares
+    // are halved.
     const expected = [0, 0.125, 0.25, 0.125, 0, 0, 0, 0, 0, 0.5];
     for (const [i, share] of shares.entries()) expect(share).toBeCloseTo(expected[i]!, 12);
     expect(pFlat).toBeNull();
@@ -88,7 +89,7 @@ describe('the PIT histogram', () => {
     expect(toPitHistogram([])).toEqual({ n: 0, shares: Array.from({ length: 10 }, () => 0), pFlat: null });
   });
 
-  /** Seasons of whole-degree forecasts in which stations, and even more so leads, share their errors. */
+  /** Generates seasons of whole-degree forecasts in which stations share their errors, and leads share even more. */
   function seasonPits(seed: number, { days = 60, stations = 3, leads = 2, claimed = 2.4 }): DatedPit[] {
     const random = randomOf(seed);
     const gaussian = () => normalQuantile(random());

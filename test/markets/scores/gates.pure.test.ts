@@ -18,12 +18,15 @@ import {
 } from '../support/gate-seasons.js';
 import type { JudgedRecord } from '../../../src/markets/scores/queries.js';
 
-/** Simulations of 28 gates, checked twice a month. Full tables: docs/decisions/030-gates-that-cannot-be-lucky.md. */
+/**
+ * Number of simulated years with 28 gates each, judged twice a month. Full tables:
+ * docs/decisions/030-gates-that-cannot-be-lucky.md.
+ */
 const simulations = Number(process.env.GATE_YEARS ?? 1);
 const YEAR = 365;
 const LOOK_DAYS = 15;
 
-/** The mean number of gates that ever open, and the days until each opened. */
+/** Returns the mean number of gates that ever open, and the day on which each of them opened. */
 function judgeSimulated(days: number, runs: readonly (readonly JudgedRecord[])[], lookDays = LOOK_DAYS) {
   const openedAfter: number[] = [];
   for (const records of runs) {
@@ -63,7 +66,7 @@ const ofNewYork = (records: readonly JudgedRecord[], at: Date): Gate =>
     (gate) => gate.kind === 'daily_maximum' && gate.stationId === 'KNYC' && gate.leadHours === 24,
   )!;
 
-/** The same advantage each day, with an equally large possible loss. */
+/** Records with the same advantage every day and a possible loss of 1. */
 const steady = (days: number, advantage: number, over: Partial<JudgedRecord> = {}): JudgedRecord[] =>
   Array.from({ length: days }, (_, day) => ({
     ...newYork,
@@ -75,7 +78,7 @@ const steady = (days: number, advantage: number, over: Partial<JudgedRecord> = {
     ...over,
   }));
 
-/** Closed e-BH by its definition over all sets of gates; slow. */
+/** Closed e-BH by definition, over all sets of gates. Slow. */
 function openByAllSets(evidence: readonly number[]): boolean[] {
   const members = evidence.map((_, i) => i);
   const sets = Array.from({ length: 2 ** evidence.length - 1 }, (_, set) =>
@@ -136,7 +139,7 @@ describe('with 28 gates over a year of dependent days and cities,', () => {
     (common) => {
       const edge = { mean: gateErrorRates.smallBy, deviation: 0.42, common };
       const years = simulated((seed) => makeAdvantages(2 * YEAR, edge, seed + 2));
-      // Half as many looks can only open fewer gates.
+      // Looking half as often can only open fewer gates.
       expect(judgeSimulated(2 * YEAR, years, 2 * LOOK_DAYS).ever).toBeGreaterThanOrEqual(
         gateErrorRates.small,
       );
@@ -146,7 +149,7 @@ describe('with 28 gates over a year of dependent days and cities,', () => {
   it.each([
     ['with errors a tenth larger', rivals({ market: 2.5, model: 2.75 }), 0.05],
     ['that are overconfident', rivals({ market: 2.5, model: 2.5, claimed: 1.6 }), 0.1],
-    ['that are surer than a calibrated market and pay for it one day in 20', tooSure(0.95), 0.1],
+    ['that are more certain than a calibrated market and pay for it one day in 20', tooSure(0.95), 0.1],
     ['that pay for it one day in 50', tooSure(0.98), 0.05],
   ])('no gate ever opens for models %s', (_what, season, atLeast) => {
     const { ever, difference } = simulate(season);
@@ -170,7 +173,8 @@ describe('with 28 gates over a year of dependent days and cities,', () => {
 
 describe('the evidence', () => {
   it('matches a daily bet of one dollar worked out by hand', () => {
-    // 40 days of 0.5 nats with a possible loss of 1, from the start of each of the last four quarters.
+    // 40 days of 0.5 nats with a possible loss of 1; all of them count from the start of each of the last four
+    // quarters.
     const of = (stake: number) => (1 + stake / 2) ** 40;
     const { evidence, n } = ofNewYork(steady(40, 0.5), endOf(40));
     expect(n).toBe(40);
@@ -179,7 +183,7 @@ describe('the evidence', () => {
 
   it('falls by the full loss, and stakes less if more can be lost', () => {
     const days = steady(1, -4, { worstAdvantage: -4 });
-    // The largest stake is 0.9 / 4 = 0.225, so 0.1 and 0.2 are unchanged.
+    // The largest stake is 0.9 / 4 = 0.225, which caps 0.4 and 0.7 but not 0.1 and 0.2.
     expect(ofNewYork(days, endOf(1)).evidence).toBeCloseTo((0.6 + 0.2 + 0.1 + 0.1) / 4, 12);
   });
 
@@ -205,7 +209,7 @@ describe('the evidence', () => {
   });
 
   it('starts over with each quarter, so that an improved forecast need not make up for a year', () => {
-    // 1 January to 31 March behind, then ahead.
+    // The forecast is behind from 1 January to 31 March and ahead from then on.
     const records = steady(181, 0).map((record, day) => ({ ...record, advantage: day < 90 ? -0.5 : 0.5 }));
     const { evidence } = ofNewYork(records, endOf(181));
     const after = (stake: number) => (1 + stake / 2) ** 91;
@@ -217,7 +221,7 @@ describe('a gate', () => {
   it('exists for every station and lead, and is closed before anything settles', () => {
     const book = judgeGates([], endOf(0));
     expect(book.madeAt).toEqual(endOf(0));
-    // 24 stations with maxima and minima, and 4 areas with hours, at 4 leads.
+    // 24 stations with maxima and minima, and 4 areas with hours, each at 4 leads.
     expect(book.gates).toHaveLength((2 * 24 + 4) * 4);
     for (const gate of book.gates)
       expect(gate).toMatchObject({ isOpen: false, n: 0, dropped: 0, evidence: 1, difference: null });
@@ -233,7 +237,7 @@ describe('a gate', () => {
   });
 
   it('gives numbers for why it is open or closed', () => {
-    // The only gate with records needs ten to one.
+    // A gate needs only ten to one if no other gate has records.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
       "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the payable prices.",
     );
@@ -249,7 +253,7 @@ describe('a gate', () => {
     const own = steady(60, 0.12);
     const alone = ofNewYork(own, endOf(60));
     expect(alone).toMatchObject({ isOpen: true, needed: 10 });
-    // The mean of the six must be ten, and five have one each.
+    // The mean of the six must be ten, and the other five are at one each.
     const among = ofNewYork([...own, ...others(5, 0)], endOf(60));
     expect(among).toMatchObject({ isOpen: false, needed: 55, evidence: alone.evidence });
     const withGood = ofNewYork([...own, ...others(5, 1)], endOf(60));
@@ -258,7 +262,7 @@ describe('a gate', () => {
   });
 
   it('opens together with others, helped by the evidence of gates that stay closed', () => {
-    // Three with 15 each, which plain e-BH would require to be 20, and three with 7.
+    // Three gates with 15 each, where plain e-BH would require 20, and three with 7.
     const gateOf = (records: JudgedRecord[]) => ofNewYork(records, endOf(60));
     const three = [...steady(60, 0.095), ...others(2, 0.095)];
     const rest = (advantage: number) =>
@@ -326,7 +330,7 @@ describe('a gate', () => {
       );
       expect(judgeGates(changed, endOf(day))).toEqual(judgeGates(settled, endOf(day)));
     }
-    // The time of settlement decides, to the millisecond, not the date.
+    // The time of settlement decides to the millisecond, not the date.
     const late = steady(30, 1).map((record) => ({ ...record, settledAt: endOf(40) }));
     expect(ofNewYork(late, new Date(endOf(40).getTime() - 1)).n).toBe(0);
     expect(ofNewYork(late, endOf(40)).n).toBe(30);
@@ -334,7 +338,7 @@ describe('a gate', () => {
 
   it('forgets records from a year ago', () => {
     const records = steady(500, 1).map((record, i) => ({ ...record, advantage: i < 181 ? -4 : 1 }));
-    // 15 May of the second year: the last four quarters began on 1 July.
+    // On 15 May of the second year, the last four quarters began on 1 July.
     expect(ofNewYork(records, endOf(499))).toMatchObject({ isOpen: true, n: 318, dropped: 0 });
   });
 

@@ -42,7 +42,7 @@ it('each model is scored on its own by the rules of the combined forecast', () =
   ];
   const { modelCrps, modelScores } = scoreRecord({ ...record, models }, 74);
   expect(modelScores!['main']!.crps).toBe(modelCrps);
-  // Above 71: 1 − Φ((71.5 − 71.3) / 2.4).
+  // P(above 71) = 1 − Φ((71.5 − 71.3) / 2.4).
   expect(modelScores!['main']!.logScore).toBeCloseTo(-Math.log(1 - 0.533_207), 4);
   expect(modelScores!['off']!.crps).toBeGreaterThan(13);
   expect(modelScores!['off']!.logScore).toBeCloseTo(Math.log(10_000), 9);
@@ -92,7 +92,7 @@ it('the scores show each model beside the mixture, with its weight in the latest
   await seedScores(service, { days: 20, model: 2, market: 3, stationIds: ['KNYC', 'KLAX'] });
   service.clock.advance(60_000);
   const all = await read();
-  // Two stations at two of the four leads, those before the day begins.
+  // Two stations at the two of four leads that lie before the start of the day.
   expect(all.models).toMatchObject([
     { model: 'main', n: 80, weight: 0.25 },
     { model: 'single', n: 80, weight: 0.75 },

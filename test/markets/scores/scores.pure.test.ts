@@ -14,7 +14,7 @@ import { bracketPays, outcomesOf } from '../../../src/markets/market/brackets.js
 import { makeData, makeForecasts, makeEvent, makeBook } from '../support/events.js';
 
 const date = '2026-07-04';
-// The climate day of New York ends at 05:00Z of the next day, so 36 hours earlier is 17:00Z of the previous day.
+// New York's climate day ends at 05:00Z on the next date, so 36 hours earlier is 17:00Z on the previous date.
 const leads: [string, number][] = [
   ['2026-07-03T17:00:00Z', 36],
   ['2026-07-04T05:00:00Z', 24],
@@ -56,7 +56,7 @@ describe('scores', () => {
   });
 
   it('rank outcomes: being off by one costs less than being off by two', () => {
-    // (0.2 − 0)² + (0.7 − 1)² = 0.13, over two.
+    // (0.2 − 0)² + (0.7 − 1)² = 0.13, divided by two.
     expect(rankedProbabilityScore([0.2, 0.5, 0.3], 1)).toBeCloseTo(0.065, 12);
     expect(rankedProbabilityScore([1, 0, 0], 1)).toBe(0.5);
     expect(rankedProbabilityScore([1, 0, 0], 2)).toBe(1);
@@ -68,7 +68,8 @@ describe("the market's own distribution", () => {
   const ladder = outcomesOf(makeEvent({ date, lowest: 68 }).markets.map(({ bracket }) => bracket));
 
   it('is the mid price, normalised to sum to one', () => {
-    // Mid prices sum to 0.94: 0.04, 0.10, 0.49, 0.20, 0.10, and 0.01 for the last, with no bid and an ask of 0.02.
+    // The mid prices sum to 0.94: 0.04, 0.10, 0.49, 0.20, 0.10, and 0.01 for the last bracket, which has no bid and an
+    // ask of 0.02.
     const implied = impliedProbabilities(books, ladder)!;
     for (const [i, mid] of [0.04, 0.1, 0.49, 0.2, 0.1, 0.01].entries())
       expect(implied[i]).toBeCloseTo(mid / 0.94, 12);
@@ -88,7 +89,8 @@ describe('the cost of an outcome', () => {
   const feeRule = { type: 'quadratic', multiplier: DOLLAR } as const;
 
   it('is the price of ten contracts, level by level, with the fee', () => {
-    // Bids for NO sell YES: 4 at 52 cents and 6 at 54. Fees in ten-thousandths: 0.07 × price × (1 − price) each.
+    // Bids for NO offer YES: 4 at 52 cents and more at 54, of which 6 are needed. The fee per contract is 0.07 × price
+    // × (1 − price).
     const book = makeBook(
       [[50, 20]],
       [
@@ -101,7 +103,7 @@ describe('the cost of an outcome', () => {
     const costs = costsOf(book, feeRule)!;
     expect(costs.yes).toBeCloseTo((paid + fees) / 10, 4);
     expect(costs.yes).toBeGreaterThanOrEqual((paid + fees) / 10);
-    // NO at 50 cents.
+    // Bids for YES offer NO at 50 cents.
     expect(costs.no).toBeCloseTo(0.5 + 0.07 * 0.25, 4);
   });
 
@@ -152,7 +154,8 @@ describe('the advantage of a forecast', () => {
     ];
     const score = (temperatureF: number) =>
       scoreBrackets({ kind: 'hourly', brackets }, temperatureF).advantage;
-    // Below both: NO of the lower. Between: 0.75 + 0.60 − 1. Above both: YES of the higher.
+    // Below both: NO of the lower. Between: YES of the lower and NO of the higher, which always pay at least 1
+    // together, so the bet costs 0.75 + 0.60 − 1. Above both: YES of the higher.
     expect(score(60)).toBeCloseTo(Math.log(0.2 / 0.35), 9);
     expect(score(72)).toBeCloseTo(Math.log(0.5 / 0.35), 9);
     expect(score(80)).toBeCloseTo(Math.log(0.3 / 0.45), 9);
@@ -215,10 +218,11 @@ describe('a record', () => {
     const [record] = recordsDue(sceneAt(leads[1]![0]));
     const scores = scoreRecord(record!, 71);
     expect(scores.modelLogScore).toBeCloseTo(-Math.log(0.6), 12);
-    // Cumulative 0.05, 0.15, 0.75, 0.90, 0.97 against 0, 0, 1, 1, 1: 0.0025 + 0.0225 + 0.0625 + 0.01 + 0.0009, over five.
+    // Cumulative 0.05, 0.15, 0.75, 0.90, 0.97 against 0, 0, 1, 1, 1: 0.0025 + 0.0225 + 0.0625 + 0.01 + 0.0009, divided
+    // by five.
     expect(scores.modelRps).toBeCloseTo(0.0984 / 5, 12);
     expect(scores.marketLogScore).toBeCloseTo(-Math.log(0.49 / 0.94), 12);
-    // The warm tail is strict: 75 is the fifth bracket, 76 the sixth.
+    // The warm tail excludes its strike: 75 is in the fifth bracket, 76 in the sixth.
     expect(scoreRecord(record!, 75).modelLogScore).toBeCloseTo(-Math.log(0.07), 12);
     expect(scoreRecord(record!, 76).modelLogScore).toBeCloseTo(-Math.log(0.03), 12);
     expect(scoreRecord(record!, 67).modelLogScore).toBeCloseTo(-Math.log(0.05), 12);

@@ -23,7 +23,7 @@ const { database, service } = useService({ trading: { selection: { ...everything
 const date = '2026-07-04';
 const dayBefore = '2026-07-03';
 const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
-/** Mid prices 0.05, 0.10, 0.50, 0.20, 0.10, 0.05, which sum to one. */
+/** Mid prices of 0.05, 0.10, 0.50, 0.20, 0.10 and 0.05, which sum to one. */
 const books = [5, 10, 50, 20, 10, 5].map((cents) => makeBook([[cents - 1, 5]], [[99 - cents, 5]]));
 
 function sceneAt(time: string, probabilities = chances, day = date): RecordInputs {
@@ -93,7 +93,7 @@ describe('GET /scores', () => {
 
     const { overall, leads, stations, records } = await read('?station=knyc');
     expect(overall).toMatchObject({ n: 2, waiting: 0, withoutMarket: 0, since: date });
-    // −ln 0.6 and −ln 0.1 against −ln 0.5 twice.
+    // The model has −ln 0.6 and −ln 0.1; the market has −ln 0.5 twice.
     expect(overall.model!.logScore).toBeCloseTo((0.5108256238 + 2.302585093) / 2, 9);
     expect(overall.market!.logScore).toBeCloseTo(0.6931471806, 9);
     expect(overall.difference!.logScore).toBeCloseTo((0.5108256238 + 2.302585093) / 2 - 0.6931471806, 9);
@@ -137,18 +137,18 @@ describe('GET /scores', () => {
     const { model, market } = (await read()).diagnostics.reliability;
     const counts = (bins: typeof model) => bins.map(({ n, frequency }) => [n, frequency]);
     const none = [0, null];
-    // Bins: 0.05, 0.07 and 0.03; 0.1, 0.15 and five times 0.1, one of which won; 0.5; 0.6, which won.
+    // By bin: 0.05, 0.07 and 0.03; 0.15 and six times 0.1, one of which won; 0.5; 0.6, which won.
     expect(counts(model)).toEqual([[3, 0], [7, 1 / 7], none, none, none, [1, 0], [1, 1], none, none, none]);
     expect(model[1]!.meanProbability).toBeCloseTo(0.75 / 7, 12);
-    // Twice 0.05, 0.10, 0.50, 0.20, 0.10 and 0.05, each time with the third as the winner.
+    // The prices 0.05, 0.10, 0.50, 0.20, 0.10 and 0.05, twice each; the third bracket won both times.
     expect(counts(market).slice(0, 6)).toEqual([[4, 0], [4, 0], [2, 0], none, none, [2, 1]]);
-    // Two markets at 0.05, each twice, count as two trials: P(0) = 0.9025 and P(≤ 1) = 0.9975.
+    // Two markets at 0.05, twice each, count as two trials: P(0) = 0.9025 and P(≤ 1) = 0.9975.
     expect(market[0]!.expected).toEqual({ low: 0, high: 0.5 });
   });
 
   it('has the CRPS of records with enough data', async () => {
     const { overall, diagnostics, records } = await read();
-    // Members of 71.3 round to the outcome 71. Without a climate, the four scores cannot be compared.
+    // All four scores can only be compared for records with a climate, and these have none.
     expect(overall.crps).toBeNull();
     expect(diagnostics.crps).toEqual([]);
     expect(diagnostics.pit).toMatchObject({ n: 2, pFlat: null });
@@ -202,10 +202,10 @@ describe('GET /scores', () => {
     ['a station of a thousand letters', `?station=${'K'.repeat(1_000)}`, 400, 'invalid_request'],
     ['two stations', '?station=KNYC&station=KAUS', 400, 'invalid_request'],
     ['a parameter that does not exist', '?method=emos', 400, 'invalid_request'],
-    ['a lead that nothing is recorded at', '?lead=18', 400, 'invalid_request'],
-    ['a lead that is only nearly one', '?lead=24.0', 400, 'invalid_request'],
+    ['a lead at which nothing is recorded', '?lead=18', 400, 'invalid_request'],
+    ['a lead in another notation', '?lead=24.0', 400, 'invalid_request'],
     ['two leads', '?lead=24&lead=12', 400, 'invalid_request'],
-    ['a statement for a lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],
+    ['an SQL statement as the lead', '?lead=24;drop%20table%20forecast_records', 400, 'invalid_request'],
   ])('refuses %s', async (_what, query, status, code) => {
     const response = await fetch(`${service.url}/scores${query}`);
     expect(response.status).toBe(status);
@@ -250,9 +250,9 @@ describe('a record', () => {
 
   it('has the climate of the last 30 days as known at the time', async () => {
     await archiveOf('simulated').addReports([
-      // Ten known reports: 80, 82, 80, 82, …
+      // Ten known reports of alternately 80 and 82.
       ...Array.from({ length: 10 }, (_, i) => report(i + 2, i % 2 === 0 ? 80 : 82, day(i))),
-      // A correction and a report from after that time, and a report that is too old.
+      // A correction and a report that came after that time, and a report that is too old.
       report(3, 120, new Date('2026-08-20T05:00:11Z')),
       report(1, 120, new Date('2026-08-20T05:00:11Z')),
       report(40, 120, day(38)),
@@ -260,7 +260,7 @@ describe('a record', () => {
     await archiveOf('kalshi').addReports([report(15, 120, day(14))]);
     const [record] = await recordAt('2026-08-20T05:00:10Z', 'climate');
     expect(record).toMatchObject({ station: 'KNYC', climateMean: 81 });
-    // Ten squared deviations of 1, divided by nine.
+    // Ten squared deviations of 1 each, divided by nine.
     expect(record!.climateDeviation).toBeCloseTo(Math.sqrt(10 / 9), 12);
     expect(record).toMatchObject({
       fitId: null,
@@ -280,7 +280,7 @@ describe('a record', () => {
   });
 
   it('has no climate with fewer than ten known days', async () => {
-    // One day earlier, the tenth report was not known.
+    // One day earlier, the tenth report was not yet known.
     const scene = sceneAt('2026-08-19T05:00:10Z', chances, '2026-08-19');
     await recordForecasts(database.db, { ...scene, forecastSource: 'too few' });
     const [record] = await database.db.orm
@@ -314,7 +314,7 @@ describe('the gates', () => {
   const sources = { marketSource: 'simulated', forecastSource: 'simulated' };
   const dayMs = 86_400_000;
   const start = Date.parse('2026-09-01T00:00:00Z');
-  /** Records of New York at 24 hours, settled 30 hours after the start of each day. */
+  /** New York's records at the 24-hour lead, settled 30 hours after the start of each day. */
   const settled = (days: number, over: Partial<typeof forecastRecords.$inferInsert>) =>
     Array.from({ length: days }, (_, i) => ({
       ...recordsDue(sceneAt('2026-07-04T05:00:00Z'))[0]!,
@@ -382,8 +382,8 @@ describe('the gates', () => {
 describe('the keeper', () => {
   it('records forecasts from the snapshot, only at their due times', async () => {
     await database.db.orm.delete(forecastRecords);
-    // 19:00Z is 12 and 36 hours before the ends of Denver's days. In Miami it is 2 pm, so 3 pm, 5 pm and 8 pm are
-    // due.
+    // At 19:00Z, two of Denver's days have 12 and 36 hours to go. It is 2 pm in Miami, so the forecasts for 3 pm, 5 pm
+    // and 8 pm are due.
     service.clock.set('2026-11-21T19:01:00Z');
     await service.trading.refresher.refresh();
     await service.trading.scores.record();

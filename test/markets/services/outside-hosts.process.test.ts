@@ -21,12 +21,12 @@ import { startFakeVenue, wireMarket, type FakeVenue } from '../support/fake-venu
 import { startFakeWeather, type FakeWeather } from '../support/forecast-fake-weather.js';
 import { useDatabase } from '../../support/use.js';
 
-// Makes hundreds of requests to servers on this machine.
+// This test makes hundreds of requests to servers on this machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const database = useDatabase();
 let venue: FakeVenue;
-/** One server per host, so that each can be seen to be queried. */
+/** One server per host, so that the test can tell which hosts are queried. */
 let weather: Record<'ensembles' | 'runs' | 'nws' | 'model', FakeWeather>;
 beforeAll(async () => {
   venue = await startFakeVenue();
@@ -44,17 +44,20 @@ afterAll(async () => {
   removeKeys();
 });
 
-/** Records the hosts of all connections of this process, whatever the library; those that would leave the machine fail. */
+/**
+ * Records the hosts of all connections of this process, whichever library opens them. Connections that would leave the
+ * machine fail.
+ */
 function watchConnections(): Set<string> {
   const hosts = new Set<string>();
   const connect = Reflect.get(Socket.prototype, 'connect') as (...args: unknown[]) => Socket;
   vi.spyOn(Socket.prototype, 'connect').mockImplementation(function (this: Socket, ...args: unknown[]) {
-    // Node's own callers pass the arguments as one list.
+    // Node's own callers pass the arguments as one array.
     const [options] = (Array.isArray(args[0]) ? args[0] : args) as [{ host?: string; path?: string }];
     const host = options.path ?? options.host ?? 'localhost';
     hosts.add(host);
     if (!/^(127\.0\.0\.1|localhost|\/.*)$/.test(host)) {
-      // The caller listens for errors once this has returned.
+      // Deferred, because the caller adds its error listener only after this returns.
       process.nextTick(() => this.destroy(new Error(`a connection to ${host}`)));
       return this;
     }
@@ -111,7 +114,7 @@ it('no job, backfill or check contacts a default host once all hosts are overrid
     expect(jobs.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['refresh-markets', 'reconcile-live', 'read-climate-reports', 'settle-markets']),
     );
-    // In order, the refresh first.
+    // Runs the jobs in their order, with the refresh first.
     for (const { run } of jobs) await run();
     expect(trading.snapshots.current?.data.markets.length).toBeGreaterThan(0);
     // The stream connects in the background.

@@ -21,7 +21,7 @@ afterAll(() => stop());
 beforeEach(() => {
   service.clock.set('2026-07-04T18:00:00Z');
   venue.listed = [makeMarket()];
-  // Bids for ten at 50 cents.
+  // The book has bids for ten at 50 cents.
   venue.book = { yes: [{ price: 50n * CENT, contracts: 10 }], no: [] };
 });
 
@@ -49,7 +49,7 @@ it('an account is worth its cash plus the sale value of its positions after fees
   const { id: empty } = await createOrganization(database.db);
   await record('2026-07-04T18:00:00Z');
   await record('2026-07-04T18:15:00Z');
-  // Ten at 50 cents are 5.00; the fee is 0.07 × 10 × 0.5 × 0.5 = 17.5 cents, which leaves 4.825. The other five have no bid.
+  // Ten at 50 cents bring 5.00, less a fee of 0.07 × 10 × 0.5 × 0.5 = 17.5 cents: 4.825. The other five have no bid.
   const point = {
     cash: 1000n * DOLLAR - 620n * CENT,
     liquidation: 4_825_000n,
@@ -72,7 +72,7 @@ it('no point is recorded from old data, or while a closed market has no result',
   venue.listed = [makeMarket(ends.determined(DOLLAR))];
   await record('2026-07-05T13:00:00Z');
   expect(await pointsOf(orgId)).toMatchObject([{ liquidation: 4_825_000n }, { liquidation: 10n * DOLLAR }]);
-  // After a day without a result the market counts at its sale value.
+  // After a day without a result, the market counts at its sale value, which is zero here.
   venue.listed = [makeMarket(ends.closed)];
   await record('2026-07-06T06:00:00Z');
   expect((await pointsOf(orgId)).at(-1)).toMatchObject({ liquidation: 0n });
@@ -115,7 +115,7 @@ it('points older than three months are thinned to the last of each day, and pape
   const { id: orgId } = await createOrganization(database.db);
   await buy(database.db, { orgId, contracts: 1, price: 40n * CENT });
   const value = { cash: 0n, liquidation: 0n, realised: 0n, unrealised: 0n, fees: 0n };
-  // Every six hours from March 27 to April 10; July 4 less 90 days is April 5.
+  // Every six hours from March 27 to April 10. The cutoff is April 5, 90 days before July 4.
   await database.db.orm.insert(portfolioHistory).values(
     Array.from({ length: 60 }, (_, i) => ({
       ...value,
@@ -135,7 +135,7 @@ it('points older than three months are thinned to the last of each day, and pape
     Array.from({ length: to - from + 1 }, (_, i) => `2026-${month}-${String(from + i).padStart(2, '0')}`);
   expect(kept).toEqual([
     ...[...days(27, 31, '03'), ...days(1, 4, '04')].map((day) => `${day}T18`),
-    // The limit is 18:00 on April 5: that day keeps only its last point.
+    // The cutoff is 18:00 on April 5, so that day keeps only its last point.
     '2026-04-05T18',
     ...days(6, 10, '04').flatMap((day) => ['00', '06', '12', '18'].map((hour) => `${day}T${hour}`)),
   ]);

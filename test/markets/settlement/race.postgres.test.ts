@@ -89,12 +89,12 @@ it('two instances that both believe they hold the lease book each event once', a
 it('a sale booked during the settlement of its market counts once, and the ledger agrees', async () => {
   const [orgId] = await holders(1);
   await sayToBoth(ends.finalized(DOLLAR));
-  // The transaction of an order, which holds the account’s lock and is about to write.
+  // The transaction of an order that holds the account's lock and is about to write.
   let settled: Promise<unknown> | undefined;
   await otherConnections.orm.transaction(async (tx) => {
     await tx.execute(sql`select from trading_accounts where org_id = ${orgId!}::uuid for update`);
     settled = services[0]!.trading.settlement.settle();
-    // Now the settlement waits for the lock.
+    // The settlement is now waiting for the lock.
     await expect
       .poll(async () => {
         const waiting = await database.db.orm.execute(
@@ -103,7 +103,7 @@ it('a sale booked during the settlement of its market counts once, and the ledge
         return (waiting as { rows: { n: number }[] }).rows[0]!.n;
       })
       .toBe(1);
-    // 4 of the 10 are sold at 50 cents.
+    // Sells 4 of the 10 at 50 cents.
     await tx.execute(sql`
       update trading_positions set contracts = 6, cost = 2520000, realised = realised + 320000 where org_id = ${orgId!}::uuid`);
     await tx.execute(sql`update trading_accounts set cash = cash + 2000000 where org_id = ${orgId!}::uuid`);
@@ -115,6 +115,6 @@ it('a sale booked during the settlement of its market counts once, and the ledge
   expect(await settled).toMatchObject({ failed: 0 });
   expect(await cashOf(database.db, orgId!)).toBe(BOUGHT + 2n * DOLLAR + 6n * DOLLAR);
   const rules = (await checkLedger(database.db.orm, { orgId: orgId! }, 10)).map(({ rule }) => rule);
-  // Only the contracts differ, because this sale has no order.
+  // The contracts differ because this sale has no order; nothing else may.
   expect(rules).toEqual(['contracts of a position equal its fills minus its settlements']);
 });

@@ -24,7 +24,7 @@ const SERIES = ['KXHIGHNY', 'KXHIGHCHI', 'KXHIGHMIA'];
 const fileOf = (series: string) =>
   new URL(`../../../../shared/data/kalshi/events_${series}.jsonl.gz`, import.meta.url);
 
-/** Events that the venue recorded, or, without the recording, two of ours in its format. */
+/** Events recorded from the venue or, if the recording is absent, two made-up ones in its format. */
 const events: RecordedEvent[] = existsSync(fileOf(SERIES[0]!))
   ? SERIES.flatMap((series) =>
       gunzipSync(readFileSync(fileOf(series)))
@@ -91,12 +91,11 @@ it('every recorded market is found by ticker, archived or not, with the recorded
 
 it('positions in recorded markets are paid as recorded, with one winner per event', async () => {
   const { id: orgId } = await createOrganization(database.db);
-  // A sample of each series, with old and new tickers.
+  // A sample of every series, with old and new tickers.
   const step = Math.max(1, Math.floor(settled.length / 8));
   const held = settled.filter((_, i) => i % step === 0);
   for (const { markets } of held) {
     const at = new Date(Date.parse(markets[0]!.close_time) - 3_600_000);
-    // Alternately YES and NO, 1 contract each at 20 cents.
     for (const [i, { ticker }] of markets.entries())
       await buy(database.db, {
         orgId,

@@ -65,7 +65,7 @@ it('without data, YES is paid the last fair price and NO the rest of the dollar'
   expect(await whyOf(yes.id)).toEqual([
     'To be settled at the last fair price of 37¢: YES of 84° to 85° pays that, and NO pays the rest of the dollar.',
   ]);
-  // Nothing moves while the result is disputed.
+  // No money moves while the result is disputed.
   await say({ ticker, status: 'disputed', settlementValue: fair });
   await say({ ticker, status: 'finalized', settlementValue: fair });
   expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * fair);
@@ -78,7 +78,7 @@ it('without data, YES is paid the last fair price and NO the rest of the dollar'
   expect((await whyOf(no.id))[0]).toBe(
     'Settled at the last fair price of 37¢: YES of 84° to 85° pays that, and NO pays the rest of the dollar.',
   );
-  // Data arrived after all.
+  // The missing data arrived after all.
   await say({ ticker, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 85 });
   expect(await cashOf(database.db, yes.id)).toBe(before[0]! + 10n * DOLLAR);
   expect(await cashOf(database.db, no.id)).toBe(before[1]!);
@@ -104,7 +104,7 @@ it('the hundredths of an hourly index are kept, with their source', async () => 
   expect(await whyOf(orgId)).toEqual([
     'The Kalshi Weather Index says 90.01°F: YES of 90° or above pays $1.00.',
   ]);
-  // The next pass plans nothing new.
+  // The next pass has nothing to do.
   expect(
     await say({ ...hour, status: 'finalized', settlementValue: DOLLAR, settledTemperature: 90.01 }),
   ).toMatchObject({ events: 0, failed: 0 });

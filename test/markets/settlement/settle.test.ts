@@ -35,7 +35,7 @@ let database: TestDatabase;
 let service: TestService;
 let venue: TestVenue;
 let stop: () => Promise<void>;
-/** Each test has its own market, so holders from other tests do not matter. */
+/** A new market for each test, so that holders from other tests do not matter. */
 let ticker: string;
 let markets = 0;
 const useNewMarket = () => (ticker = `${EVENT}-B${++markets}.5`);
@@ -56,7 +56,7 @@ beforeEach(() => {
   });
 });
 
-/** Runs the next pass, minutes later, with the venue's new data. */
+/** Runs the next pass some minutes later, with new data from the venue. */
 async function say(change: Partial<Market>) {
   venue.listed = [makeMarket({ ticker, ...change })];
   return settle();
@@ -68,7 +68,7 @@ async function settle(minutesLater = 6) {
   return service.trading.settlement.settle();
 }
 
-/** Creates an Organization with $1,000 that by default bought 10 YES for 4.20 plus a fee of 18 cents. */
+/** Creates an Organization with $1,000, which by default has bought 10 YES for 4.20 plus a fee of 18 cents. */
 async function holder(purchase: Partial<Parameters<typeof buy>[1]> = {}) {
   const { id: orgId } = await createOrganization(database.db);
   await buy(database.db, { orgId, ticker, contracts: 10, price: 42n * CENT, fee: 18n * CENT, ...purchase });
@@ -170,7 +170,7 @@ describe('a position', () => {
       .update(tradingAccounts)
       .set({ cash: sql`cash - 1` })
       .where(eq(tradingAccounts.orgId, orgId));
-    // On a Citus shard the constraint's name also has the shard's suffix.
+    // On a Citus shard, the constraint's name has the shard's suffix.
     await expect(spend).rejects.toMatchObject({
       cause: { code: '23514', message: expect.stringContaining('trading_accounts_cash') },
     });
@@ -232,7 +232,7 @@ describe('a position', () => {
       });
       expect(trade.filledContracts).toBe(contracts);
     };
-    // 10 for 4.50; 4 closed by buying NO at 58, which pays a dollar per pair; 1 sold at 42.
+    // 10 bought for 4.50; 4 closed by buying NO at 58, because a pair pays a dollar; 1 sold at 42.
     await order('buy', 'yes', 10, 45n);
     await order('buy', 'no', 4, 58n);
     await order('sell', 'yes', 1, 42n);
@@ -316,7 +316,7 @@ describe('many accounts', () => {
   it('are settled in batches; a failing account stops no other and is retried', async () => {
     const orgIds = [];
     for (let i = 0; i < 3; i++) orgIds.push(await holder());
-    // More than one further batch, written at once.
+    // Enough accounts for more than one further batch.
     await database.db.orm.execute(sql`
       with others as (
         insert into trading_accounts (org_id, mode, cash, opened_at)

@@ -21,7 +21,6 @@ const word = (
   value,
   temperature,
 });
-/** 10 YES for $4.20. */
 const held: Holding = { side: 'yes', contracts: 10, cost: 420n * CENT };
 
 /** Books events one after another, as the tables would store them. */
@@ -113,7 +112,7 @@ describe('a settlement', () => {
     ]);
     expect(kinds).toEqual(['settlement', null, 'correction', 'correction']);
     expect(rows.map(({ n }) => n)).toEqual([1, 2, 3, 4]);
-    // 10.00, then back to 0, then the cost.
+    // Paid 10.00, then corrected to 0, then refunded at cost.
     expect([cash, realised]).toEqual([420n * CENT, 0n]);
   });
 
@@ -133,7 +132,7 @@ describe('a settlement', () => {
 
   it('pays late contracts separately, and corrects both holdings afterwards', () => {
     const first = bookAll(held, [word('finalized', DOLLAR)]);
-    // A fill that the venue reported later: 3 NO for 1.50.
+    // A fill that the venue reported late: 3 NO for 1.50.
     const late: Holding = { side: 'no', contracts: 3, cost: 150n * CENT };
     const again = planSettlement(late, first.rows, word('finalized', DOLLAR));
     expect(again).toMatchObject([

@@ -24,7 +24,7 @@ const at = new Date('2026-07-04T06:00:00Z');
 const bankroll = 1_000n * DOLLAR;
 const stations = ['KNYC', 'KAUS', 'KDEN', 'KMIA'];
 
-/** The reference's case B: at a bankroll of $1,000 a quarter of it costs at most $73.85. */
+/** Reference case B: a quarter of its solution costs at most $73.85 at a bankroll of $1,000. */
 const chances = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
 const asks = [3, 12, 27, 30, 20, 13].map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
@@ -43,7 +43,6 @@ const openGates = {
   gates: gates.gates.flatMap((gate) => [gate, { ...gate, kind: 'daily_minimum' as const }]),
 };
 
-/** The same ladder for the day's minimum. */
 function toMinimum({ station, date, markets }: MarketEvent): MarketEvent {
   const seriesTicker = findStation(station.id)!.series.minimum;
   const eventTicker = `${seriesTicker}-${date}`;
@@ -96,7 +95,7 @@ const byStation = ({ events }: SignalReport) =>
 
 describe('the caps of a market and of an event', () => {
   it('are 5% and 10% of the bankroll, to the cent', () => {
-    // Three brackets at $0.20, worth $0.30 each, that cost $0.2112 with the fee.
+    // Three brackets at $0.20, or $0.2112 with the fee, worth $0.30 each.
     const cheap = makeBook([[1, 1]], [[80, 100_000]]);
     const wide = [20, 20, 20, 90, 90, 90].map((ask) => (ask === 20 ? cheap : makeBook([[1, 1]], [[10, 1]])));
     const { events } = forBankroll([
@@ -113,7 +112,7 @@ describe('the caps of a market and of an event', () => {
     const single = forBankroll([
       { stationId: 'KNYC', books: wide, probabilities: [0.9, 0.02, 0.02, 0.02, 0.02, 0.02] },
     ]).events[0]!.signals;
-    // 236 at $0.20 and 0.07 · 236 · 0.16 = $2.6432 are $49.85; a 237th would make it $50.06.
+    // 236 at $0.20 with a fee of 0.07 · 236 · 0.16 = $2.6432 cost $49.85; a 237th would make it $50.06.
     expect(single).toMatchObject([{ limitedBy: 'market' }]);
     expect(single[0]!.contracts).toBeLessThanOrEqual(236);
     expect(single[0]!.contracts).toBeGreaterThanOrEqual(234);
@@ -125,7 +124,8 @@ describe('the cap of a day', () => {
   it('is shared among its cities, and a city it cuts is resized and says so', () => {
     const report = forBankroll(stations.map((stationId) => ({ stationId })));
     const events = byStation(report);
-    // All alike, so ties go by ticker: AUS and DEN get their full size, MIA the rest of the $200, NY nothing.
+    // All cities are equally good, so ties go by ticker: AUS and DEN get their full size, MIA the rest of the $200, and
+    // NY nothing.
     const wanted = forBankroll([{ stationId: 'KNYC' }]).events[0]!.stake;
     expect(wanted).toBeGreaterThan(72n * DOLLAR);
     for (const city of ['KAUS', 'KDEN']) expect(events.get(`${city} ${date}`)!.stake).toBe(wanted);
@@ -159,7 +159,7 @@ describe('the cap of a day', () => {
     const alone = forBankroll([{ stationId: 'KNYC', probabilities: better }]).events[0]!;
     expect(events.get(`KNYC ${date}`)).toEqual(alone);
     expect(alone.growth).toBeGreaterThan(0.0274);
-    // Now the last of the tied events gets the rest.
+    // New York now comes first, so MIA, the last of the tied cities, gets less.
     expect(events.get(`KMIA ${date}`)!.stake).toBeLessThan(50n * DOLLAR);
   });
 
@@ -167,7 +167,7 @@ describe('the cap of a day', () => {
     const cities = ['KNYC', 'KAUS'].flatMap((stationId) => [{ stationId }, { stationId, isMinimum: true }]);
     const { events } = forBankroll(cities);
     const wanted = forBankroll([{ stationId: 'KNYC', isMinimum: true }]).events[0]!.stake;
-    // Two get their full size, the third the rest of the $200, the last nothing: ties go by ticker.
+    // Ties go by ticker: two events get their full size, the third the rest of the $200, and the last nothing.
     expect(events.map(({ stake }) => stake).filter((stake) => stake === wanted)).toHaveLength(2);
     expect(stakeOf(events)).toBeLessThanOrEqual(200n * DOLLAR);
     expect(stakeOf(events)).toBeGreaterThan(190n * DOLLAR);
@@ -186,7 +186,7 @@ describe('the cap of a day', () => {
     const free = forAccount(both, 1_000n * DOLLAR).events[0]!;
     const left = forAccount(both, 880n * DOLLAR, held).events[0]!;
     expect(free.stake).toBeGreaterThan(70n * DOLLAR);
-    // A fifth of the account's worth, less $120.
+    // A fifth of the account's value, less the $120 already spent.
     expect(left.stake).toBeLessThanOrEqual(62n * DOLLAR);
     expect(left.stake).toBeGreaterThan(45n * DOLLAR);
     expect(left.signals.some(({ limitedBy }) => limitedBy === 'day')).toBe(true);
@@ -259,7 +259,8 @@ describe('signals for an account', () => {
     );
     const held: [string, Holding][] = [[tickerOf('KNYC', 2), holding(40, 20n * DOLLAR)]];
     const books = [...asks.slice(0, 2), book, ...asks.slice(3)];
-    // 30 at $0.48 and one at $0.40 cover the 40 held; fees $0.52416 and $0.0168: $14.259.
+    // The 40 held sell for $14.259: 30 at $0.48 and one at $0.40, less fees of $0.52416 and $0.0168; the others have no
+    // bid.
     expect(forAccount([{ stationId: 'KNYC', books }], 500n * DOLLAR, held).bankroll).toBe(514_259_000n);
   });
 
@@ -277,7 +278,8 @@ describe('signals for an account', () => {
     const closed: City = { stationId: 'KAUS', over: { status: 'closed' } };
     const held: [string, Holding][] = [[tickerOf('KAUS', 2), holding(400, 180n * DOLLAR)]];
     const { events, bankroll: of } = forAccount([closed, { stationId: 'KNYC' }], bankroll, held);
-    // A closed holding has no buyer and adds nothing, but has used $180 and a fee of $6.93 of the $200.
+    // A holding in a closed market has no buyer and adds nothing, but $180 and a fee of $6.93 of the day's $200 are
+    // used.
     expect(of).toBe(bankroll);
     expect(stakeOf(events)).toBeLessThanOrEqual(13_070_000n);
     expect(stakeOf(events)).toBeGreaterThan(12n * DOLLAR);
@@ -285,7 +287,7 @@ describe('signals for an account', () => {
   });
 
   it('spend no more on all events than the cash', () => {
-    // Worth $4,000 elsewhere, so caps and Kelly would allow far more than the cash.
+    // A holding elsewhere is worth $4,000, so caps and Kelly would allow far more than the cash.
     const rich = makeEvent({ date: '2026-07-06', lowest: 68, stationId: 'KPHL' }).markets[0]!;
     const books = [makeBook([[40, 100_000]], [[55, 1]]), ...asks.slice(1)];
     const cities: City[] = [
@@ -309,7 +311,7 @@ describe('signals for an account', () => {
 
 const sumOf = (amounts: readonly Micros[]): Micros => amounts.reduce((sum, amount) => sum + amount, 0n);
 
-/** Cost of a signal beyond the contracts that close pairs, which come first. */
+/** Returns what a signal costs beyond the contracts that close pairs. Those are bought first. */
 function openStakeOf(
   { market, side, contracts, closing, limitPrice, stake }: Signal,
   books: ReadonlyMap<string, OrderBook>,
@@ -364,7 +366,7 @@ describe('for random books, forecasts and accounts', () => {
           );
           expect(sumOf(spent)).toBeLessThanOrEqual(cash);
           const dayRoom = report.bankroll / 5n - paid;
-          // Closing pairs is not a stake and frees room.
+          // Closing pairs is not a stake, and frees room for stakes.
           const isClosing = report.events.some(({ signals }) => signals.some(({ closing }) => closing > 0));
           if (!isClosing) expect(sumOf(spent)).toBeLessThanOrEqual(dayRoom > 0n ? dayRoom : 0n);
           for (const [i, { signals, suppressed, stake, worstCase }] of report.events.entries()) {

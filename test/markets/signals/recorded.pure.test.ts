@@ -20,7 +20,7 @@ const eventFiles = ['NY', 'CHI', 'MIA'].map((city) => `events_KXHIGH${city}.json
 const tradeFile = 'raw_trades_5cities_2025-04-15.json.gz';
 const isThere = [...eventFiles, tradeFile].every((name) => existsSync(fileOf(name)));
 
-/** Signals at a time from a toy forecast that gives every bracket the same probability. */
+/** Computes signals at a given time from a toy forecast that gives every bracket the same probability. */
 function signalsAt(
   event: MarketEvent,
   books: ReadonlyMap<string, OrderBook>,
@@ -64,7 +64,10 @@ interface WireEvent {
   markets: { status: string; yes_bid_dollars: string; yes_ask_dollars: string; yes_bid_size_fp?: string }[];
 }
 
-/** Recorded markets, or a few made-up ones in the venue's format if the recording is absent: settled, one-sided and two-sided. */
+/**
+ * Recorded markets or, if the recording is absent, a few made-up ones in the venue's format: settled, one-sided and
+ * two-sided.
+ */
 const recorded: WireEvent[] = isThere
   ? eventFiles.flatMap((name) =>
       readGzip(name)
@@ -94,7 +97,7 @@ function ownEvent(status: string, [bid, ask]: [string, string]): WireEvent {
   return { markets: markets as unknown as WireEvent['markets'] };
 }
 
-/** A book with the recorded best prices, and the recorded or the given number of contracts. */
+/** A book with the recorded best prices and either the recorded or the given number of contracts. */
 function bestPrices(wire: WireEvent['markets'][number], contracts?: number): OrderBook {
   const size = contracts ?? Number(wire.yes_bid_size_fp ?? 0);
   const level = (price: bigint) => toLevels([{ price, contracts: size }]);
@@ -104,7 +107,7 @@ function bestPrices(wire: WireEvent['markets'][number], contracts?: number): Ord
   };
 }
 
-/** Seven hours before the end of the day, as late as signals are allowed. */
+/** Seven hours before the end of the day, which is as late as signals are allowed. */
 const lateIn = ({ station, date }: MarketEvent): Date =>
   new Date(climateDayOf(station, date).end.getTime() - 7 * HOUR_MS);
 
@@ -171,7 +174,7 @@ interface Trade {
 }
 type Tape = Record<string, Record<string, Trade[]>>;
 
-/** A few made-up trades within one minute, if the recording is absent; the third market is crossed. */
+/** A few made-up trades within one minute, used if the recording is absent. The third market is crossed. */
 const ownTape: Tape = {
   KXHIGHNY: {
     'KXHIGHNY-25APR15-T62': [],
@@ -195,7 +198,7 @@ function trades(...of: [yesPrice: number, takerSide: 'yes' | 'no', count: number
 
 const tape: Tape = isThere ? (JSON.parse(readGzip(tradeFile)) as Tape) : ownTape;
 
-/** The event of a day's trades, from the strikes in its tickers. */
+/** Builds the event of a day's trades from the strikes in its tickers. */
 function eventOf(tickers: string[]): MarketEvent {
   const eventTicker = tickers[0]!.slice(0, tickers[0]!.lastIndexOf('-'));
   const strikes = tickers.map((ticker) => ticker.slice(eventTicker.length + 1));
@@ -206,7 +209,7 @@ function eventOf(tickers: string[]): MarketEvent {
     return value === Math.min(...tails) ? { cap: value } : { floor: value };
   };
   const close_time = '2025-04-16T03:59:00Z';
-  // The tape has no rules, so these are the venue's at the time.
+  // The tape has no rules, so this uses the venue's rules at the time.
   const markets = strikes.map((strike) =>
     readMarket(wireMarket(eventTicker, toStrikes(strike), { close_time }), createNoteBook())!,
   );
@@ -215,7 +218,7 @@ function eventOf(tickers: string[]): MarketEvent {
 
 const minuteOf = (time: string): string => time.slice(0, 16);
 
-/** A YES trade at a price proves an ask there for as many contracts; a NO trade proves a bid for YES. */
+/** A YES trade proves an ask at its price for as many contracts; a NO trade proves a bid for YES. */
 const bookOf = (ofMinute: Trade[]): OrderBook => ({
   yes: toLevels(
     ofMinute
@@ -229,14 +232,17 @@ const bookOf = (ofMinute: Trade[]): OrderBook => ({
   ),
 });
 
-/** Total result of an event's signals if a market wins, in millionths. */
+/** Total result of an event's signals if this market wins, in millionths of a dollar. */
 const outcome = (signals: readonly Signal[], winner: string): bigint =>
   signals.reduce((sum, { market, side, contracts, stake }) => {
     const pays = (market.ticker === winner) === (side === 'yes');
     return sum + (pays ? BigInt(contracts) * DOLLAR : 0n) - stake;
   }, 0n);
 
-/** By hand: the cheapest contracts, plus 7% of contracts × price × (1 − price) per price up to $0.0001, then up to the cent. */
+/**
+ * Recomputes a cost by hand: the cheapest contracts plus 7% of contracts × price × (1 − price) per price, rounded up to
+ * a millionth; then the sum rounded up to $0.0001.
+ */
 function costByHand(asked: { price: bigint; contracts: number }[], contracts: number): bigint {
   let [left, exact] = [contracts, 0];
   for (const { price, contracts: depth } of asked) {
@@ -291,7 +297,7 @@ describe('for the trades of a recorded day', () => {
           count.signals += 1;
           if (signal.isHedge) count.hedges += 1;
         }
-        // Whichever bracket wins, the worst result is the stated worst case, and no signal loses more than its stake.
+        // The worst result over all winners is the stated worst case, and no signal loses more than its stake.
         const outcomes = event.markets.map(({ ticker }) => outcome(signals, ticker));
         const worst = outcomes.reduce((least, value) => (value < least ? value : least));
         expect(worstCase).toBe(worst < 0n ? -worst : 0n);

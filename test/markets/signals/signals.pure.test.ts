@@ -19,12 +19,12 @@ import {
 } from '../support/events.js';
 
 const date = '2026-07-04';
-/** An hour into New York's climate day, so no report is expected yet. */
+/** One hour into New York's climate day, so no report is expected yet. */
 const at = new Date('2026-07-04T06:00:00Z');
 const event = makeEvent({ date, lowest: 68 });
 const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
 const empty = makeBook([], []);
-/** The third market: YES is asked at $0.50, NO at $0.52. */
+/** The third market: YES costs $0.50 and NO $0.52. */
 const oneBook = [empty, empty, makeBook([[48, 100]], [[50, 1_000]])];
 const bankroll = 975n * DOLLAR;
 
@@ -67,7 +67,7 @@ const reasonsOf = (changes: Changes) => {
 const reasonFor = (changes: Changes, i: number, side: string) =>
   only(changes).suppressed.find((s) => s.ticker === event.markets[i]!.ticker && s.side === side)?.reason;
 
-/** YES asks in cents, deep, with a one-cent bid for one contract, so that NO at 99 cents is worthless. */
+/** Deep YES asks at these cents, with a bid of one cent for one contract, which makes NO at 99 cents worthless. */
 const deepAsks = (...cents: number[]) => cents.map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
 describe('the signals of an event', () => {
@@ -86,7 +86,8 @@ describe('the signals of an event', () => {
 
   it('have the payable price, the exact fee and the size of quarter Kelly', () => {
     const { signals } = only();
-    // f* = 0.170984; a quarter of it of $975 is $41.677, / $0.5175 = 80.5 contracts; $40 and 0.07 · 80 · 0.25 = $1.40.
+    // f* = 0.170984; a quarter of it times $975 is $41.677, and $41.677 / $0.5175 = 80.5 contracts; they cost $40 plus
+    // 0.07 · 80 · 0.25 = $1.40.
     expect(signals).toMatchObject([
       {
         market: { ticker: event.markets[2]!.ticker },
@@ -116,16 +117,16 @@ describe('the signals of an event', () => {
   it('state the value of resting if filled, and the fill rate above which resting beats taking', () => {
     const books = (bid: number, ask: number) => [empty, empty, makeBook([[bid, 30]], [[100 - ask, 1_000]])];
     const restAt = (bid: number, ask: number) => only({ books: books(bid, ask) }).signals[0]!.rest!;
-    // One step above the best bid, with no queue and no fee: 60% at 46 cents.
+    // 60% at 46 cents, one step above the best bid, with no queue and no fee.
     const better = restAt(45, 50);
     expect(better).toMatchObject({ price: 46n * CENT, contractsAhead: 0, breakEven: 0.46 });
     expect(better.edge).toBeCloseTo(0.14, 12);
     expect(better.worthMoreAbove).toBeCloseTo(0.0825 / 0.14, 12);
-    // One step more would take the ask, so it joins the existing bids.
+    // One step higher would take the ask, so the order joins the existing bids.
     expect(restAt(49, 50)).toMatchObject({ price: 49n * CENT, contractsAhead: 30, breakEven: 0.49 });
   });
 
-  /** Asks and probabilities of the reference's vector B: four brackets, the fourth a hedge. */
+  /** Asks and probabilities of reference case B: four brackets, the fourth a hedge. */
   const four = {
     probabilities: [0.05, 0.15, 0.35, 0.28, 0.12, 0.05],
     books: deepAsks(3, 12, 27, 30, 20, 13),
@@ -144,7 +145,8 @@ describe('the signals of an event', () => {
       expect(fullKelly).toBeCloseTo(full[i]!, 6);
       expect(fractionalKelly).toBeCloseTo(full[i]! / 4, 6);
     }
-    // A quarter of $1,000 times these shares, in whole contracts: at most 214.6, 118.8, 132.8 and 46.9, and barely fewer.
+    // A quarter of $1,000 times these shares gives 214.6, 118.8, 132.8 and 46.9 contracts; whole contracts may be
+    // slightly fewer.
     const most = [214, 118, 132, 46];
     const cost = (contracts: number, price: number) =>
       Math.ceil(Number(((contracts * price + 0.07 * contracts * price * (1 - price)) * 1e4).toFixed(4))) /
@@ -160,10 +162,10 @@ describe('the signals of an event', () => {
       );
     }
     expect(signals.map(({ isHedge }) => isHedge)).toEqual([false, false, false, true]);
-    // If one of the two unbought brackets wins, everything is lost.
+    // If either of the two brackets without a purchase wins, the whole stake is lost.
     expect(worstCase).toBe(stake);
     expect(stake).toBe(signals.reduce((sum, signal) => sum + signal.stake, 0n));
-    // Share of the $250 that quarter Kelly stakes; 0.0273493 without rounding.
+    // Growth of the $250 that quarter Kelly puts at stake; 0.0273493 without rounding.
     const growthOf = (contracts: number[]) => {
       const spent = contracts.reduce((sum, n, i) => sum + cost(n, [0.03, 0.12, 0.27, 0.3][i]!), 0);
       const after = four.probabilities.map((_, i) => 250 + (contracts[i] ?? 0) - spent);
@@ -196,7 +198,7 @@ describe('the signals of an event', () => {
     };
     expect([...full.keys()].every((key) => key in expected)).toBe(true);
     for (const [key, share] of Object.entries(expected))
-      // The market and event caps may leave nothing for the smallest.
+      // The caps of market and event may leave nothing for the smallest purchases.
       if (full.has(key)) expect(full.get(key)).toBeCloseTo(share, 6);
     expect(full.has('4 no') && full.has('5 no')).toBe(true);
     expect(gap).toBeLessThan(1e-9);
@@ -216,7 +218,7 @@ describe('the signals of an event', () => {
       [48, 100],
     ];
     const [signal] = only({ books: [empty, empty, makeBook([[40, 10]], levels)] }).signals;
-    // The optimum at $0.52 is (0.60 − 0.537472) / (1 − 0.537472) of that without the cheaper ten.
+    // At $0.52, Kelly's share is (0.60 − 0.537472) / (1 − 0.537472); the ten cheaper contracts count toward the stake.
     expect(signal).toMatchObject({ limitPrice: 52n * CENT, side: 'yes' });
     expect(signal!.contracts).toBeGreaterThan(10);
     expect(signal!.contracts).toBeLessThan(82);
@@ -226,12 +228,12 @@ describe('the signals of an event', () => {
   });
 
   it('buy NO where the forecast is below the bid', () => {
-    // The fifth market: p = 0.07 and YES is bid at $0.20, so NO costs $0.80 and pays with 0.93.
+    // The fifth market: p = 0.07 and YES is bid at $0.20, so NO costs $0.80 and wins with probability 0.93.
     const books = [empty, empty, empty, empty, makeBook([[20, 50]], [[70, 50]])];
     const { signals } = only({ books });
     expect(signals).toMatchObject([{ side: 'no', price: 80n * CENT, contracts: 50, limitedBy: 'depth' }]);
     expect(signals[0]!.probability).toBeCloseTo(0.93, 12);
-    // $40 and 0.07 · 50 · 0.16 = $0.56.
+    // $40 plus a fee of 0.07 · 50 · 0.16 = $0.56.
     expect(signals[0]!.stake).toBe(40_560_000n);
   });
 
@@ -277,7 +279,7 @@ describe('the gate', () => {
       },
     ]);
     expect(rest).toMatchObject({ stake: 0n, worstCase: 0n, growth: 0, isCalibrated: true, method: 'emos' });
-    // Purchases not worth their price keep the reason that they have with an open gate.
+    // Purchases that are not worth their price keep the reason that they have with an open gate.
     expect(reasonFor({ gates: closed }, 2, 'no')).toBe(reasonFor({}, 2, 'no'));
     expect(suppressed).toHaveLength(12);
   });
@@ -349,7 +351,7 @@ describe('the gate', () => {
         isOpen: gate.leadHours === leadHours,
       })),
     });
-    // 23 hours before the end of the day the next forecasts are recorded at 12.
+    // At 23 hours before the end of the day, the 12-hour lead is the next one to be recorded, so its gate applies.
     expect(only({ gates: openAt(12) }).signals).toHaveLength(1);
     expect(only({ gates: openAt(24) }).signals).toEqual([]);
     expect(only({ gates: openAt(12, 'KMIA') }).signals).toEqual([]);
@@ -475,7 +477,8 @@ describe('without a signal', () => {
       events: [closed],
       bankroll,
     }).events[0]!;
-    // Without the fourth it is Smoczynski and Tomkins over the first three: R = (1 − 0.55) / (1 − 0.443226) = 0.808227.
+    // Without the fourth bracket this is the Smoczynski–Tomkins solution over the first three: R = (1 − 0.55) / (1 −
+    // 0.443226) = 0.808227.
     const r = (1 - 0.55) / (1 - (0.032037 + 0.127392 + 0.283797));
     for (const [i, [p, k]] of (
       [

@@ -14,7 +14,7 @@ const reasonFor = ({ refused }: SizedEvent, ticker: string, side: string) =>
 
 describe('the sizes of an event', () => {
   it("are a quarter of the general optimum's shares, rounded down", () => {
-    // Asks and bids of the event that a general optimiser solved; a quarter of $10,000 is at stake.
+    // Asks and bids of an event that a general optimiser solved; a quarter of the $10,000 is put at stake.
     const p = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
     const asks = [3, 12, 27, 30, 20, 13];
     const bids = [2, 11, 25, 27, 18, 11];
@@ -24,8 +24,9 @@ describe('the sizes of an event', () => {
     );
     const cash = dollars(10_000);
     const sized = sizeEvent(toEvent(markets, { bankroll: cash, cash, marketRoom: cash, eventRoom: cash }));
-    // $2,500 · 0.01841 / $0.032037 = 1,436.6; 0.024384 / 0.127392: 478.5; 0.07016 / 0.283797: 618.0 (0.0701597: 618.04);
-    // NO at 0.82 costs 0.830332: 0.231492 → 696.9; at 0.89 0.896853: 0.449604 → 1,253.2.
+    // For YES, $2,500 · 0.01841 / $0.032037 = 1,436.6 contracts; 0.024384 / 0.127392 gives 478.5, and 0.07016 /
+    // 0.283797 gives 618.0 (618.04 with 0.0701597). NO at 0.82 costs 0.830332: 0.231492 gives 696.9. NO at 0.89 costs
+    // 0.896853: 0.449604 gives 1,253.2.
     const expected = [1_436, 478, 618, 696, 1_253];
     expect(sized.purchases.map(({ ticker, side }) => ticker + side)).toEqual([
       'M0yes',
@@ -34,7 +35,7 @@ describe('the sizes of an event', () => {
       'M4no',
       'M5no',
     ]);
-    // A contract or two fewer save a cent of rounding.
+    // Leaving out one or two contracts can save a cent of rounding.
     sized.purchases.forEach(({ contracts }, i) => {
       expect(contracts).toBeLessThanOrEqual(expected[i]!);
       expect(contracts).toBeGreaterThan(expected[i]! - 4);
@@ -59,7 +60,7 @@ describe('the sizes of an event', () => {
 
   it('close holdings where the other side is cheap, even without cash', () => {
     const held = { side: 'yes', contracts: 40, cents: 50 } as const;
-    // YES is worth 0.2 and can be sold at 0.4: NO costs 0.6 and pays 0.8.
+    // YES is worth 0.2 and can be sold at 0.4, so NO costs 0.6 and wins with probability 0.8.
     const markets = [toMarket('A', 0.2, [[40, 1_000]], [], held), toMarket('B', 0.8, [], [])];
     const sized = sizeEvent(toEvent(markets, { cash: 0n }));
     expect(bought(sized)).toEqual(['A no 40']);
@@ -69,7 +70,7 @@ describe('the sizes of an event', () => {
   it('name the limit on each size and the reason against each side', () => {
     const markets = [toMarket('A', 0.6, [[30, 5]], [[60, 100_000]]), toMarket('B', 0.4, [[10, 5]], [])];
     const sized = sizeEvent(toEvent(markets, { marketRoom: dollars(10) }));
-    // $10.00 at $0.40 and $0.0168 per contract: 23.99; the other side of B has no asks.
+    // $10.00 at $0.40 plus $0.0168 per contract buys 23.99 contracts; the other side of B has no asks.
     expect(sized.purchases[0]).toMatchObject({
       ticker: 'A',
       side: 'yes',
@@ -147,7 +148,7 @@ describe('the sizes of random events', () => {
     ).at(-1)!;
     const sized = sizeEvent(tight);
     expect(sized.purchases.some(({ closing }) => closing > 0)).toBe(true);
-    // Empty in an earlier version, which gave up closing purchases first.
+    // Regression: sizing once gave up the closing purchases first and bought nothing.
     expect(sized.growth).toBeGreaterThan(1e-3);
   });
 
@@ -207,7 +208,7 @@ describe('the sizes of random events', () => {
   });
 
   it('grow the wealth at stake about as much as fractional contracts would', () => {
-    // Scaling bankroll and depth by a hundred equals contracts a hundredth of the size.
+    // With bankroll and depth a hundred times as large, one contract acts like a hundredth of a contract.
     const whole = events.filter((_, i) => i % 4 === 3).slice(0, 30);
     const scale = (amount: bigint) => amount * 100n;
     for (const event of whole) {
@@ -239,7 +240,7 @@ describe('the sizes of random events', () => {
   it('buy a sure dollar only up to the fund', () => {
     const sure = [toMarket('A', 1, [], [[10, 1_000_000]]), toMarket('B', 0, [], [])];
     const { purchases, worstCase } = sizeEvent(toEvent(sure));
-    // A quarter of $1,000 at $0.90 and $0.0063.
+    // A quarter of $1,000 at $0.90 plus $0.0063 per contract.
     expect(purchases[0]!.contracts).toBe(275);
     expect(worstCase).toBeLessThanOrEqual(250n * DOLLAR);
   });

@@ -71,7 +71,7 @@ describe('the optimum over YES and NO of all brackets', () => {
       expect(found.gap).toBeLessThan(1e-9);
       expect(Math.abs(found.growth - exact.growth)).toBeLessThan(1e-9);
       legs.forEach(({ pays: { from: outcome }, cost }, l) => {
-        // Buying an impossible outcome makes no difference.
+        // The number of contracts on an impossible outcome makes no difference.
         if (probabilities[outcome] === 0) return;
         const share = (found.contracts[l]! * cost) / wealth[0]!;
         expect(Math.abs(share - exact.fractions[outcome]!)).toBeLessThan(1e-6);
@@ -81,14 +81,16 @@ describe('the optimum over YES and NO of all brackets', () => {
 });
 
 /**
- * The Karush–Kuhn–Tucker conditions, from the problem as stated: a leg between its bounds is worth exactly the room that it
- * uses, a leg at its depth at least that, an unbought leg at most that; and only exhausted limits have a price.
+ * Checks the Karush–Kuhn–Tucker conditions on the problem as stated. The gain of a leg between its bounds equals the
+ * price of the room that it uses; a leg at its depth gains at least that, and an unbought leg at most that. Only
+ * exhausted limits have a price.
  */
 function brokenConditions(problem: JointProblem, found: JointOptimum): string[] {
   const { probabilities, legs, limits } = problem;
   const unit = Math.min(...problem.wealth);
   const after = wealthAt(problem, found.contracts);
-  // A floor reached in an impossible outcome also has a price, which is not reported; the slow method covers such events.
+  // A floor reached in an impossible outcome also has a price, but the solver does not report it; the slow method
+  // covers such events.
   if (after.some((dollars, j) => probabilities[j] === 0 && dollars < 1e-6 * unit)) return ['floor'];
   const slope = probabilities.map((p, j) => (p > 0 ? (p / after[j]!) * unit : 0));
   const tolerance = 1e-7 * Math.max(1, ...slope);
@@ -112,8 +114,8 @@ function brokenConditions(problem: JointProblem, found: JointOptimum): string[] 
 }
 
 /**
- * A slow method of another kind: Frank–Wolfe directions among pairs of legs. A golden-section search tries every transfer
- * between two legs, and every change of one leg within its bounds, until none improves.
+ * A slow, independent method: Frank–Wolfe directions for pairs of legs. One pass runs a golden-section search on every
+ * transfer between two legs and on every change of a single leg within its bounds.
  */
 function improveByPairs(problem: JointProblem, from: readonly number[]): number {
   const { legs, limits } = problem;
@@ -122,7 +124,7 @@ function improveByPairs(problem: JointProblem, from: readonly number[]): number 
   for (let a = 0; a < legs.length; a++)
     for (let b = a; b < legs.length; b++)
       for (const sign of [1, -1]) {
-        // A dollar more of a against a dollar less of b, or against nothing.
+        // One dollar more of leg a for one dollar less of leg b, or for nothing if they are the same leg.
         const step = legs.map((leg, l) => (l === a ? sign / leg.cost : l === b ? -sign / leg.cost : 0));
         const moved = (t: number) => contracts.map((x, l) => x + t * step[l]!);
         const most = longest(problem, contracts, step);
@@ -179,7 +181,7 @@ describe.each([
     const gaps = optima.map(({ gap }) => gap).toSorted((a, b) => a - b);
     expect(gaps[989]).toBeLessThan(1e-12);
     expect(gaps.at(-1)).toBeLessThan(1e-9);
-    // Most events are worth buying, so the test is not vacuous.
+    // Guards against a vacuous test: most events are worth buying.
     expect(optima.filter(({ growth }) => growth > 1e-6).length).toBeGreaterThan(700);
   });
 

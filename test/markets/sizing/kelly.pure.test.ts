@@ -49,7 +49,7 @@ describe('the Kelly fraction', () => {
 
 describe('the walk through a book', () => {
   it('stops where the stake is used up', () => {
-    // 0.25 · 0.170984 of $1,000 is $42.746; a contract is $0.50 and $0.0175.
+    // 0.25 · 0.170984 of $1,000 is $42.746; a contract costs $0.50 plus $0.0175.
     expect(walkLevels(asks([50, 1_000]), 0.6, quadratic, rule)).toMatchObject({
       contracts: 82,
       limitPrice: 50n * CENT,
@@ -57,8 +57,8 @@ describe('the walk through a book', () => {
   });
 
   it('buys at a higher price only as much as that price justifies', () => {
-    // At $0.52 the cost is $0.537472: f* = 0.135187, a quarter of it $33.7967. Ten contracts took $5.175; $28.6217 /
-    // $0.5375 = 53.2.
+    // At $0.52 the cost is $0.537472: f* = 0.135187, and a quarter of it is $33.7967. The first ten contracts cost
+    // $5.175, and $28.6217 / $0.5375 = 53.2.
     expect(walkLevels(asks([50, 10], [52, 100]), 0.6, quadratic, rule)).toMatchObject({
       contracts: 63,
       limitPrice: 52n * CENT,

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { stakeOnExclusive } from './smoczynski-tomkins.js';
 
 const p = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
-/** A general optimiser finds the same shares, reserve rate and growth. */
+/** A general optimiser found these shares, reserve rates and growth rates. */
 const cases = [
   {
     name: 'asks without a fee',

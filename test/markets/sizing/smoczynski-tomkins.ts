@@ -4,18 +4,18 @@ export interface ExclusiveStakes {
   reserve: number;
   /** Expected growth of log wealth. */
   growth: number;
-  /** The outcomes bought, most worthwhile first. */
+  /** Indexes of the outcomes bought, most worthwhile first. */
   order: number[];
 }
 
 /**
- * Shares of a bankroll that make it grow fastest on mutually exclusive outcomes of which exactly one occurs, each paying
- * one for its cost: exact, for any size at one price. Outcomes join by probability per cost while that exceeds the reserve
- * rate R = (1 − Σp) / (1 − Σk) of those that have joined; then f = p − R·k. So an outcome can be bought at a loss by itself, as
- * a hedge. If all costs add up to less than one, R is 0 and f = p: wealth grows whatever happens.
+ * Exact growth-optimal shares of a bankroll for mutually exclusive outcomes of which exactly one occurs, each contract
+ * paying one and having one price at any size. Outcomes are added by probability per cost as long as that ratio exceeds
+ * the reserve rate R = (1 − Σp) / (1 − Σk) of those already added; then f = p − R·k. So an outcome that loses by itself
+ * can be bought as a hedge. If all costs add up to less than one, R is 0 and f = p: wealth grows whatever happens.
  *
- * P. Smoczynski and D. Tomkins, An explicit solution to the problem of optimizing the allocations of a bettor's wealth when
- * wagering on horse races, Mathematical Scientist 35 (2010).
+ * P. Smoczynski and D. Tomkins, An explicit solution to the problem of optimizing the allocations of a bettor's wealth
+ * when wagering on horse races, Mathematical Scientist 35 (2010).
  * @param probabilities sum to one
  * @param costs per contract that pays one, fee included; all above 0
  */
@@ -31,7 +31,7 @@ export function stakeOnExclusive(
     order.push(i);
     restOfChance -= probabilities[i]!;
     restOfCost -= costs[i]!;
-    // Every outcome is bought, or the rest cannot occur, so no reserve is needed.
+    // No reserve is needed once every outcome is bought or the rest cannot occur.
     reserve = restOfChance > 1e-12 && restOfCost > 0 ? restOfChance / restOfCost : 0;
   }
   const fractions = probabilities.map((p, i) => (order.includes(i) ? p - reserve * costs[i]! : 0));

@@ -3,9 +3,9 @@ import { allInCost, tradeFee, type FeeRule } from '../../../src/markets/market/f
 import { shareOf, type Micros } from '../../../src/markets/market/money.js';
 
 /**
- * The share of a bankroll that makes it grow fastest on a contract that costs `cost` dollars and pays one with this
- * probability, otherwise nothing. 0 where it is not worth its cost. J. L. Kelly, A New Interpretation of Information Rate,
- * Bell System Technical Journal 35 (1956).
+ * Growth-optimal share of a bankroll for a contract that costs `cost` dollars and pays one dollar with this
+ * probability, otherwise nothing. 0 if the contract is not worth its cost. J. L. Kelly, A New Interpretation of
+ * Information Rate, Bell System Technical Journal 35 (1956).
  */
 export function kellyFraction(probability: number, cost: number): number {
   if (!(probability > cost) || !(cost < 1)) return 0;
@@ -22,14 +22,14 @@ interface Walked {
   contracts: number;
   /** Price of the most expensive contract. */
   limitPrice: Micros;
-  /** Budget for all of them at that price. */
+  /** Budget for all contracts at that price. */
   budget: Micros;
 }
 
 /**
- * Contracts to buy, level by level from the cheapest: at each price the number that keeps the whole stake within the used share
- * of Kelly's stake at that price, so the last contract is also worth its cost. Ignores the rounding of the order's fee; the
- * caller checks the exact cost against the budget.
+ * Buys level by level from the cheapest: at each price, as many contracts as keep the whole stake within the used share
+ * of Kelly's stake at that price, so even the last contract is worth its cost. Ignores how the order's fee is rounded;
+ * the caller checks the exact cost against the budget.
  */
 export function walkLevels(
   asks: readonly Level[],

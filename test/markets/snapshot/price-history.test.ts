@@ -21,7 +21,7 @@ const market = (ticker: string, status: string, yesBid: bigint | null, yesAsk: b
   yesAsk,
 });
 
-/** Records two events, one of them over, with prices of the given age. */
+/** A recorder whose snapshot, of the given age, has one open and one finished event. */
 function scene(marketSource: string, ageMs = 0) {
   const clock = { ms: NOON, now: () => clock.ms };
   const store = {

@@ -7,12 +7,12 @@ interface ClimateText {
   maximum?: string;
   minimum?: string;
   place?: string;
-  /** Line marking values of an incomplete day. */
+  /** The line that marks values of an incomplete day. */
   valid?: string;
   period?: 'YESTERDAY' | 'TODAY';
 }
 
-/** A Climatological Report (Daily) as offices write it. */
+/** Returns a Climatological Report (Daily) in the format that NWS offices use. */
 export const climateText = ({
   report,
   issued,

@@ -25,10 +25,10 @@ export interface FakeOrder {
   remaining: number;
   status: 'resting' | 'canceled' | 'executed';
   created_time: string;
-  /** Milliseconds. */
+  /** Milliseconds since the epoch. */
   expiresAt?: number | undefined;
   group?: string | undefined;
-  /** Contracts of others ahead of it at its price. */
+  /** Other traders' contracts ahead of the order at its price. */
   ahead: number;
   /** Fees so far in hundredths of a cent: exact, and as charged. */
   fees: { exact: number; charged: number };
@@ -53,48 +53,48 @@ export interface FakeTransfer {
   to: number;
   cents: number;
   status: 'pending' | 'complete';
-  /** Seconds. */
+  /** Seconds since the epoch. */
   created_ts: number;
 }
 
 /**
- * The venue's member side: one account with its orders, fills, positions and settlements. Contracts have hundredths,
- * prices are whole cents, and money is in cents with hundredths, as for a direct member. Written from the documentation
- * (OpenAPI 3.32, fee rounding of October 2026), not from the service.
+ * The venue's member side: one account with its orders, fills, positions and settlements. Contracts have two decimals,
+ * prices are whole cents, and money is in cents with two decimals, as for a direct member. Written from the
+ * documentation (OpenAPI 3.32, fee rounding of October 2026), not from the service.
  */
 export interface FakeExchange {
-  /** Accepted signer; undefined accepts unsigned requests. */
+  /** The only accepted signer; if undefined, unsigned requests are accepted. */
   member: { keyId: string; publicKey: KeyObject } | undefined;
   now: () => number;
-  /** Balance of the first shard, which trades the weather. */
+  /** Balance of the first shard, on which weather markets trade. */
   balanceCents: number;
-  /** Other shards' balances. An order is paid only from its market's shard. */
+  /** The other shards' balances. An order can only be paid from its market's shard. */
   otherBalances: Map<number, number>;
   shardOf: (ticker: string) => number;
   /** Oldest first. */
   transfers: FakeTransfer[];
-  /** The key belongs to a subaccount, so the balance is not broken down by shard. */
+  /** True if the key belongs to a subaccount, for which the venue does not list balances by shard. */
   isSubaccountKey: boolean;
-  /** Writes without a shard: slower, and charged to every shard's budget. */
+  /** Number of writes without a shard, which the venue handles more slowly and charges to every shard's budget. */
   autoRouted: number;
-  /** Contracts by market, negative for NO. */
+  /** Contracts by market; negative for NO. */
   positions: Map<string, number>;
   orders: FakeOrder[];
   fills: FakeFill[];
   settlements: Json[];
   groups: Map<string, { limit: number; isTriggered: boolean; shard: number }>;
-  /** The shown balance excludes cash held for resting orders. */
+  /** True if the displayed balance deducts cash held for resting orders. */
   showsHolds: boolean;
-  /** Outdated order list, shown for this many reads. */
+  /** An outdated order list that is shown for the next `looks` reads. */
   stale: { orders: FakeOrder[]; looks: number } | undefined;
-  /** Every order body that arrived with a valid signature. */
+  /** All order bodies that arrived with a valid signature. */
   received: Json[];
-  /** Fills are listed only from this read on. */
+  /** Number of reads that list no fills yet. */
   fillsLag: number;
   archiveBefore: number;
-  /** Reports what happened to the member's orders and trades in a market to the stream. */
+  /** Sends the member's order events and the market's trades to the stream. */
   tell: (channel: 'fill' | 'user_orders' | 'trade', msg: Json) => void;
-  /** Default: as for orders. */
+  /** Default: the value for orders. */
   fillsArchivedBefore?: number;
 }
 
@@ -129,7 +129,7 @@ export const answer = (status: number, body?: Json): FakeAnswer => ({ status, bo
 export const refuse = (status: number, code: string, details?: string): FakeAnswer =>
   answer(status, { error: { code, message: code.replaceAll('_', ' '), ...(details ? { details } : {}) } });
 
-/** Answers member endpoints; undefined for any other path. */
+/** Answers the member's endpoints; undefined for any other path. */
 export function answerMember(
   exchange: FakeExchange,
   books: Map<string, WireBook>,
@@ -160,7 +160,10 @@ export function answerMember(
   }
 }
 
-/** Contracts that must match before each resting order: better prices, and earlier orders at its own. */
+/**
+ * Lists how many contracts must match before each resting order: those at better prices, and earlier orders at its own
+ * price.
+ */
 function showQueues(
   { orders }: FakeExchange,
   books: Map<string, WireBook>,
@@ -184,7 +187,7 @@ function showQueues(
   });
 }
 
-/** RSA-PSS over time, method and path without the query; the time must be current. */
+/** Checks the RSA-PSS signature over time, method and path without the query. The time must be current. */
 function isSigned({ member, now }: FakeExchange, req: IncomingMessage): boolean {
   if (!member) return true;
   const time = String(req.headers['kalshi-access-timestamp']);
@@ -203,7 +206,7 @@ function isSigned({ member, now }: FakeExchange, req: IncomingMessage): boolean 
 export const cents = (dollars: string) => Math.round(Number(dollars) * 100);
 const dollars = (amount: number) => (amount / 100).toFixed(4);
 export const count = (contracts: number) => contracts.toFixed(2);
-/** Rounds to hundredths, the precision of contracts and cents here. */
+/** Rounds to hundredths, the precision of contracts and of cents here. */
 export const hundredths = (amount: number) => Math.round(amount * 100) / 100;
 
 function read(exchange: FakeExchange, path: string, query: URLSearchParams): FakeAnswer | undefined {
@@ -277,7 +280,7 @@ export function addToBalance(exchange: FakeExchange, shard: number, change: numb
   else exchange.otherBalances.set(shard, next);
 }
 
-/** Balance of one shard, or of all in total and by shard. */
+/** Shows one shard's balance, or the total and the balance of each shard. */
 function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAnswer {
   const shown = (of: number) =>
     hundredths(balanceOf(exchange, of) - (exchange.showsHolds ? heldCents(exchange, of) : 0));
@@ -294,7 +297,7 @@ function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAns
   });
 }
 
-/** Moves money between shards: debited at once, credited when the transfer completes. */
+/** Moves money between shards. The source is debited at once; the target is credited when the transfer completes. */
 export function beginTransfer(
   exchange: FakeExchange,
   { from, to, cents }: Pick<FakeTransfer, 'from' | 'to' | 'cents'>,
@@ -326,7 +329,7 @@ const showTransfer = ({ from, to, cents, ...transfer }: FakeTransfer): Json => (
   amount: dollars(cents),
 });
 
-/** Order list, which may lag for a while. */
+/** Returns the order list, or the outdated one for as long as it lasts. */
 function listed({ orders, stale }: FakeExchange): FakeOrder[] {
   return stale && stale.looks-- > 0 ? stale.orders : orders;
 }

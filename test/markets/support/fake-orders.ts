@@ -29,7 +29,7 @@ const required = [
 const isCount = (text: unknown): text is string =>
   typeof text === 'string' && /^\d+(\.\d{1,2})?$/.test(text) && Number(text) > 0;
 
-/** Shard of a write: the one named, its market's, or the first. */
+/** Returns the shard of a write: the one that it names, its market's, or the first. */
 function routeTo(exchange: FakeExchange, index: unknown, market: unknown): number {
   if (typeof index === 'number' && index >= 0) return index;
   if (typeof market !== 'string') return 0;
@@ -37,7 +37,7 @@ function routeTo(exchange: FakeExchange, index: unknown, market: unknown): numbe
   return exchange.shardOf(market);
 }
 
-/** Error in an order's body; undefined if it is valid. */
+/** Returns the error in an order's body; undefined if the body is valid. */
 function findFault(exchange: FakeExchange, body: Json): FakeAnswer | undefined {
   const missing = required.find((name) => typeof body[name] !== 'string');
   if (missing !== undefined) return refuse(400, 'missing_parameters', missing);
@@ -98,7 +98,7 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   if (asked.time_in_force === 'fill_or_kill' && filled < wanted)
     return refuse(409, 'fill_or_kill_insufficient_resting_volume');
   const rests = asked.time_in_force === 'good_till_canceled' && filled < order.count && !meetsOwn;
-  // A fill costs at most its limit plus the taker fee; the resting part is held at the limit.
+  // A fill costs at most its limit plus the taker fee; for the resting part, the limit price is held.
   const needed = needOf(exchange, order, taken);
   if (balanceOf(exchange, shard) - heldCents(exchange, shard) < needed)
     return refuse(400, 'insufficient_balance');
@@ -118,7 +118,6 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   });
 }
 
-/** Books one fill: cash, position and fee. */
 function fill(
   exchange: FakeExchange,
   order: FakeOrder,
@@ -155,9 +154,9 @@ const tellOrder = (exchange: FakeExchange, order: FakeOrder): void =>
   exchange.tell('user_orders', showOrder(exchange, order));
 
 /**
- * In cents: 7% of contracts × price × (1 − price), rounded up to $0.000001, and an order's total rounded up to $0.0001
- * once, so an earlier overcharge reduces a later fee. Prices are whole cents, so nothing else is rounded. Makers pay
- * nothing.
+ * In cents: 7% of contracts × price × (1 − price), rounded up to $0.000001. An order's total is rounded up to $0.0001
+ * only once, so an earlier overcharge reduces a later fee. Prices are whole cents, so nothing else is rounded. Makers
+ * pay no fee.
  */
 function chargeFee({ fees }: FakeOrder, price: number, contracts: number): number {
   const before = fees.charged;
@@ -166,14 +165,14 @@ function chargeFee({ fees }: FakeOrder, price: number, contracts: number): numbe
   return (fees.charged - before) / 100;
 }
 
-/** Buying YES pays its price, buying NO the rest of the dollar; closing returns the same. */
+/** Buying YES costs its price, and buying NO costs the rest of the dollar; closing returns the same amounts. */
 function cashOf(position: number, isBid: boolean, price: number, contracts: number): number {
   const closing = Math.min(contracts, Math.max(0, isBid ? -position : position));
   const opening = contracts - closing;
   return isBid ? closing * (100 - price) - opening * price : closing * price - opening * (100 - price);
 }
 
-/** Largest debit of an order: its fills with fees, and its resting part at the limit. */
+/** An order's largest possible debit: its fills with fees, plus its resting part at the limit. */
 function needOf(
   exchange: FakeExchange,
   order: FakeOrder,
@@ -192,7 +191,7 @@ function needOf(
   return needed + Math.max(0, -cashOf(position, isBid, order.price, left));
 }
 
-/** Cash of a shard held for resting orders. Closing orders need none. */
+/** Cash that a shard holds for resting orders. Orders that close a position need none. */
 export const heldCents = (exchange: FakeExchange, shard: number): number =>
   hundredths(
     exchange.orders
@@ -204,7 +203,7 @@ export const heldCents = (exchange: FakeExchange, shard: number): number =>
       }, 0),
   );
 
-/** Levels within the limit, best first, up to the member's own orders. YES prices. */
+/** Returns the levels within the limit at YES prices, best first, up to the member's own orders. */
 function match(
   { orders }: FakeExchange,
   book: WireBook,
@@ -233,7 +232,7 @@ function match(
   return { taken, meetsOwn: own !== undefined && left > 0 };
 }
 
-/** Removes taken levels. */
+/** Removes the taken contracts from the book. */
 function take(book: WireBook, isBid: boolean, taken: [number, number][]): void {
   const name = isBid ? 'no_dollars' : 'yes_dollars';
   const by = new Map(taken.map(([price, contracts]) => [isBid ? 100 - price : price, contracts]));
@@ -243,7 +242,7 @@ function take(book: WireBook, isBid: boolean, taken: [number, number][]): void {
   });
 }
 
-/** Contracts of others at an order's price, on its side. */
+/** Other traders' contracts on the order's side, at its price. */
 function standingAt(book: WireBook, { book_side: side, price }: FakeOrder): number {
   const [levels, own] =
     side === 'bid' ? [book.yes_dollars, price] : ([book.no_dollars, 100 - price] as const);
@@ -251,8 +250,8 @@ function standingAt(book: WireBook, { book_side: side, price }: FakeOrder): numb
 }
 
 /**
- * Another trader takes from the book, by price, then by time. `side` is the taker's in the single YES book, `price` the
- * worst accepted.
+ * Lets another trader take from the book, by price, then by time. `side` is the taker's side in the single YES book,
+ * and `price` the worst price that the taker accepts.
  * @returns contracts filled for the member's orders
  */
 export function takeFromBook(
@@ -310,7 +309,7 @@ export function expireOrders({ orders, now }: FakeExchange): void {
     if (order.status === 'resting' && order.expiresAt !== undefined && order.expiresAt <= now()) end(order);
 }
 
-/** Searches all shards: an id does not name its shard. */
+/** Finds a resting order, but only on the shard to which the request is routed. */
 function findResting(
   exchange: FakeExchange,
   orderId: string,
@@ -323,7 +322,6 @@ function findResting(
   );
 }
 
-/** Undefined if the query names none. */
 const indexOf = (query: URLSearchParams): number | undefined =>
   query.has('exchange_index') ? Number(query.get('exchange_index')) : undefined;
 
@@ -342,7 +340,7 @@ export function cancelOrder(exchange: FakeExchange, orderId: string, query: URLS
   });
 }
 
-/** Reduces an order by or to a number of contracts. */
+/** Reduces an order by, or to, a number of contracts. */
 export function decreaseOrder(exchange: FakeExchange, orderId: string, body: Json): FakeAnswer {
   const order = findResting(exchange, orderId, {
     index: body.exchange_index,
@@ -365,7 +363,7 @@ export function decreaseOrder(exchange: FakeExchange, orderId: string, body: Jso
   });
 }
 
-/** `count` is filled plus resting contracts. A crossing price ends the order without a fill. */
+/** `count` includes filled contracts. A price that crosses the book ends the order without a fill. */
 export function amendOrder(
   exchange: FakeExchange,
   books: Map<string, WireBook>,
@@ -395,7 +393,9 @@ export function amendOrder(
   });
 }
 
-/** A triggered group cancels its orders and accepts none until reset; a deleted group is gone with its orders. */
+/**
+ * A triggered group cancels its orders and accepts no more until it is reset; deleting a group also cancels its orders.
+ */
 export function changeGroup(
   exchange: FakeExchange,
   request: string,

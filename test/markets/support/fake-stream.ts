@@ -30,29 +30,30 @@ interface Client {
 
 /** The venue's WebSocket: subscriptions, snapshots and deltas as documented in October 2026, with injectable faults. */
 export interface FakeStream {
-  /** Replaces the sending of a frame: call `send` with it or another, once, twice, later or never. */
+  /** Intercepts frames: call `send` with the frame or another one, once, twice, later or never. */
   fault: ((frame: StreamFrame, send: (frame: StreamFrame) => void) => void) | undefined;
-  /** Received commands, in order. */
   commands: { cmd: string; params: Json }[];
-  /** Refuses a command with an error. */
+  /** Returns the error with which a command is refused; undefined to accept it. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
   handshakes: IncomingMessage[];
-  /** Sending time in frames; undefined for none, as before October 2026. */
+  /** Sending time for frames; undefined for none, as before October 2026. */
   sendingTime: () => number | undefined;
   readonly connections: number;
-  /** Changes a book and notifies its subscribers; `delta` in contracts, `price` in dollars of the side. */
+  /** Changes a book and notifies its subscribers. `delta` is in contracts, `price` in dollars of that side. */
   change(ticker: string, side: 'yes' | 'no', price: string, delta: string): void;
   /** Sends a frame without changing a book. */
   say(frame: StreamFrame, isNumbered?: boolean): void;
-  /** Sends to all subscribers of a channel. */
+  /** Sends a message to all subscribers of the market lifecycle channel. */
   announce(msg: Json): void;
-  /** Sends to all subscribers of a private channel, or of a market's trades; such messages have no number. */
+  /**
+   * Sends a message to all subscribers of a private channel or of a market's trades. Such messages have no sequence
+   * number.
+   */
   tell(channel: 'fill' | 'user_orders' | 'trade', msg: Json): void;
-  /** Drops a subscription because its frames were not consumed in time. */
+  /** Drops a subscription as if the client had read its frames too slowly. */
   overflow(): void;
-  /** Restarts the sequences of all subscriptions. */
   restartSequences(): void;
-  /** Keeps connections open, but sends and reads nothing. */
+  /** Keeps connections open, but neither sends nor reads. */
   goSilent(): void;
   disconnect(): void;
   sids(): number[];
@@ -99,7 +100,7 @@ export function startFakeStream(
     else send(frame);
   }
 
-  /** Assigns the subscription's next number to a frame. */
+  /** Gives a frame the subscription's next sequence number. */
   function number(client: Client, sid: number, frame: StreamFrame): void {
     const subscription = client.subscriptions.get(sid)!;
     transmit(client, { ...frame, sid, seq: ++subscription.seq });
@@ -238,7 +239,7 @@ export function startFakeStream(
   return stream;
 }
 
-/** Adds or removes bids at a price; levels are in ascending order. */
+/** Adds or removes bids at a price. Levels are in ascending order. */
 export function changeBook(
   books: Map<string, WireBook>,
   ticker: string,

@@ -7,7 +7,7 @@ import { startFakeStream, type FakeStream, type WireBook } from './fake-stream.j
 
 type Json = Record<string, unknown>;
 
-/** Answers in place of the venue; returns true if it did. */
+/** Answers a request in place of the venue; returns true if it did. */
 type Fault = (
   req: IncomingMessage,
   res: ServerResponse,
@@ -19,26 +19,25 @@ export interface FakeVenue {
   url: string;
   /** In the venue's format and order. */
   markets: Json[];
-  /** Settled before the cutoff, so unknown to `/markets`. */
+  /** Markets settled before the cutoff, which `/markets` no longer lists. */
   historical: Json[];
-  /** The answer of `/historical/cutoff`. */
+  /** The cutoff that `/historical/cutoff` returns. */
   cutoff: string;
-  /** By market: bids as `[price, contracts]`. */
+  /** Bids as `[price, contracts]`, by market. */
   books: Map<string, WireBook>;
-  /** Per caller; undefined for no limit. A read costs 10 tokens. */
+  /** Limits per caller; undefined for no limit. A read costs 10 tokens. */
   tokens: { refillPerSecond: number; capacity: number } | undefined;
   /** Newest first. */
   trades: Json[];
   status: { exchange_active: boolean; trading_active: boolean };
-  /** The climate category. */
+  /** Series of the climate category. */
   series: Json[];
   pageSize: number;
-  /** Every request, `/path?query`. */
+  /** All requests as `/path?query`. */
   requests: string[];
   fault: Fault | undefined;
-  /** Acts after a request was carried out, before its answer. */
+  /** Intervenes after a request has been carried out and before it is answered. */
   answerFault: Fault | undefined;
-  /** The requesting member's account. */
   exchange: FakeExchange;
   stream: FakeStream;
   stop(): Promise<void>;
@@ -46,11 +45,11 @@ export interface FakeVenue {
 
 const READ_COST = 10;
 
-/** A fake venue that speaks the documented protocol (OpenAPI 3.32), with injectable faults. */
+/** Starts a fake venue that speaks the documented protocol (OpenAPI 3.32), with injectable faults. */
 export async function startFakeVenue(): Promise<FakeVenue> {
   const buckets = new Map<string, { tokens: number; at: number }>();
 
-  /** False if the caller's bucket is empty. */
+  /** Takes the tokens of a read; false if too few are left. */
   function charge(caller: string): boolean {
     if (!venue.tokens) return true;
     const { refillPerSecond, capacity } = venue.tokens;
@@ -171,7 +170,7 @@ const findMarkets = (markets: Json[], names: string[]): Json => ({
   cursor: '',
 });
 
-/** Market statuses selected by each value of `status`. */
+/** The market statuses that each value of `status` selects. */
 const statusFilters: Record<string, string[]> = {
   unopened: ['initialized'],
   open: ['active'],
@@ -185,7 +184,7 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   const minClose = seconds('min_close_ts', 0);
   const maxClose = seconds('max_close_ts', Infinity);
   const minUpdated = seconds('min_updated_ts', -Infinity);
-  // Old events keep their names but belong to the series under its new one.
+  // Old events keep their tickers, but the venue lists them under the series' new name.
   const names = series == null ? [''] : series.startsWith('KX') ? [`${series}-`, `${series.slice(2)}-`] : [];
   const found = venue.markets.filter((market) => {
     const name = String(market.event_ticker);
@@ -205,7 +204,7 @@ function listMarkets(venue: FakeVenue, query: URLSearchParams): Json {
   return { markets: found.slice(start, end), cursor: end < found.length ? String(end) : '' };
 }
 
-/** Bounds are exclusive: a trade at a bound is not listed. */
+/** The time bounds are exclusive: a trade exactly at a bound is not listed. */
 function listTrades({ trades, pageSize }: FakeVenue, query: URLSearchParams): Json {
   const [min, max] = [Number(query.get('min_ts') ?? 0), Number(query.get('max_ts') ?? Infinity)];
   const found = trades.filter((trade) => {
@@ -242,7 +241,7 @@ export const wireSeries = (ticker: string): Json => ({
   fee_multiplier: 1,
 });
 
-/** A market in the venue's format; the numbers are invented. */
+/** A market in the venue's format, with made-up numbers. */
 export function wireMarket(
   eventTicker: string,
   strike: { floor?: number; cap?: number },
@@ -303,7 +302,7 @@ export function wireMarket(
 
 const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
 
-/** Rules in the wording of the day: wording and source changed in August 2026. */
+/** The venue's rules in the wording of the event's day. Wording and source changed in August 2026. */
 export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; cap?: number }): string {
   const { seriesTicker = '', date = '2026-07-04' } = readEventTicker(eventTicker) ?? {};
   const { station, kind } = findSeries(seriesTicker) ?? {
@@ -333,7 +332,7 @@ const oldPlaces: Record<string, string> = {
   KPHL: 'Philadelphia, PA',
 };
 
-/** New York's markets of a day, settled at a temperature; a ladder of three. */
+/** New York's three-bracket ladder for a day, settled at a temperature. */
 export function settledLadder(date: string, temperatureF = 86): Json[] {
   const name = writeEventTicker('KXHIGHNY', date);
   const brackets = [

@@ -22,8 +22,8 @@ const inWords = (date: string): string => {
 };
 
 /**
- * Fills a venue as in autumn 2026: 48 daily series with two open days and a settled one, hours and rain, in current
- * wording, about 1,500 markets. Temperatures and books are invented.
+ * Fills a venue as in autumn 2026: 48 daily series with two open days and a settled one each, hourly and rain markets,
+ * current wording, about 1,500 markets in all. Temperatures and books are made up.
  */
 export function fillVenue(venue: FakeVenue, at = '2026-11-22T15:30:00Z'): void {
   const today = at.slice(0, 10);
@@ -125,7 +125,7 @@ function rainMarket({ rulesCity, report, id }: Station, date: string): Json {
   );
 }
 
-/** Twenty levels per side, some with fractional contracts. */
+/** Returns a book with twenty levels per side, some with fractional contracts. */
 function inventBook(seed: number): WireBook {
   const middle = 25 + ((seed * 7) % 50);
   const levels = (best: number): [string, string][] =>
@@ -136,7 +136,7 @@ function inventBook(seed: number): WireBook {
   return { yes_dollars: levels(middle), no_dollars: levels(100 - middle - 2) };
 }
 
-/** A book's listing fields. */
+/** Returns the fields in which a listing shows a book's best prices. */
 export function topOf({ yes_dollars: yes, no_dollars: no }: WireBook): Json {
   const [bid, size] = yes?.at(-1) ?? ['0.0000', '0.00'];
   const [noBid, noSize] = no?.at(-1) ?? ['0.0000', '0.00'];

@@ -3,7 +3,7 @@ import { places as allPlaces } from '../../../src/markets/market/stations.js';
 
 type Json = Record<string, unknown>;
 
-/** Answers in place of the services; returns true if it did. */
+/** Answers a request in place of the services; returns true if it did. */
 type Fault = (req: IncomingMessage, res: ServerResponse, path: string) => boolean;
 
 export interface Report {
@@ -26,19 +26,19 @@ export interface FakeWeather {
   url: string;
   /** °F by station, member, time and model. */
   temperature: (stationId: string, member: number, timeMs: number, model: string) => number | null;
-  /** °F by station, time, lead in days and model. */
+  /** °F by station, time, lead in days, and model. */
   previous: (stationId: string, timeMs: number, days: number, model: string) => number | null;
-  /** Seconds; undefined if the service gives none. */
+  /** Time of the last model run in seconds since the epoch; undefined if the service reports none. */
   lastRun: number | undefined;
   reports: Map<string, Report[]>;
   /** Climate reports by location (`NYC`), in any order. */
   products: Map<string, Product[]>;
-  /** Answers start at 00:00Z of this day. */
+  /** Answers start at 00:00Z on this day. */
   today: string;
-  /** Alters Open-Meteo's answers. */
+  /** Alters the answers of Open-Meteo. */
   spoil: ((locations: Json[]) => unknown) | undefined;
   fault: Fault | undefined;
-  /** `/path?query`, with the User-Agent. */
+  /** `/path?query` and User-Agent of each request. */
   requests: { path: string; agent: string | undefined }[];
   stop(): Promise<void>;
 }
@@ -46,7 +46,7 @@ export interface FakeWeather {
 const HOUR_MS = 3_600_000;
 
 /**
- * Open-Meteo's ensemble API and the NWS observations in one server, in their documented formats, with injectable
+ * Starts Open-Meteo's ensemble API and the NWS observations in one server, in their documented formats, with injectable
  * faults.
  */
 export async function startFakeWeather(): Promise<FakeWeather> {
@@ -108,7 +108,7 @@ function answerTo(fake: FakeWeather, { pathname, searchParams }: URL): unknown {
 
 const productList = ({ products, url }: FakeWeather, location: string): Json => ({
   '@context': { '@version': '1.1', '@vocab': 'https://api.weather.gov/ontology#' },
-  // Newest first, without the text.
+  // Newest first, without the text, as the NWS lists them.
   '@graph': (products.get(location) ?? [])
     .toSorted((a, b) => (a.issuanceTime < b.issuanceTime ? 1 : -1))
     .map(({ id, issuanceTime }) => ({
@@ -122,7 +122,7 @@ const productList = ({ products, url }: FakeWeather, location: string): Json => 
     })),
 });
 
-/** Includes the control run; other models have one run. */
+/** Numbers of members, including the control run. Other models have a single run. */
 const memberCounts: Record<string, number> = { gfs025: 31, ecmwf_ifs025: 51 };
 
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
@@ -153,7 +153,7 @@ function previousRuns(fake: FakeWeather, query: URLSearchParams): Json[] {
   );
 }
 
-/** Common structure of Open-Meteo's answers. */
+/** Builds the structure that all of Open-Meteo's answers share. */
 function places(
   query: URLSearchParams,
   times: number[],
@@ -162,10 +162,10 @@ function places(
   const [latitudes, longitudes] = ['latitude', 'longitude'].map((name) => query.get(name)!.split(','));
   const unit = query.get('temperature_unit') === 'fahrenheit' ? '°F' : '°C';
   return latitudes!.map((latitude, i) => {
-    // Some areas share a station's location; the order distinguishes them.
+    // Some areas share a station's location, so only the order distinguishes them.
     const columns = Object.fromEntries<unknown>(columnsOf(allPlaces[i]!.id));
     return {
-      // Nearest grid point.
+      // The nearest grid point.
       latitude: Math.round(Number(latitude) * 4) / 4,
       longitude: Math.round(Number(longitudes![i]) * 4) / 4,
       generationtime_ms: 1.5,

@@ -13,18 +13,18 @@ const HOUR_MS = 3_600_000;
 export const dateAfter = (first: string, days: number): string =>
   new Date(Date.parse(first) + days * 24 * HOUR_MS).toISOString().slice(0, 10);
 
-/** Parameters of an invented past. */
+/** Parameters of a made-up past. */
 export interface Truth {
   stationId: string;
   /** Warm bias of the members, °F. */
   biasF: number;
-  /** °F: deviation of the ensemble mean from the truth, and of members from the mean. */
+  /** Standard deviations in °F: of the ensemble mean from the truth, and of members from the mean. */
   errorF: number;
   spreadF: number;
   members?: number;
   /** Default: the day's maximum. */
   kind?: 'daily_minimum' | 'hourly';
-  /** For an hourly kind. */
+  /** Only for the hourly kind. */
   hour?: number;
 }
 
@@ -35,7 +35,10 @@ export interface Past {
 
 export const first = '2026-05-01';
 
-/** A run 24 hours before each day's end, fetched five hours later; the report is known nine hours after the end. */
+/**
+ * One run per day, by default 24 hours before the day's end and fetched five hours later. The report is known nine
+ * hours after the end.
+ */
 export function makePast(truth: Truth, days: number, over: { from?: number; leadHours?: number } = {}): Past {
   const { stationId, biasF, errorF, spreadF, members = 31, kind = 'daily_maximum', hour } = truth;
   const { from = 0, leadHours = 24 } = over;
@@ -44,10 +47,10 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
     const date = dateAfter(first, i);
     const target: Target = { kind, stationId, date, ...(hour === undefined ? {} : { hour }) };
     const end = spanOf(findPlace(stationId)!, target).end.getTime();
-    // Each kind has its own weather.
+    // Each kind has weather of its own.
     const salt = kind === 'daily_maximum' ? [] : [kind, hour ?? 0];
     const extremeF = 75 + 8 * gaussian(stationId, date, 'weather', ...salt);
-    // Ensemble spread varies by day, and wider days have larger errors.
+    // The ensemble's spread varies by day, and days with a wider spread have larger errors.
     const sureness = members === 1 ? 1 : 0.7 + 0.6 * Math.abs(gaussian(stationId, date, 'sureness'));
     past.runs.push({
       ...target,
@@ -74,7 +77,7 @@ export const together = (...pasts: Past[]): Past => ({
 export const learn = (past: Past, at: Date, previous = noFits): Training =>
   train(KnownHistory.at(at, past), { previous, newId: () => 'a fit' });
 
-/** Coefficients of a fit with mean a + b·m and deviation exp(c + d·ln s), with assumed station biases. */
+/** Coefficients of a fit with mean a + b·m and deviation exp(c + d·ln s), and the given station biases. */
 export const lineCoefficients = (
   { a, b, c, d = 0 }: { a: number; b: number; c: number; d?: number },
   biasF: Readonly<Record<string, number>> = {},
@@ -95,7 +98,7 @@ export interface RunningPast extends Past {
   hours: KnownHour[];
 }
 
-/** °F by hour of a day that is warmest at 15 h and coldest at 5 h, and its forecast. */
+/** Hourly temperatures and forecasts in °F for a day that is warmest at 15 h and coldest at 5 h. */
 export function courseOf(stationId: string, date: string, biasF: number) {
   const mean = 70 + 6 * gaussian(stationId, date, 'running');
   const swing = 9 + 2 * gaussian(stationId, date, 'swing');
@@ -109,8 +112,8 @@ export function courseOf(stationId: string, date: string, biasF: number) {
 }
 
 /**
- * Hourly data of days: a run is fetched an hour before each day begins, each hour is observed nine minutes early and
- * fetched four minutes later, and the report is known nine hours after the end.
+ * A past with hourly data. A run is fetched an hour before each day begins, each hour is observed nine minutes early
+ * and fetched four minutes later, and the report is known nine hours after the day's end.
  */
 export function makeRunning(
   { stationId, biasF }: Pick<Truth, 'stationId' | 'biasF'>,

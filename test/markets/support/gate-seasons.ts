@@ -9,18 +9,21 @@ import type { JudgedRecord } from '../../../src/markets/scores/queries.js';
 import { ladderFrom } from './market.js';
 import { costOf } from './scores-page.js';
 
-/** Two forecasters of the same days. Each states a normal distribution around a belief that misses the truth. */
+/** Two forecasters of the same days. Each states a normal distribution around a mean that misses the truth. */
 export interface Rivals {
-  /** Standard deviation of each one's errors, °F. */
+  /** Standard deviation of each forecaster's errors, °F. */
   market: number;
   model: number;
-  /** The model's stated deviation. Default: its true one. */
+  /** The standard deviation that the model states; default: its true one. */
   claimed?: number;
   /** Correlation between the errors of consecutive days. */
   memory?: number;
-  /** Correlation between both forecasters' errors of a day. */
+  /** Correlation between the two forecasters' errors on the same day. */
   alike?: number;
-  /** °F: deviation of each one's own bias, which lasts about a week and is in neither's stated deviation. */
+  /**
+   * Standard deviation in °F of each forecaster's own bias, which lasts about a week and which neither forecaster
+   * includes in its stated deviation.
+   */
   drift?: number;
 }
 
@@ -28,7 +31,7 @@ const DAY_MS = 86_400_000;
 const start = Date.parse('2026-01-01T00:00:00Z');
 export const endOf = (days: number): Date => new Date(start + days * DAY_MS);
 
-/** The dates of consecutive days, made once for all gates. */
+/** Consecutive days' dates, which all gates share. */
 const calendarOf = (days: number) =>
   Array.from({ length: days }, (_, day) => ({
     date: endOf(day).toISOString().slice(0, 10),
@@ -37,7 +40,7 @@ const calendarOf = (days: number) =>
 
 export type Random = () => number;
 
-/** Xorshift, a different generator than in the code under test. */
+/** Xorshift: a different generator from the one in the code under test. */
 export function randomOf(seed: number): Random {
   let x = (seed * 2654435761) >>> 0 || 1;
   const next = () => {
@@ -50,10 +53,10 @@ export function randomOf(seed: number): Random {
   return next;
 }
 
-/** As many as the rule was evaluated with. */
+/** As many stations as the evaluation of the gate rule used. */
 export const seasonStations = stations.slice(0, 7);
 
-/** Both forecasts of a day: outcome probabilities, the market's as mid prices. */
+/** Both forecasts of a day as outcome probabilities; the market's are its mid prices. */
 interface Said {
   brackets: readonly Pick<Bracket, 'floor' | 'cap'>[];
   model: readonly number[];
@@ -69,8 +72,8 @@ export interface SeasonRecord extends JudgedRecord {
 }
 
 /**
- * Records of `days` days of 28 gates, each settled after the next has begun, scored as by the service. Cities with the
- * same lead share part of their errors.
+ * Records of 28 gates over `days` days, scored as by the service. Each record is settled at the end of its day. Cities
+ * with the same lead share part of their errors.
  */
 export function makeSeasons(days: number, season: Season, seed: number, cost = costOf): SeasonRecord[] {
   const calendar = calendarOf(days);
@@ -111,11 +114,11 @@ interface Advantages {
   /** Mean daily advantage over the payable prices, in nats. */
   mean: number;
   deviation: number;
-  /** Share of variance common to all cities of a lead. */
+  /** Share of the variance that all cities have in common at one lead. */
   common: number;
 }
 
-/** Records of 28 gates with normal advantages, independent by day. */
+/** Records of 28 gates with normally distributed advantages that are independent from day to day. */
 export function makeAdvantages(days: number, { mean, deviation, common }: Advantages, seed: number) {
   const worst = -1.5;
   const calendar = calendarOf(days);
@@ -140,7 +143,7 @@ export function makeAdvantages(days: number, { mean, deviation, common }: Advant
   });
 }
 
-/** Shares the same normal numbers between cities. */
+/** Makes all cities draw the same normal numbers. */
 function drawnOnce(random: Random): () => () => number {
   const drawn: number[] = [];
   return () => {
@@ -149,10 +152,10 @@ function drawnOnce(random: Random): () => () => number {
   };
 }
 
-/** Share of the errors common to all cities. */
+/** Share of the error variance that all cities have in common. */
 const COMMON = 0.3;
 
-/** Full forecasts of a full ladder: six brackets around the expectation at listing. */
+/** Both forecasters state full distributions over six brackets around the expectation at listing. */
 export const rivals =
   ({ market, model, claimed = model, memory = 0.3, alike = 0.5, drift = 0 }: Rivals): Season =>
   (random, shared) => {
@@ -181,12 +184,12 @@ export const rivals =
     });
   };
 
-/** No spread and no fee: the price paid is the mid. */
+/** Without spread or fee: the price paid is the mid price. */
 export const costless = (mid: number): BracketCost => ({ yes: mid, no: 1 - mid });
 
 /**
- * The boundary case of the guarantee: outcomes are drawn from the market's probabilities, tilted towards the model
- * until its expected advantage over the costs is zero.
+ * The boundary case of the guarantee: outcomes are drawn from the market's probabilities, tilted toward the model until
+ * its expected advantage over the costs is zero.
  */
 export const breakingEven =
   (both: Rivals): Season =>
@@ -201,7 +204,7 @@ export const breakingEven =
     });
   };
 
-/** Reweights shares by e^(t × advantage) so that the mean advantage is as close to zero as possible. */
+/** Reweights shares by e^(t × advantage) so that the mean advantage gets as close to zero as possible. */
 function tiltToZero(shares: readonly number[], advantages: readonly number[]): number[] {
   const tilt = (t: number) => toShares(shares.map((share, i) => share * Math.exp(t * advantages[i]!)));
   let [low, high] = [0, 30];
@@ -224,8 +227,8 @@ function drawFrom(shares: readonly number[], drawn: number): number {
 }
 
 /**
- * A model without weather data: the market's prices to a power. Real prices overrate unlikely outcomes, so sharpening
- * improves them.
+ * A model that uses no weather data and only raises the market's prices to a power. Real prices overrate unlikely
+ * outcomes, so sharpening improves them.
  */
 export const sharpened =
   (power: number): Season =>
@@ -246,7 +249,7 @@ function toShares(values: readonly number[]): number[] {
   return values.map((value) => value / sum);
 }
 
-/** A correct market against an overconfident model, which wins a little on most days and loses much on the others. */
+/** A correct market against an overconfident model, which gains a little on most days and loses a lot on the others. */
 export const tooSure =
   (chance: number): Season =>
   (random, shared) =>

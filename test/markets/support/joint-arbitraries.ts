@@ -1,7 +1,7 @@
 import type { JointProblem } from '../../../src/markets/sizing/joint.js';
 import type { Leg, Limit } from '../../../src/markets/sizing/model.js';
 
-/** Seeded numbers from 0 to 1, so that a thousand events are identical on every run. */
+/** Seeded random numbers between 0 and 1, so that a thousand events are the same on every run. */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -15,18 +15,17 @@ const withFee = (price: number): number => price + 0.07 * price * (1 - price);
 interface Kind {
   outcomes: number;
   levels: number;
-  /** Distance of prices from the probabilities. */
+  /** Width of the random distance between prices and probabilities. */
   noise: number;
   isYesOnly?: boolean;
-  /** Markets are thresholds between the outcomes; each pays in all outcomes above it. */
+  /** True if markets are thresholds between the outcomes, each of which pays in all outcomes above it. */
   isNested?: boolean;
   hasHeld?: boolean;
   hasCaps?: boolean;
-  /** Lowers all asks by this much; with enough, the ladder costs less than it pays. */
+  /** Lowers all asks by this many cents. With a large enough discount, the ladder costs less than it pays. */
   discount?: number;
 }
 
-/** An event with asks for YES and NO of each outcome. */
 export function randomProblem(random: () => number, kind: Kind): JointProblem {
   const { outcomes, levels, noise, isYesOnly, isNested = false, hasHeld, hasCaps, discount = 0 } = kind;
   const raw = Array.from({ length: outcomes }, () =>

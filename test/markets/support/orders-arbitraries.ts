@@ -7,7 +7,7 @@ import {
 } from '../../../src/markets/market/book.js';
 import { CENT } from '../../../src/markets/market/money.js';
 
-/** Hundredths of contracts, including whole contracts. */
+/** Numbers of contracts with up to two decimals, including whole numbers. */
 const counts = (max: number) =>
   fc
     .oneof(
@@ -20,7 +20,7 @@ const levels = fc.array(fc.tuple(fc.integer({ min: 1, max: 99 }), counts(400)), 
   maxLength: 5,
 });
 
-/** Uncrossed books in whole cents. */
+/** Uncrossed books with whole-cent prices. */
 export const books: fc.Arbitrary<OrderBook> = fc
   .tuple(levels, levels)
   .map(([yes, no]) => ({ yes: toCents(yes), no: toCents(no) }))

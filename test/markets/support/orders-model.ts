@@ -1,16 +1,18 @@
 import type { MarketableOrder, OrderBook, Side } from '../../../src/markets/market/book.js';
 
-/** A naive reference model of orders, one hundredth of a contract at a time, to compare the implementation with. */
+/**
+ * A naive reference model of orders to compare the implementation with. Works on one hundredth of a contract at a time.
+ */
 
 const DOLLAR = 1_000_000n;
-/** Step of balances. */
+/** Balances are multiples of this, in millionths of a dollar. */
 const STEP = 100n;
 
 export interface ModelAccount {
   cash: bigint;
-  /** Hundredths of contracts: positive is YES, negative NO. */
+  /** Hundredths of contracts: positive for YES, negative for NO. */
   net: number;
-  /** Rest of the current book: one entry per hundredth of a contract bid for. */
+  /** What is left of the current book: one entry for each hundredth of a contract bid for. */
   bids: { side: Side; price: bigint }[];
 }
 
@@ -59,7 +61,7 @@ export function chargeOf(
   return { change, fees: gross - change };
 }
 
-/** Contracts available to an order, best first. */
+/** Returns the contracts available to an order, best first. */
 export function offersOf(bids: ModelAccount['bids'], { side, action, limitPrice }: MarketableOrder) {
   const isWanted = (bid: { side: Side }) => (action === 'sell') === (bid.side === side);
   return bids

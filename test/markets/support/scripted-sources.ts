@@ -9,10 +9,10 @@ import type { Clock } from '../../../src/core/time.js';
 /** °F, with a mean of 40. */
 export const members = [37, 38, 38, 39, 39, 41, 41, 42, 42, 43];
 
-/** A scripted source answers, fails or hangs. */
+/** A scripted source answers, hangs, fails, or answers once a promise resolves. */
 type Behaviour = 'answer' | 'hang' | Error | Promise<void>;
 
-/** Two brackets of a day in New York and one in Denver. */
+/** Two brackets of a New York day and one of a Denver day. */
 export function makeMarkets(): Market[] {
   const common = {
     lastPrice: 41n * CENT,
@@ -87,7 +87,6 @@ export const makeBooks = (): Map<string, OrderBook> =>
     ['KXHIGHDEN-26JAN31-B50.5', { yes: [], no: [{ price: 99n * CENT, contracts: 3 }] }],
   ]);
 
-/** A scripted venue. */
 export class ScriptedMarkets implements MarketSource {
   readonly name = 'scripted';
   behaviour: Behaviour = 'answer';
@@ -121,7 +120,6 @@ export class ScriptedMarkets implements MarketSource {
   }
 }
 
-/** A scripted weather service. */
 export class ScriptedWeather implements WeatherSource {
   readonly name = 'scripted weather';
   freshMs = 0;

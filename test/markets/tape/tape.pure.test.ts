@@ -55,7 +55,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const newFile = () => join(folder, `${++files}.tape.gz`);
 let file: string;
 let files = 0;
-/** A tape of five refreshes with the snapshots shown after each. */
+/** A tape of five refreshes, and the snapshots shown after each of them. */
 let taped: string;
 let recorded: Awaited<ReturnType<typeof record>>;
 beforeAll(async () => {
@@ -81,7 +81,7 @@ const fit: Fit = {
   trainedAt: new Date('2026-11-20T14:05:00Z'),
 };
 
-/** All public output of a snapshot a moment after it was made, to the byte. */
+/** Returns every public output of a snapshot, a moment after it was made, byte for byte. */
 async function bytesOf({ snapshot, atMs }: Shown): Promise<string[]> {
   const store = createSnapshotStore();
   store.replace(snapshot);
@@ -111,7 +111,7 @@ interface Shown {
   atMs: number;
 }
 
-/** Runs a simulated service with a tape for some refreshes and returns the snapshot after each. */
+/** Runs a simulated service with a tape for some refreshes and returns the snapshot after each refresh. */
 async function record(refreshes: number) {
   const clock = new TestClock();
   clock.set('2026-11-20T17:40:00Z');
@@ -186,10 +186,10 @@ const sequencesOf = async (path: string): Promise<number[]> =>
 const until = (read: () => Promise<number[]>, expected: number[]) =>
   expect.poll(read, { interval: 5 }).toEqual(expected);
 
-/** Waiting records have failed by then. */
+/** Waits until the queued records have failed. */
 const nextFailure = () => sleep(100);
 
-/** A complete record with arbitrary bytes. */
+/** Writes a complete record with arbitrary bytes. */
 async function writeFramed(content: Buffer): Promise<void> {
   const member = await writeMember('');
   const plain = gzipSync(content).subarray(10);
@@ -203,7 +203,7 @@ describe('a tape', () => {
     expect(shown.map(({ atMs }) => atMs)).toEqual(recorded.map(({ atMs }) => atMs));
     const bytes = await Promise.all(recorded.map(bytesOf));
     expect(await Promise.all(shown.map(bytesOf))).toEqual(bytes);
-    // Prices move between refreshes; identical bytes each time would prove nothing.
+    // Prices move between refreshes; if the bytes never changed, the comparison would prove nothing.
     expect(new Set(bytes.map(([markets]) => markets)).size).toBe(5);
   });
 
@@ -325,7 +325,7 @@ describe('a tape', () => {
     file = join(folder, 'later', `${files}.tape.gz`);
     const tape = createTapeWriter({ file, header, log });
     const inputs = await oneRefresh();
-    // The first fails; those behind it contain only changes.
+    // The first record fails, and the ones queued behind it contain only changes.
     for (const sequence of [1, 2, 3]) tape.write({ ...inputs, sequence });
     await nextFailure();
     mkdirSync(join(folder, 'later'));
@@ -380,7 +380,7 @@ describe('the prints on a tape', () => {
       [readFrom(0, 60, [print(20)]), readFrom(10, 75, [print(70)])],
       [readFrom(15, 90, [print(80)])],
     ]);
-    // The inputs of a refresh are the same with and without prints.
+    // Prints leave the inputs of a refresh unchanged.
     for (const entry of await readAll(file))
       expect(Object.keys(entry.inputs).sort()).toEqual([
         'at',
@@ -439,7 +439,7 @@ describe('the prints on a tape', () => {
     const taped = tapedPrints(source, { addPrints: (read) => heard.push(read) }, clock);
     const { signal } = new AbortController();
     expect(await taped.readPrints!([TICKER], at(0), signal)).toEqual([print(20)]);
-    // Up to the time of the request, and at most an hour.
+    // A read covers the time up to its request, but at most an hour.
     expect(heard).toEqual([readFrom(0, 60, [print(20)])]);
     await taped.readPrints!([TICKER], at(-7_200), signal);
     expect(heard[1]).toMatchObject({ until: at(-3_600) });
@@ -530,7 +530,7 @@ describe('the prints on a tape', () => {
     expect(known.filter(({ after }) => after[2] !== null).length).toBeGreaterThan(fills.length / 2);
     expect(known.some(({ missed }) => missed === true)).toBe(true);
     expect(known.some(({ missed }) => missed === false)).toBe(true);
-    // Without prints no fill counts as missed or confirmed; the books show the price moves.
+    // Without prints, no fill counts as missed or confirmed, but the books still show the price moves.
     const bare = await marks(`${file}.2`);
     expect(bare.every(({ hasPrints, missed }) => !hasPrints && missed === null)).toBe(true);
     expect(bare.filter(({ after }) => after[2] !== null)).not.toEqual([]);
@@ -555,7 +555,7 @@ describe('the time of a tape', () => {
 });
 
 describe('values on a tape', () => {
-  it('read back unchanged: bigints, times, maps and stations, in every nesting', () => {
+  it('read back unchanged: bigints, times, maps and stations, at any nesting', () => {
     const value = fc.letrec((tie) => ({
       any: fc.oneof(
         { maxDepth: 4 },
@@ -577,7 +577,7 @@ describe('values on a tape', () => {
       fc.property(value, (one) => {
         expect(readValue(writeValue(one))).toEqual(one);
       }),
-      // A key that every object inherits is a key like any other.
+      // Keys that every object inherits are ordinary keys here.
       { numRuns: 200, examples: [[{ toString: 'a' }], [{ constructor: null }]] },
     );
   });

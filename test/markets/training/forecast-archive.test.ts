@@ -50,7 +50,7 @@ describe('the archive', () => {
     const again = run({ fetchedAt: new Date('2026-07-04T06:00:00Z'), membersF: [1, 2, 3] });
     expect(await archive.addRuns([again, run({ stationId: 'KDEN' })])).toBe(1);
     const { runs } = await archive.asOf(later);
-    // Squares of −2, 0, 2 sum to 8, over two.
+    // The squares of −2, 0 and 2 sum to 8, divided by two.
     expect(runs).toEqual([
       {
         kind: 'daily_maximum',
@@ -80,7 +80,8 @@ describe('the archive', () => {
       report({ ...hour, hour: 0, temperatureF: 60.07 }),
       report({ ...hour, hour: 9, temperatureF: 61.5 }),
     ];
-    // Local midnight fell an hour before the end of the previous day; a run started later is not a forecast.
+    // Local midnight is an hour before the previous climate day ends. A run that starts then is not a forecast of that
+    // hour.
     expect(
       await archive.addRuns([
         ...runs,
@@ -177,7 +178,7 @@ describe('the archive', () => {
       modelRunAt: new Date(known.modelRunAt.getTime() + laterMs),
       membersF: [known.meanF],
     });
-    // 05:00Z is in the first half of a day; an hour later is in the same half, so it adds nothing.
+    // 05:00Z is in the first half of the day. A run one hour later is in the same half, so it adds nothing.
     await archive.addRuns(runs.flatMap((known) => [asEnsemble(known), asEnsemble(known, 3_600_000)]));
     await archive.addRuns(runs.map((known) => ({ ...asEnsemble(known), model: 'other' })));
     await archive.addReports(reports);
@@ -208,7 +209,7 @@ describe('the archive', () => {
 });
 
 describe('past knowledge', () => {
-  /** Times around the decision, some of them exactly at it. */
+  /** Draws times around the decision, some of them exactly at it. */
   const at = new Date('2026-07-04T12:00:00Z');
   const drawTime = (...name: (string | number)[]) =>
     new Date(at.getTime() + Math.round(4 * gaussian(...name, 'hours')) * 3_600_000);

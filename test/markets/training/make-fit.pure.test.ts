@@ -40,7 +40,7 @@ describe('training', () => {
   it('uses the 60 latest days with data, whichever days are missing', () => {
     const past = makePast(newYork, 80);
     const gap = past.reports.filter((_, i) => i < 70 || i > 74);
-    // Five of the 80 days are missing, so the 60 latest begin 65 days before the end.
+    // Five of the 80 days are missing, so the latest 60 begin 65 days before the end.
     expect(fitOf({ ...past, reports: gap })).toMatchObject({
       n: 60,
       firstDate: dateAfter(first, 15),
@@ -72,11 +72,11 @@ describe('training', () => {
     const fit = fitOf(single)!;
     expect(fit.coefficients).not.toHaveProperty('spread');
     expect(correctionOf(fit)).toBeCloseTo(-3, 0);
-    // A week of real ensembles is too short to learn spread from, so all runs count, without their spread.
+    // A week of real ensembles is too short to learn spread from, so all runs count, but without their spread.
     const few = fitOf(together(single, makePast(newYork, 7, { from: 45 })))!;
     expect(few.n).toBe(52);
     expect(few.coefficients).not.toHaveProperty('spread');
-    // With enough real ensembles, only they count.
+    // Once there are enough real ensembles, only they count.
     const many = makePast({ ...newYork, biasF: -1 }, 35, { from: 45 });
     expect(fitOf(together(single, many))).toEqual(fitOf(many));
     expect(fitOf(many)!.coefficients).toHaveProperty('spread');
@@ -91,7 +91,7 @@ describe('training', () => {
     const fit = fitOf(past)!;
     expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(1);
     expect(Math.abs(correctionOf(fit) + 1)).toBeLessThan(0.8);
-    // Three days in Denver count in part.
+    // Denver's three days count in part.
     const [denver, unknown] = [correctionOf(fit, 'KDEN'), correctionOf(fit, 'KPHL')];
     expect(denver).toBeGreaterThan(unknown + 0.5);
     expect(denver).toBeLessThan(2.5);
@@ -126,7 +126,7 @@ describe('training', () => {
   });
 });
 
-/** One station with seasonal bias and errors, over the days before `later`. */
+/** One station's seasonal bias and errors over the days before `later`. */
 function seasons(days: number, over: Partial<Truth> = {}): Past {
   const past = makePast({ ...newYork, errorF: 1, ...over }, days, { from: lastDay - days });
   return {
@@ -159,7 +159,7 @@ describe("a station's own fit", () => {
     const made = learnSeasons(past);
     const book = withStation(pooled, ofNewYork, made);
     expect(book.fits.map(({ stationId }) => stationId)).toEqual([null, 'KNYC']);
-    // The pooled training data say nothing about years.
+    // Retraining the pooled fit leaves the seasonal fit in place, because its data say nothing about years.
     expect(learn(past, later, book).book.fits).toEqual(book.fits);
     const inDays = (days: number) => new Date(later.getTime() + days * 86_400_000);
     expect(learnSeasons(seasons(702), book, inDays(4)).added).toEqual([]);
@@ -189,7 +189,7 @@ describe('bounds on a fit', () => {
     variance: 2,
     observed: 60 + i / 2,
   }));
-  // The centre is 69.75.
+  // The centre of the means is 69.75.
   const made = (line: Partial<Parameters<typeof lineCoefficients>[0]>, over: object = {}) => ({
     coefficients: lineCoefficients({ a: 0, b: 1, c: 0.5, ...line }),
     trainingCrps: 1,

@@ -33,7 +33,7 @@ describe('several models in the archive', () => {
     const execute = async (statements: readonly string[]) => {
       for (const statement of statements) await orm.execute(sql.raw(statement));
     };
-    // The old schema, without models.
+    // The schema before models existed.
     await execute([
       'drop table forecast_mixes',
       'alter table ensemble_runs drop constraint ensemble_runs_pk, drop column model',
@@ -56,7 +56,7 @@ describe('several models in the archive', () => {
       [undefined, 81],
       ['other', 70],
     ]);
-    // Only the first run of each half day of a model with hourly runs.
+    // A model with hourly runs keeps only the first run of each half day.
     const hourly = ['00', '01', '11', '12', '18', '23'].map((hour) => ({
       ...run,
       date: '2026-07-03',
@@ -71,7 +71,7 @@ describe('several models in the archive', () => {
       ['other', 12],
       ['other', 0],
     ]);
-    // A model that the source no longer has.
+    // The source no longer has that model.
     expect(await ofModels(createArchive({ db: database.db, ...names }))).toEqual([[undefined, 81]]);
   });
 
@@ -95,7 +95,7 @@ describe('several models in the archive', () => {
     const bulletins = runs.filter(({ model }) => model === 'nbs');
     expect(bulletins).toMatchObject([
       { date: '2026-07-05', varianceF: 9, version: '6.0', isNearMidnight: true },
-      // The source named no version: those of these dates are known.
+      // The source named no version, so the version is the one known for the date.
       { date: '2026-05-07', varianceF: 9, version: '5.0' },
       { date: '2026-05-05', version: '4.3' },
     ]);
@@ -134,7 +134,7 @@ describe('several models in the archive', () => {
     const learned = makeTrainer();
     await learned.trainer.learn(noNews);
     const { fits } = learned.calibration.current;
-    // Only the pooled fit for the other model.
+    // The other model has only the pooled fit.
     expect(fits.fits.filter(({ model }) => model === 'other')).toMatchObject([
       { stationId: null, leadHours: 24 },
     ]);

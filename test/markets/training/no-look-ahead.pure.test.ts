@@ -30,7 +30,7 @@ const before = (hours: number) => new Date(at.getTime() - hours * HOUR_MS);
 const newYork = { stationId: 'KNYC', biasF: 2, errorF: 2, spreadF: 1 };
 
 const world: World = {
-  // Just enough days: with one fewer there is no fit.
+  // Just enough days: with one day fewer, there is no fit.
   ...together(
     makePast(newYork, 17, { from: 15 }),
     makePast({ ...newYork, stationId: 'KMIA', biasF: -3 }, 13, { from: 19 }),
@@ -74,7 +74,7 @@ const hours: World = {
 };
 const hour = makeHour({ date, hour: 23 });
 
-/** The same world with a second model that has fewer days, and an earlier run of the first. */
+/** The same world with a second model that has fewer days, and with an earlier run of the first model. */
 const asOther = <T extends object>(all: readonly T[]) => all.map((each) => ({ ...each, model: 'other' }));
 const longer = together(
   makePast(newYork, 30, { from: 2 }),
@@ -97,7 +97,7 @@ const several: World = {
   ],
 };
 
-/** A whole decision: knowledge → fits → model → probabilities. */
+/** Makes a whole decision: knowledge → fits → model → probabilities. */
 function decide({ ensembles, observed, ...past }: World, read: Reader) {
   const { book } = train(read(past, at), { previous: noFits, newId: () => 'a fit' });
   const weather = { fetchedAt: at, ensembles, observed };
@@ -118,7 +118,7 @@ const times = {
   observed: ['observedAt', 'fetchedAt'],
 } as const;
 
-/** Any datum, one of its times, and how far past the decision that time moves. */
+/** Chooses any datum, one of its times, and how far past the decision that time moves. */
 const move = fc.constantFrom(...parts).chain((part) =>
   fc.record({
     part: fc.constant(part),
@@ -140,7 +140,7 @@ const without = ({ part, index }: Move): World => ({
   [part]: world[part].filter((_, i) => i !== index),
 });
 
-/** A decision ignores whatever moves past it. */
+/** Asserts that a datum that moves past the decision does not affect it. */
 const knowsNothingLater = (read: Reader) =>
   fc.property(move, (change) => {
     expect(decide(moved(change), read)).toEqual(decide(without(change), read));
@@ -206,7 +206,7 @@ describe('no look-ahead', () => {
     });
   });
 
-  it('offers no way to make a history except by a time', () => {
+  it('can make a history only as of a given time', () => {
     const made = { knownAt: at, runs: world.runs, reports: world.reports, reportOf: () => undefined };
     // @ts-expect-error: a look-alike is not a history
     const history: KnownHistory = made;
@@ -323,7 +323,7 @@ describe('no look-ahead for seasonal fits', () => {
 });
 
 describe('kinds', () => {
-  it('do not learn from each other', () => {
+  it('learn nothing from each other', () => {
     const together: World = {
       runs: [...world.runs, ...minima.runs, ...hours.runs],
       reports: [...world.reports, ...minima.reports, ...hours.reports],

@@ -20,7 +20,7 @@ import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 const HOUR_MS = 3_600_000;
 const days = 32;
 const date = dateAfter(first, days + 1);
-/** 13:00 in New York's standard time; hours 11 to 13 are known. */
+/** 13:00 in New York's standard time, when hours 11 to 13 are known. */
 const at = new Date(`${date}T18:00:00Z`);
 const before = (hours: number) => new Date(at.getTime() - hours * HOUR_MS);
 const past = runningTogether(
@@ -85,7 +85,7 @@ describe('training on days in progress', () => {
     });
     expect(fit!.knownThrough <= at).toBe(true);
     expect(fit!.trainingCrps).toBeLessThan(fit!.rawCrps);
-    // The forecast's error so far is subtracted from its remaining hours.
+    // The forecasts' biases are 2 °F in New York and −3 °F in Miami.
     expect(Math.abs(fit!.stationBiasF.KNYC! - 2)).toBeLessThan(1.5);
     expect(Math.abs(fit!.stationBiasF.KMIA! + 3)).toBeLessThan(1.5);
     expect(added[0]!.cases).toHaveLength(64);
@@ -211,7 +211,7 @@ describe('no look-ahead while the day runs', () => {
 
   it('uses each training day as known at its hour, without later runs or hours', () => {
     const fit = fitOf(past);
-    // Known before the decision but after the hours of its day: a forecast that has seen them.
+    // Known before the decision, but made after the hours that they forecast.
     const later = past.runs.map((run) => {
       const known = past.hours.find((hour) => hour.date === run.date && hour.hour === 13)!;
       const fetchedAt = new Date(known.fetchedAt.getTime() + HOUR_MS);
@@ -220,7 +220,7 @@ describe('no look-ahead while the day runs', () => {
     expect(fitOf({ ...past, runs: [...past.runs, ...later] })).toEqual(fit);
     const inTime = later.map((run) => ({ ...run, fetchedAt: new Date(run.modelRunAt.getTime() + 1) }));
     expect(fitOf({ ...past, runs: [...past.runs, ...inTime] })).not.toEqual(fit);
-    // An hour that arrived after the next one was unknown at that time.
+    // An hour that arrived after the next one was not known at that next hour.
     const late = past.hours.map((hour) =>
       hour.hour === 12 ? { ...hour, fetchedAt: new Date(hour.fetchedAt.getTime() + 2 * HOUR_MS) } : hour,
     );

@@ -22,7 +22,10 @@ const { database, service } = useService(() => ({ trading: { selection } }));
 
 /** The seven leading cities, four of which have an area with hourly markets. */
 const selection = { ...everything, stations: leadingStations };
-/** Two models for yesterday, today and tomorrow, maxima and minima, plus hours a day ahead and the last two. */
+/**
+ * Two models, each with maxima and minima for yesterday, today and tomorrow, and with the areas' hours: the last two
+ * and those of the next day.
+ */
 const RUNS = 2 * (7 * 3 * 2 + 4 * 13);
 const never = new AbortController().signal;
 beforeAll(async () => {
@@ -59,7 +62,7 @@ describe('the trainer', () => {
     expect(days().every(({ method }) => method === 'raw_ensemble')).toBe(true);
   });
 
-  it('records news but waits with training while the archive is being filled', async () => {
+  it('records news but postpones training while the archive is being filled', async () => {
     const { db } = database;
     const archive = createArchive({ db, forecastSource: 'waiting', marketSource: 'waiting' });
     const sources = { forecastSource: 'waiting', marketSource: 'waiting' };
@@ -94,7 +97,7 @@ describe('the trainer', () => {
     const { refresher, learn, calibration } = service.trading;
     const { archive } = service.trading.local!;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
-    // For the others only the present is known.
+    // For minima and hours, only the present is known.
     const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
     const weather = createSimulatedWeatherSource(world, selection);
     const markets = createSimulatedSource(world, selection);
@@ -108,7 +111,7 @@ describe('the trainer', () => {
     await learn();
     const { fits } = calibration.current;
     expect(fits.madeAt).toEqual(new Date(service.clock.now()));
-    // Pooled fits of both models at the leads of their runs for today and tomorrow.
+    // Pooled fits of both models, at the leads of their runs for today and tomorrow.
     expect(fits.fits.every(({ stationId }) => stationId === null)).toBe(true);
     expect(new Set(fits.fits.map(({ model, leadHours }) => `${model} ${leadHours}`)).size).toBeGreaterThan(4);
     expect(fits.fits.every(({ knownThrough, trainedAt }) => knownThrough <= trainedAt)).toBe(true);
@@ -156,7 +159,7 @@ describe('the trainer', () => {
     await later.stop();
   });
 
-  it('loads nothing made later, but the fits that existed then', async () => {
+  it('loads the fits that existed then, and nothing made later', async () => {
     const [stored] = await listFits();
     const id = '019b8d9a-6400-7000-8000-000000000999';
     const later = { ...stored!, id, trainedAt: new Date('2026-11-21T16:00:00Z') };
@@ -189,7 +192,7 @@ describe('the trainer', () => {
     };
     expect((await dates(false))[0]! < '2026-11-21').toBe(true);
     const [first] = await dates(true);
-    // A bounded number of rows at a time, including those that became too old within a month.
+    // Each clean-up deletes a bounded number of rows, so clearing a month of old rows takes several.
     for (const now of ['2027-12-05', '2027-12-26'])
       for (let turn = 0; turn < 3; turn++) {
         service.clock.set(`${now}T12:00:00Z`);
@@ -228,7 +231,7 @@ describe('a station with a long history', () => {
     const past = makePast({ stationId: 'KNYC', biasF: 1, errorF: 2, spreadF: 1 }, 560, {
       from: yesterday - 560,
     });
-    // As cold as the simulated November, roughly.
+    // Roughly as cold as the simulated November.
     const colder = (temperatureF: number) => temperatureF - 22;
     await archive.addRuns(past.runs.map((run) => ({ ...run, membersF: [colder(run.meanF)] })));
     await archive.addReports(
@@ -240,7 +243,7 @@ describe('a station with a long history', () => {
     expect(seasonal.every(({ kind, n }) => kind === 'daily_maximum' && n >= 548)).toBe(true);
     const rows = await own.db.orm.select().from(forecastFits).where(eq(forecastFits.station, 'KNYC'));
     expect(rows.map(({ id }) => id).toSorted()).toEqual(seasonal.map(({ id }) => id).toSorted());
-    // The archive holds years of data as known then; fits do not repeat them.
+    // The archive holds years of data as known at the time; fits do not repeat them.
     expect(rows.every(({ training }) => training.length === 0)).toBe(true);
     await refresher.refresh();
     const days = snapshots.current!.forecasts.get('KNYC')!.days;
@@ -248,7 +251,7 @@ describe('a station with a long history', () => {
     expect(maxima.length).toBeGreaterThan(0);
     expect(maxima.every(({ shape }) => shape === 'logistic')).toBe(true);
     expect(days.some(({ kind, seasonalFit }) => kind === 'daily_minimum' && seasonalFit)).toBe(false);
-    // They remain while other fits are replaced, and after a restart.
+    // Seasonal fits remain when other fits are replaced, and after a restart.
     started.clock.advance(DAY_MS);
     await refresher.refresh();
     await learn();

@@ -12,7 +12,7 @@ import type { KnownRun } from '../../../src/markets/learning/queries.js';
 import { pitOfMaximum } from '../learning/pit-of.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
-/** Biased, overconfident members: their mean is off by 2.5 °F, but they deviate by 1.2 °F. */
+/** Biased, overconfident members: their mean is off by 2.5 °F, but they deviate by only 1.2 °F. */
 const planted = leadingStations.map(({ id }, i) => ({
   stationId: id,
   biasF: [0.4, 1.2, -2.1, 0.8, -1.5, 3.5, -0.6][i]!,
@@ -29,18 +29,18 @@ describe('fits in a world with a known truth', () => {
   const book = learned(past);
   const { coefficients } = book.fits.find(({ stationId }) => stationId === null)!;
 
-  // The mean of 60 daily errors is known to 2.5 · 1.2 / √60 = 0.4 °F; this allows three of those.
+  // The standard error of 60 daily errors is 2.5 · 1.2 / √60 = 0.4 °F; this allows three of those.
   it.each(planted)('recover the bias of $biasF °F at $stationId', ({ stationId, biasF }) => {
     const { mean } = predictAhead(coefficients, { group: stationId, day: 0, mean: 75, variance: 1 });
     expect(Math.abs(mean - 75 + biasF)).toBeLessThan(1.2);
   });
 
   it('learn that the members are overconfident', () => {
-    // Where members deviate by 1.2 °F the error is 2.5 °F, plus a twelfth for rounding in reports.
+    // Where members deviate by 1.2 °F, the error is 2.5 °F, plus a twelfth for rounding in reports.
     const { c, d } = lineOf(coefficients, { group: '', day: 0 });
     expect(Math.exp(c + d * Math.log(1.2))).toBeGreaterThan(2.2);
     expect(Math.exp(c + d * Math.log(1.2))).toBeLessThan(2.9);
-    // They also tell good days from bad ones.
+    // The spread also tells good days from bad ones.
     expect(d).toBeGreaterThan(0.25);
   });
 
@@ -52,7 +52,7 @@ describe('fits in a world with a known truth', () => {
   });
 });
 
-/** The outcome's place in one model's forecast of each day, from the same fits. */
+/** Returns the PIT value of each day for one model's forecasts, all from the same fits. */
 function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past): PitValue[] {
   const reported = new Map(
     reports.map((report) => [`${report.stationId} ${report.date}`, report.temperatureF]),
@@ -65,7 +65,7 @@ function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past)
       modelRunAt: run.modelRunAt,
       membersF: membersOf(run),
     };
-    // Each day is forecast when its run arrives, with the fits from the beginning.
+    // Each day is forecast when its run arrives, but with the fits from the beginning.
     const now = new Date(Math.max(run.fetchedAt.getTime(), at.getTime()));
     const usable = { ...fits, fits: fits.fits.map((fit) => ({ ...fit, trainedAt: now })) };
     const weather = { fetchedAt: now, ensembles: [ensemble], observed: [] };
@@ -76,7 +76,7 @@ function pits(model: typeof rawEnsemble, fits: FitBook, { runs, reports }: Past)
   });
 }
 
-/** Members with exactly this mean and sample variance. */
+/** Returns members with exactly this mean and sample variance. */
 function membersOf({ stationId, date, meanF, varianceF }: KnownRun): number[] {
   const draws = Array.from({ length: 31 }, (_, i) => gaussian(stationId, date, 'member', i));
   const mean = draws.reduce((sum, x) => sum + x, 0) / draws.length;

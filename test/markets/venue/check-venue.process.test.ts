@@ -38,7 +38,7 @@ it('counts placed markets by kind', async () => {
   expect(venueReportText(report)).toContain('Everything was read and assigned to a station.');
 });
 
-it('fails on markets that cannot be read and names them; an unknown place is no failure', async () => {
+it('fails on markets that cannot be read and names them; an unknown place is not a failure', async () => {
   const [market] = venue.markets;
   const rules = String(market!.rules_primary);
   market!.rules_primary = rules.replace('CLIMDW', 'CLIORD');
@@ -52,7 +52,8 @@ it('fails on markets that cannot be read and names them; an unknown place is no 
   const said = promisify(execFile)(process.execPath, [...command, '--json'], {
     env: { ...process.env, MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: venue.url },
   });
-  // Uses the real clock: the fixture's open markets are past, and nothing is alarming. Without live trading, it warns of nothing.
+  // On the real clock, the fixture's open markets are in the past, so nothing is alarming. Without live trading, the
+  // command warns of nothing.
   expect(JSON.parse((await said).stdout)).toMatchObject({ series: 3, warnings: [] });
   Object.assign(market!, { status: 'active' });
 });

@@ -46,7 +46,7 @@ const venueBook = (ticker: string) => {
   const { yes_dollars: yes, no_dollars: no } = venue.books.get(ticker)!;
   return toOrderBook({ yes: yes ?? [], no: no ?? [] });
 };
-/** New York's series only: few enough to read each book without a key. */
+/** Selects New York's two series, which have few enough markets to read each book without a key. */
 const ofNewYork = () => {
   venue.series = venue.series.slice(0, 2);
   venue.markets = venue.markets.filter(({ ticker }) => /^KX(HIGH|LOWT)NY/.test(String(ticker)));
@@ -182,7 +182,7 @@ describe('without a key', () => {
     expect(rotation.booksOf(listed, () => moved, since).books.get(ticker)).toBe(whole);
   });
 
-  it('a market that vanishes between two listings spoils nothing', async () => {
+  it('a market that vanishes between two listings affects no other', async () => {
     ofNewYork();
     const all = source();
     await all.read(never);

@@ -30,7 +30,7 @@ const client: KalshiClient = {
   },
 };
 
-/** The venue's list of series, read hourly. */
+/** The venue's list of series, which the service reads hourly. */
 let series: KalshiSeries[];
 const seriesOf = (ticker: string, fee_type: string, fee_multiplier: number): KalshiSeries => ({
   ticker,
@@ -82,13 +82,13 @@ describe('the venue’s fees', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
     now = start + 10 * MINUTE - 1;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
-    // Past changes leave the list.
+    // Changes that have taken effect leave the list.
     answers['/series/fee_changes'] = { series_fee_change_arr: [] };
     now = start + 10 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
     now = start + 55 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
-    // From then on the series itself counts, whatever was announced.
+    // From then on the series' own fee counts, whatever was announced.
     now = start + 61 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });
@@ -190,7 +190,7 @@ describe('the venue’s pauses', () => {
   });
 
   it.each([
-    // Summer and winter: 3 AM in New York is 7 and 8 in UTC. 2026-11-05 is the first Thursday of winter time.
+    // 3 AM in New York is 07:00Z in summer and 08:00Z in winter. 2026-11-05 is the first Thursday of winter time.
     ['2026-10-08T06:59:59.999Z', undefined],
     ['2026-10-08T07:00:00Z', '2026-10-08T09:00:00.000Z'],
     ['2026-10-08T08:59:59.999Z', '2026-10-08T09:00:00.000Z'],

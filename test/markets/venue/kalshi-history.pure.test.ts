@@ -29,7 +29,7 @@ const settledDays = (from: string, to: string, series = ['KXHIGHNY']) =>
     log: pino({ level: 'silent' }),
   }).history!.readSettledDays({ from, to }, signal);
 
-/** The ladder 83-, 84-85, 86-87, 88-89, 90-91, 92+ of a day that settled at 86 °F; only the winner has the value. */
+/** The ladder 83-, 84-85, 86-87, 88-89, 90-91, 92+ for a day that settled at 86 °F; only the winner has the value. */
 function ladder(event: string, closeTime: string, over: Json = {}): Json[] {
   const brackets = [
     { cap: 84 },
@@ -69,7 +69,7 @@ describe('settled days', () => {
         knownAt: new Date(now),
       },
     ]);
-    // Page by page, and only markets that closed with these days: 12 of 24.
+    // Reads page by page, and only markets that closed with these days: 12 of 24.
     expect(venue.requests.filter((path) => path.includes('/markets?'))).toHaveLength(3);
     expect(venue.requests.some((path) => path.includes('/historical/markets'))).toBe(false);
   });
@@ -144,10 +144,10 @@ describe.runIf(existsSync(fileOf('KXHIGHNY')))('recorded days', () => {
     );
     const expected = events.flatMap(({ event, markets }) => {
       const winner = markets.find(({ result }) => result === 'yes');
-      // Reports are whole degrees; one is a sentence that starts with them.
+      // `parseInt`, because reports are whole degrees, and one is a sentence that starts with the number.
       return winner ? [`${event.event_ticker} ${Number.parseInt(String(winner.expiration_value), 10)}`] : [];
     });
-    // The first months have moved to the archive, some under former names.
+    // The first months have moved to the archive, some under old names.
     venue.cutoff = '2024-11-01T06:00:00Z';
     const isMoved = ({ close_time: close }: Json) => Date.parse(String(close)) < Date.parse(venue.cutoff);
     const markets = events.flatMap((event) => event.markets);

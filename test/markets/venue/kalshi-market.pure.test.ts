@@ -8,7 +8,7 @@ import { CENT, parseDollars } from '../../../src/markets/market/money.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { rulesOf, wireMarket } from '../support/fake-venue.js';
 
-/** `88° to 89°` on July 4 in Chicago; the numbers are made up. */
+/** `88° to 89°` on July 4 in Chicago, with made-up numbers. */
 const wire = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
   ...wireMarket('KXHIGHCHI-26JUL04', { floor: 88, cap: 89 }),
   close_time: '2026-07-05T06:00:00Z',
@@ -16,7 +16,7 @@ const wire = (change: Record<string, unknown> = {}): Record<string, unknown> => 
   ...change,
 });
 
-/** A market in September, when the rules name the report. */
+/** A September market, whose rules name the report. */
 const today = (change: Record<string, unknown> = {}): Record<string, unknown> => ({
   ...wireMarket('KXLOWTCHI-26SEP25', { floor: 58, cap: 59 }),
   close_time: '2026-09-26T06:00:00Z',

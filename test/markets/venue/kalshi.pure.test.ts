@@ -45,7 +45,7 @@ function source(options: Partial<KalshiClientOptions> = {}) {
   return createKalshiSource({ client, series: ['KXHIGHNY'], clock, log });
 }
 
-/** Accepted by the fake venue as a signature. */
+/** The fake venue accepts this as a signature. */
 const signed = {
   headers: (method: string, path: string) => ({
     'kalshi-access-key': 'key',
@@ -187,7 +187,7 @@ describe('the venue’s markets', () => {
     expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual(
       Array(6).fill(93),
     );
-    // Two that contradict each other keep their own values.
+    // Markets with contradictory values keep their own values.
     Object.assign(venue.markets[1]!, { expiration_value: '92.00' });
     expect((await read()).markets.map(({ settledTemperature }) => settledTemperature)).toEqual([
       92,
@@ -219,7 +219,7 @@ describe('a failing venue', () => {
     };
   };
 
-  it.each([429, 500, 502, 503])('is asked again after a %i', async (status) => {
+  it.each([429, 500, 502, 503])('is queried again after a %i', async (status) => {
     failing(2, status);
     expect((await read()).markets).toHaveLength(6);
     expect(asked('/markets?')).toHaveLength(3);
@@ -247,7 +247,7 @@ describe('a failing venue', () => {
     venue.fault = (_req, _res, path) => path === '/markets';
     const startedAt = performance.now();
     await expect(read({ timeoutMs: 100, attempts: 2 })).rejects.toThrow(VenueUnavailableError);
-    // Two of the usual time-outs take ten seconds.
+    // Two default time-outs would take ten seconds.
     expect(performance.now() - startedAt).toBeLessThan(9_000);
   });
 
@@ -324,7 +324,7 @@ describe('an answer that contradicts the documentation', () => {
     };
     const startedAt = performance.now();
     await expect(read()).rejects.toThrow(UnexpectedAnswerError);
-    // The others end after three time-outs of five seconds.
+    // The other reads end after three time-outs of five seconds each.
     expect(performance.now() - startedAt).toBeLessThan(14_000);
   });
 

@@ -17,13 +17,13 @@ const worldAt = (time: number | string) => {
   const clock = { now: () => new Date(time).getTime() };
   return { clock, seed, weather };
 };
-/** One city per time zone; all are built alike. */
+/** One city per time zone, because all cities work alike. */
 const cities = ['KNYC', 'KMDW', 'KDEN', 'KLAX'].map((id) => findStation(id)!);
 const selection: Selection = { stations: cities, kinds: everything.kinds };
 const weatherAt = (time: number | string) => createSimulatedWeatherSource(worldAt(time), selection);
 const marketsAt = (time: number | string) => createSimulatedSource(worldAt(time), selection);
 const isSame = (a: DayEnsemble, b: DayEnsemble) => targetKey(a) === targetKey(b) && a.model === b.model;
-/** Maxima and minima of a day, and 13 hours in the three cities with an index. */
+/** Maxima and minima of each city, and 13 hours of the three cities with an index. */
 const A_DAY = 4 * 2 + 3 * 13;
 
 describe('the history of the simulated forecasts', () => {
@@ -64,7 +64,7 @@ describe('the history of the simulated forecasts', () => {
     const known = await weatherAt(now).history.readRuns(range, signal);
     expect(known).toEqual(all.filter(({ fetchedAt }) => fetchedAt.getTime() <= now));
     expect(known.length).toBeLessThan(all.length);
-    // The 06:00Z run is available at 10:00Z.
+    // The 06:00Z run becomes available at 10:00Z.
     expect(Math.max(...known.map(({ modelRunAt }) => modelRunAt.getTime()))).toBe(
       Date.parse('2026-07-04T06:00:00Z'),
     );
@@ -77,7 +77,8 @@ describe('the history of the simulated markets', () => {
   it('has the final days, with their settlement temperature', async () => {
     const at = '2026-07-05T15:30:00Z';
     const days = await marketsAt(at).history.readSettledDays(range, signal);
-    // July 4 is final nine hours after its end: at 14:00Z in the east, 15:00Z in the middle, later in the west.
+    // July 4 becomes final nine hours after its end: at 14:00Z in the Eastern zone, at 15:00Z in the Central zone, and
+    // later farther west.
     const ofDays = days.filter(({ kind }) => kind !== 'hourly');
     for (const kind of ['daily_maximum', 'daily_minimum'])
       expect(
@@ -85,7 +86,8 @@ describe('the history of the simulated markets', () => {
       ).toEqual(['KNYC', 'KMDW']);
     expect(ofDays.filter(({ date }) => date === '2026-07-05')).toEqual([]);
     expect(ofDays).toHaveLength(2 * (4 + 4 + 2));
-    // Hours are final 40 minutes later: 10:00 in New York (14:00Z), 9:00 in Chicago, none yet in Los Angeles.
+    // Hours become final 40 minutes later: 10:00 in New York (14:00Z) and 9:00 in Chicago are final, but no hour in Los
+    // Angeles yet.
     const hours = days.filter(({ date, kind }) => kind === 'hourly' && date === '2026-07-05');
     expect(hours.map(({ stationId, hour }) => `${stationId} ${hour}`)).toEqual([
       'INDEX-NYC 8',

@@ -47,7 +47,7 @@ describe('the simulated markets', () => {
 
   it('cover the hours of four areas a day ahead, and rain; about 1,500 markets at most', async () => {
     for (const [time, ofMiami] of [
-      // 7:30 and 13:30 by the local clock.
+      // 7:30 and 13:30 in Miami's local time.
       ['2026-11-21T12:30:00Z', ['21 8', '21 20']],
       ['2026-11-21T18:30:00Z', ['21 14', '22 13']],
     ] as const) {
@@ -235,7 +235,7 @@ describe('the simulated markets', () => {
 
   it('are read in slices that do not block other work', async () => {
     const source = sourceAt('2026-07-04T20:00:00Z');
-    // Each reading of the clock takes a millisecond, so the machine's speed does not matter.
+    // Each reading of the clock adds a millisecond, so the machine's speed does not matter.
     let ms = 0;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => ms++);
     let turns = 0;
@@ -249,7 +249,7 @@ describe('the simulated markets', () => {
       clearImmediate(timer);
       clock.mockRestore();
     });
-    // Ten events take ten milliseconds.
+    // Ten events take ten milliseconds by that clock.
     expect(turns).toBeGreaterThan(groupEvents(markets).length / 15);
   });
 });
@@ -265,7 +265,8 @@ describe('the simulated prints', () => {
     const [from, until] = ['2026-07-04T20:00:00Z', '2026-07-04T20:20:00Z'];
     const before = await ofNewYork(from);
     const after = await ofNewYork(until);
-    // From the book change before the first time to that before the second; each event has its own offset.
+    // Starts early enough to include each event's last book change before the first time; every event has its own
+    // offset.
     const prints = await sourceAt(until).readPrints!(
       tickersOf(before),
       new Date(Date.parse(from) - 15_000),
@@ -283,7 +284,7 @@ describe('the simulated prints', () => {
       expect(grown, ticker).toBeLessThanOrEqual(within(ticker, 15_000));
     }
     for (const { ticker, at, yesPrice, contracts, takerSide } of prints.slice(0, 10)) {
-      // A millisecond before, the books were those that the print hit.
+      // One millisecond earlier, the book was the one that the print hit.
       const { books } = await readAt(new Date(+at - 1).toISOString());
       const book = books.get(ticker)!;
       const level = takerSide === 'no' ? book.yes[0]! : book.no[0]!;
@@ -302,7 +303,7 @@ describe('the simulated prints', () => {
     expect([...some, ...others]).toEqual(all);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort((a, b) => +a - +b));
-    // At most an hour, and prints of a past day are still known.
+    // One read covers an hour at most; prints of a past day are still known.
     const late = await readBetween('2026-07-04T20:00:00Z', '2026-07-06T20:00:00Z');
     expect(late.slice(0, all.length)).toEqual(all);
     expect(+late.at(-1)!.at).toBeLessThanOrEqual(Date.parse('2026-07-04T21:00:00Z'));
@@ -318,7 +319,7 @@ describe('the simulated prints', () => {
   });
 });
 
-/** The market in the venue's format, limited to the fields on its subject. */
+/** Returns the market in the venue's format, with only the fields that describe its subject. */
 function asWire(market: ListedMarket): KalshiMarket {
   const { bracket } = market;
   return {

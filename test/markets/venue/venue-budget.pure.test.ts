@@ -8,7 +8,7 @@ import { basicLimits, createVenueBudget } from '../../../src/markets/venue/venue
 
 const never = new AbortController().signal;
 setMaxListeners(0, never);
-/** Ten reads at once, then ten per second. */
+/** Allows ten reads at once, then ten per second. */
 const small = { ...basicLimits, read: { refillPerSecond: 100 / 0.9, capacity: 100 / 0.9 } };
 
 afterEach(() => void vi.useRealTimers());
@@ -17,7 +17,7 @@ function fakeTime(): void {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
 }
 
-/** Counts the reads that were let through. */
+/** Counts the reads that the budget lets through. */
 function ask(budget: ReturnType<typeof createVenueBudget>, reads: number, path = '/markets') {
   const counted = { went: 0 };
   for (let i = 0; i < reads; i++) void budget.take('GET', path, never).then(() => counted.went++);

@@ -7,7 +7,7 @@ import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/markets/
 import * as kalshiSchemas from '../../../src/markets/venue/kalshi-schema.js';
 import { marketStatuses } from '../../../src/markets/market/market.js';
 
-/** The venue's published document, if present next to the project. */
+/** The venue's published document, if it is present next to the project. */
 const file = new URL('../../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);
 
 interface Schema {
@@ -30,7 +30,7 @@ function resolve(schema: Schema): Schema {
   return target === undefined ? schema : resolve(document.components.schemas[target.split('/').at(-1)!]!);
 }
 
-/** Fields we read that the document lacks, has in another type, or does not guarantee. */
+/** Lists the fields we read that the document lacks, types differently or does not guarantee. */
 function differences(ours: Schema, theirs: Schema, place: string): string[] {
   const documented = resolve(theirs);
   const read = ours.anyOf ? ours.anyOf.find(({ type }) => type !== 'null')! : ours;
@@ -49,7 +49,7 @@ function differences(ours: Schema, theirs: Schema, place: string): string[] {
   return [...inside, ...items];
 }
 
-/** Ignores null and treats all numbers alike. */
+/** Returns a schema's type, ignoring null and treating all numbers alike. */
 const typeOf = ({ type }: Schema): string | undefined =>
   [type]
     .flat()

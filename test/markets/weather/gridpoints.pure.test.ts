@@ -5,7 +5,7 @@ import { createGridpoints } from '../../../src/markets/weather/gridpoints.js';
 const DEGREES = 'wmoUnit:degC';
 const value = (validTime: string, degreesC: number | null) => ({ validTime, value: degreesC });
 
-/** As the weather service writes it: what is left of today, then whole days and nights. */
+/** In the weather service's format: the rest of today, then whole days and nights. */
 const grid = () => ({
   updateTime: '2026-07-09T19:03:33+00:00',
   gridId: 'OKX',
@@ -124,7 +124,7 @@ describe('the gridpoint forecast', () => {
     expect(paths).toContain('/gridpoints/PHI/1,2');
   });
 
-  it('is asked less while the service fails', async () => {
+  it('is queried less often while the service fails', async () => {
     status = 503;
     const gridpoints = create();
     for (let i = 0; i < 60; i++, nowMs += 60_000) await gridpoints.read(signal);

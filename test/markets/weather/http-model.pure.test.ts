@@ -94,7 +94,7 @@ describe("the operator's own model", () => {
       from: '2026-07-03',
       to: '2026-07-05',
     });
-    // After midnight in New York the previous day is still today in Los Angeles; both need their tomorrow.
+    // After midnight in New York, the previous day still continues in Los Angeles; both cities need their tomorrow.
     now = Date.parse('2026-07-05T06:00:00Z');
     await read();
     expect(requests[1]!.url).toContain('from=2026-07-03&to=2026-07-06');
@@ -108,7 +108,7 @@ describe("the operator's own model", () => {
         forecast({ kind: 'daily_minimum' }),
         forecast(hour),
         forecast({ ...hour, hour: 13 }),
-        // The hour struck at 16:00Z, before this run, so this is not a forecast.
+        // This run came after the hour at 16:00Z, so it is not a forecast of it.
         forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
       ],
     });
@@ -128,7 +128,7 @@ describe("the operator's own model", () => {
     expect(membersF).toHaveLength(31);
     expect(mean).toBeCloseTo(70.3, 12);
     expect(Math.sqrt(squares / 30)).toBeCloseTo(2.4, 12);
-    // Ascending quantiles with the mean in the middle, identical every time.
+    // Ascending quantiles with the mean in the middle, the same on every read.
     expect(membersF.toSorted((a, b) => a - b)).toEqual(membersF);
     expect(membersF[15]).toBe(70.3);
     expect((await read()).ensembles[0]!.membersF).toEqual(membersF);
@@ -261,7 +261,7 @@ describe("the operator's own model", () => {
 
   it('may answer for more days than requested, and anything that is not a forecast is dropped', async () => {
     const [over, tomorrow, later] = [
-      // Made after New York's day of 3 July ended at 05:00Z.
+      // Made after New York's 3 July ended at 05:00Z.
       forecast({ date: '2026-07-03', modelRunAt: '2026-07-04T06:00:00Z' }),
       inNumbers({ date: '2026-07-05' }),
       inNumbers({ date: '2026-07-06' }),
@@ -330,7 +330,7 @@ describe("the operator's own model", () => {
   });
 
   it.each([401, 404, 500, 200])(
-    'may echo its request with status %s, and nobody is shown the secrets',
+    'may echo its request with status %s, and the secrets are never shown',
     async (status) => {
       const address = url.replace('//', '//me:p%40ss@') + '?token=se%20cret';
       answer = (req, res) => {
@@ -388,7 +388,7 @@ it('is available from the example model', async () => {
       child.stderr.once('data', (chunk: Buffer) => reject(new Error(chunk.toString())));
     });
     const address = /http:\S+/.exec(line)![0];
-    // The example answers for the present.
+    // The example server answers for the present.
     now = Date.now();
     const source = makeSource(address);
     const { ensembles } = await source.read(signal);
@@ -411,7 +411,7 @@ it('is available from the example model', async () => {
       mean(
         runs.filter((run) => run.kind === kind && run.stationId === id).map(({ membersF }) => mean(membersF)),
       );
-    // From the 30-year normals of January: 39.5 and 27.9 °F in New York, 76 and 61 °F in Miami.
+    // Thirty-year normals for January: 39.5 and 27.9 °F in New York, 76 and 61 °F in Miami.
     expect(Math.abs(january('daily_maximum', 'KNYC') - 39.5)).toBeLessThan(4);
     expect(Math.abs(january('daily_minimum', 'KNYC') - 27.9)).toBeLessThan(4);
     expect(Math.abs(january('daily_maximum', 'KMIA') - 76)).toBeLessThan(4);

@@ -43,7 +43,7 @@ afterAll(() => {
   server.closeAllConnections();
 });
 beforeEach(() => {
-  // 14:10 in Miami and New York, 13:10 in Chicago, 11:10 in Los Angeles.
+  // Local times: 14:10 in Miami and New York, 13:10 in Chicago, 11:10 in Los Angeles.
   now = Date.parse('2026-09-13T18:10:00Z');
   [points, calibrations, spoil, requests, log] = [{}, [], undefined, [], []];
 });
@@ -111,7 +111,7 @@ describe("the venue's index", () => {
 
   it('counts the first occurrence of the hour that repeats in autumn', async () => {
     now = Date.parse('2026-11-01T09:00:00Z');
-    // 1:00 in daylight time, then again in standard time.
+    // 1:00 in daylight saving time, then again in standard time.
     points = {
       nyc: ['05', '06'].map((hour, i) => ({
         t: Date.parse(`2026-11-01T${hour}:00:00Z`),

@@ -33,7 +33,7 @@ const readRuns = async (from: string, to: string) =>
 
 describe('past forecasts', () => {
   it('are the highest hour of the climate day in standard time, one and two days ahead, as ensembles of one', async () => {
-    // New York's day of 3 July is 05:00Z to 05:00Z of the 4th; the hotter hours on either side do not count.
+    // New York's 3 July lasts from 05:00Z to 05:00Z on the 4th. The hotter hours on either side of it do not count.
     fake.previous = (station, ms, days) => {
       const time = new Date(ms).toISOString().slice(5, 13);
       if (time === '07-03T04' || time === '07-04T05') return 110;
@@ -49,7 +49,7 @@ describe('past forecasts', () => {
         kind: 'daily_maximum',
         stationId: 'KNYC',
         date: '2026-07-03',
-        // The day's last hour is 04:00Z of the 4th; the newest run a day before that is 00:00Z of the 3rd.
+        // The day's last hour is 04:00Z on the 4th. The newest run at least a day older is from 00:00Z on the 3rd.
         modelRunAt: new Date('2026-07-03T00:00:00Z'),
         fetchedAt: new Date(now),
         membersF: [81],
@@ -67,7 +67,7 @@ describe('past forecasts', () => {
 
   it('carry the time of the newest run that any of their hours can come from, and no newer one', async () => {
     const runs = await readRuns('2026-06-01', '2026-07-01');
-    // Maximum and minimum of 24 stations and each hour of four areas, one and two days ahead.
+    // Maxima and minima of 24 stations and every hour of four areas, one and two days ahead.
     expect(runs).toHaveLength((24 * 2 + 4 * 24) * 31 * 2);
     const hours = runs.filter(({ kind }) => kind === 'hourly');
     for (const [i, { stationId, date, hour, modelRunAt }] of hours.entries()) {
@@ -81,13 +81,13 @@ describe('past forecasts', () => {
       const { start } = climateDayOf(findStation(newer!.stationId)!, newer!.date);
       const ofDay = Array.from({ length: 24 }, (_, hour) => start.getTime() + hour * HOUR_MS);
       for (const [days, run] of [newer!, older!].entries()) {
-        // Each hour comes from the newest 00, 06, 12 or 18Z run that is this many days older.
+        // Each hour comes from the newest 00, 06, 12 or 18Z run that is at least this many days older.
         const made = ofDay.map(
           (ms) => Math.floor((ms - (days + 1) * 24 * HOUR_MS) / (6 * HOUR_MS)) * 6 * HOUR_MS,
         );
         expect(run.modelRunAt.getTime()).toBe(Math.max(...made));
       }
-      // A forecast from the day before existed before the day began.
+      // The forecast from one day before was made before the day began.
       expect(newer!.modelRunAt.getTime()).toBeLessThan(start.getTime());
     }
   });
@@ -117,12 +117,12 @@ describe('past forecasts', () => {
       fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(status).end('{}'), true);
       const runs = await readAll('2026-06-01', '2026-06-01');
       expect(new Set(runs.map(({ model }) => model))).toEqual(new Set([undefined, 'hrrr', 'icon']));
-      // Hourly runs; the last hour of New York's day is 04:00Z of the next.
+      // This model runs hourly, and the last hour of New York's day is 04:00Z on the next date.
       expect(runs.find(({ model }) => model === 'hrrr')).toMatchObject({
         stationId: 'KNYC',
         modelRunAt: new Date('2026-06-01T04:00:00Z'),
       });
-      // The others may be busy as well, so all are retried together.
+      // After a 429 the service may refuse the other models too, so all are retried together.
       fake.fault = (req, res) => req.url!.includes('ecmwf') && (res.writeHead(429).end(), true);
       await expect(readAll('2026-06-01', '2026-06-01')).rejects.toBeInstanceOf(WeatherUnavailableError);
     },
@@ -134,7 +134,7 @@ describe('past forecasts', () => {
     const runs = (await readRuns('2026-07-02', '2026-07-05')).filter(
       ({ stationId, kind }) => stationId === 'KNYC' && kind === 'daily_maximum',
     );
-    // 4 July ended at 05:00Z of the 5th; 5 July has not ended.
+    // 4 July ended at 05:00Z on the 5th; 5 July has not ended.
     expect(runs.map(({ date, modelRunAt }) => `${date} ${modelRunAt.toISOString().slice(5, 10)}`)).toEqual([
       '2026-07-02 07-02',
       '2026-07-02 07-01',

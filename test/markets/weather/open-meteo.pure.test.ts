@@ -52,7 +52,7 @@ const readMain = async (source = makeForecastSource()) => {
 };
 const ofMaximum = ({ kind }: { kind: string }) => kind === 'daily_maximum';
 const asked = (part: string) => fake.requests.filter(({ path }) => path.startsWith(part)).length;
-/** All further models fail in tests about the first one. */
+/** Makes the other models fail, for tests of the first one. */
 const failFurther: FakeWeather['fault'] = (req, res) =>
   /models=(?!gfs025)/.test(req.url!) && (res.writeHead(503).end(), true);
 const askedOfMain = () => fake.requests.filter(({ path }) => path.includes('models=gfs025')).length;
@@ -71,8 +71,8 @@ describe('ensembles', () => {
   });
 
   it("contain each member's maximum over the climate day in standard time, from one request", async () => {
-    // New York's day of 4 July is 05:00Z to 05:00Z. Each member is 70 plus its number at 21:00Z; the hotter hours just
-    // outside the day, at 04:00Z and at 05:00Z of the next, do not count.
+    // New York's 4 July lasts from 05:00Z to 05:00Z on the 5th. Each member peaks at 70 plus its number at 21:00Z. The
+    // hotter hours just outside the day, 04:00Z on the 4th and 05:00Z on the 5th, do not count.
     fake.temperature = (_station, member, ms) => {
       const time = new Date(ms).toISOString();
       if (time === '2026-07-04T04:00:00.000Z' || time === '2026-07-05T05:00:00.000Z') return 110;
@@ -88,7 +88,7 @@ describe('ensembles', () => {
     expect(day.fetchedAt).toEqual(new Date(now));
     expect(fetchedAt).toEqual(new Date(now));
     expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBe(28);
-    // Los Angeles' day begins at 08:00Z, so the heat at 05:00Z belongs to its day of 4 July.
+    // Los Angeles's 4 July begins at 08:00Z and ends at 08:00Z on the 5th, so the heat at 05:00Z belongs to it.
     const coast = find('daily_maximum', 'KLAX');
     expect(Math.min(...coast.membersF)).toBe(110);
     expect(askedOfMain()).toBe(1);
@@ -134,7 +134,7 @@ describe('ensembles', () => {
       ensembles.filter((run) => run.stationId === stationId && run.date === '2026-07-04');
     const [high, low] = ofDay('KNYC');
     expect([high!.kind, low!.kind]).toEqual(['daily_maximum', 'daily_minimum']);
-    // 31 members are off by 0, 1, 2, …, 0: 30/31 on average. The day begins at 05:00Z.
+    // The 31 members are off by 0, 1, 2, …, 0, which is 30/31 on average. The day begins at 05:00Z.
     const mean = 50 + 30 / 31;
     expect(high!.curveF).toHaveLength(24);
     for (const [hour, curveF] of high!.curveF!.entries())
@@ -157,7 +157,7 @@ describe('ensembles', () => {
         kind === 'daily_minimum' && stationId === 'KNYC' && date === '2026-07-04',
     )!;
     expect(day.membersF).toEqual(Array.from({ length: 31 }, (_, member) => 50 - member));
-    // Every station has the same days for both.
+    // Every station has the same days for minima as for maxima.
     const keysOf = (kind: string) =>
       ensembles.filter((run) => run.kind === kind).map(({ stationId, date }) => `${stationId} ${date}`);
     expect(keysOf('daily_minimum')).toEqual(keysOf('daily_maximum'));
@@ -165,7 +165,7 @@ describe('ensembles', () => {
   });
 
   it('contain the local hours of today and tomorrow for index areas, and no days', async () => {
-    // 12:00 in Miami in summer is 16:00Z, in Los Angeles 19:00Z.
+    // In summer, 12:00 in Miami is 16:00Z, and in Los Angeles 19:00Z.
     fake.temperature = (station, member, ms) =>
       station === 'INDEX-MIAMI' && new Date(ms).toISOString() === '2026-07-04T16:00:00.000Z'
         ? 88 + member / 10
@@ -180,7 +180,7 @@ describe('ensembles', () => {
     const warm = hours.filter(({ membersF }) => membersF[0] !== 61);
     expect(warm).toMatchObject([{ stationId: 'INDEX-MIAMI', date: '2026-07-04', hour: 12 }]);
     expect(warm[0]!.membersF[30]).toBe(91);
-    // After midnight by Miami's clock, but before it in the standard time of its climate day.
+    // After midnight on Miami's clock, but before midnight in the standard time of its climate day.
     now = Date.parse('2026-07-05T04:30:00Z');
     fake.today = '2026-07-05';
     const later = (await readMain()).ensembles.filter(({ stationId }) => stationId === 'INDEX-MIAMI');
@@ -200,7 +200,7 @@ describe('ensembles', () => {
   });
 
   it('count as the last run that can be available if the service does not name one', async () => {
-    // 3.5 hours before 20:02Z: the 12:00Z run.
+    // At 20:02Z, the run that started at least 3.5 hours earlier is the 12:00Z run.
     const run = async (lastRun: number | undefined) => {
       fake.lastRun = lastRun;
       return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
@@ -377,7 +377,7 @@ describe('observations', () => {
     fake.reports.set('KNYC', [
       metar('04T19:51', '29/15', 'T02890150', { valueC: 28.9 }),
       metar('04T18:51', '28/15', 'T02830150', { valueC: 28.3 }),
-      // At 04:51Z, before the day began.
+      // Reported at 04:51Z, before the day began.
       metar('04T04:51', '33/15', 'T03330150', { valueC: 33.3 }),
     ]);
     // 28.9 °C is 84.02 °F.
@@ -395,7 +395,7 @@ describe('observations', () => {
   it('record each hour from the nearest report, and nothing between the hours', async () => {
     fake.reports.set('KNYC', [
       metar('04T17:51', '28/15', 'T02780150'),
-      // A special report between the hours, and one closer to 18:00Z than the first.
+      // A special report between the hours, and a report closer to 18:00Z than the first.
       metar('04T17:20', '30/15', 'T03000150'),
       metar('04T17:56', '28/15', 'T02830150'),
       metar('04T18:51', '29/15', 'T02890150'),
@@ -418,7 +418,8 @@ describe('observations', () => {
   it('include the maximum between two reports if its six hours lie within the day', async () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
-    // 10283 at another hour is not a maximum, and six hours that began before the day may have peaked before it.
+    // At another hour, 10283 is not a maximum. If its six hours began before the day, the peak may have come before the
+    // day too.
     fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
     now = Date.parse('2026-07-04T06:00:00Z');
@@ -475,7 +476,7 @@ describe('observations', () => {
       extremeF: expect.closeTo(18.3 * 1.8 + 32, 9) as number,
       observedAt: new Date('2026-07-04T10:51:00Z'),
     });
-    // The six hours to 12Z began within the day; five of those to 06Z belong to the day before.
+    // The six hours before 12Z lie within the day; five of the six before 06Z belong to the previous day.
     fake.reports.set('KNYC', [metar('04T11:51', '20/15', 'T02000150 10256 20172', { valueC: 20 })]);
     expect((await lowest())!.extremeF).toBeCloseTo(17.2 * 1.8 + 32, 9);
     fake.reports.set('KNYC', [metar('04T05:51', '20/15', 'T02000150 10256 20172', { valueC: 20 })]);
@@ -541,7 +542,7 @@ describe('a subscription key', () => {
     const paths = fake.requests.map(({ path }) => path);
     const ofWeatherService = paths.filter((path) => path.startsWith('/stations/'));
     const others = paths.filter((path) => !path.startsWith('/stations/'));
-    // Five current models, the run time of each, and five models of the past.
+    // Five current models, each with a request for its run time, and five models' past runs.
     expect(others).toHaveLength(15);
     expect(others.map(keyIn)).toEqual(others.map(() => apiKey));
     expect(ofWeatherService).toHaveLength(24);
@@ -565,7 +566,7 @@ describe('a subscription key', () => {
     ['is cut off', (req) => Boolean(req.socket.destroy())],
   ])('appears in no message, log line or note when an answer %s', async (_what, fault) => {
     const lines: string[] = [];
-    // A log without masking.
+    // A logger that does not mask anything.
     const source = makeSubscribed(pino({ level: 'trace' }, { write: (line) => lines.push(line) }));
     fake.fault = (req, res, path) => !path.startsWith('/stations/') && fault(req, res, path);
     const failure = await source.read(signal).catch((error: unknown) => error);
@@ -573,7 +574,7 @@ describe('a subscription key', () => {
       .history!.readRuns({ from: '2026-07-01', to: '2026-07-02' }, signal)
       .catch((error: unknown) => error);
     for (const error of [failure, pastFailure]) expect(error).toBeInstanceOf(Error);
-    // The first model answers again; the notes of the others remain.
+    // The first model answers again; the notes about the others remain.
     fake.fault = failFurther;
     now += 2 * MINUTE_MS;
     const { notes } = await source.read(signal);
@@ -613,7 +614,7 @@ describe('polling', () => {
     expect(startOf()).toBe('2026-07-04T05:00:00.000Z');
     now += 5 * MINUTE_MS;
     await source.read(signal);
-    // Three hours before the latest report, to catch late ones and corrections.
+    // Reads start three hours before the latest report, to catch late reports and corrections.
     expect(startOf()).toBe('2026-07-04T16:51:00.000Z');
     fake.reports.set('KNYC', [metar('04T17:30', '31/15', 'T03110150', { valueC: 31.1 })]);
     now += 5 * MINUTE_MS;
@@ -622,7 +623,7 @@ describe('polling', () => {
   });
 
   it("stays far below Open-Meteo's free limits, even while it fails", async () => {
-    // The service counts places × a tenth of the series of each, here the members.
+    // Open-Meteo counts a tenth of a call per place and series; the series here are the members.
     const calls = () =>
       fake.requests.reduce((sum, { path }) => {
         const query = new URL(path, 'http://x').searchParams;
@@ -640,7 +641,7 @@ describe('polling', () => {
       return calls();
     };
     now = Date.parse('2026-07-04T12:00:00Z');
-    // The hours after the first do not change the requests.
+    // Returns only the first hour, because the later hours do not affect the requests.
     fake.spoil = (places) => places.map((place) => ({ ...place, hourly: firstOf(place.hourly as object) }));
     const firstOf = (hourly: object) =>
       Object.fromEntries(Object.entries(hourly).map(([name, values]) => [name, values.slice(0, 1)]));
@@ -675,9 +676,10 @@ describe('polling', () => {
       fates.push(read !== undefined);
       if (read) expect(read.ensembles).toEqual(first.ensembles);
     }
-    // Until three hours after the last answer.
+    // The last answer is used for three hours.
     expect(fates.indexOf(false)).toBe(35);
-    // The first retry is due after an hour, then pauses grow to 1, 2, 4, 8 and 15 minutes; reads do not add requests.
+    // The first retry is due after an hour; the pauses then grow to 1, 2, 4, 8 and 15 minutes. Reads do not add
+    // requests.
     expect(askedOfMain()).toBeLessThan(22);
     fake.fault = undefined;
     now += 15 * MINUTE_MS;

@@ -51,7 +51,7 @@ describe('the simulated forecasts', () => {
         else if (kind === 'daily_minimum')
           expect(extremeF).toBeGreaterThanOrEqual(weather.minimum(station, date));
         else {
-          // The index publishes an hour five minutes after it.
+          // The index publishes each hour's value five minutes after the hour.
           expect(at.getTime() - observedAt.getTime()).toBeGreaterThanOrEqual(300_000);
           expect(observedAt).toEqual(hourOf(station, date, hour!));
           expect(extremeF).toBe(weather.value(hourSubject(station, date, hour!)));
@@ -87,7 +87,7 @@ describe('the simulated forecasts', () => {
       }
     }
     const mean = (values: number[]) => values.reduce((sum, x) => sum + x, 0) / values.length;
-    // Means of 200 errors with a standard deviation above 2 are known to about 0.25.
+    // With 200 errors and a standard deviation above 2, a mean is known to within about 0.25.
     expect(mean(errors.get('KLAX')!)).toBeCloseTo(3.5, 0);
     expect(mean(errors.get('KMIA')!)).toBeCloseTo(-2.1, 0);
     // Nights are too cold where days are too warm.

@@ -23,11 +23,11 @@ const fetchedAt = new Date('2026-08-12T14:00:00Z');
 const url = 'http://mesonet/mos.py';
 const read = (body: string) => parseBulletins(body, { station, url, fetchedAt });
 
-/** The cycles of 12 August 2026: 13Z has no maximum of the day any more. */
+/** Cycles of 12 August 2026. The 13Z cycle no longer has that day's maximum. */
 const early = [row('07', '12 12', '73'), row('07', '13 00', '80/86/2'), row('07', '13 12', '74/71/2')];
 const late = [row('13', '13 00', '81'), row('13', '13 12', '73/70/0'), row('13', '14 00', '80/88/3')];
 
-describe('a bulletin of a station', () => {
+describe('a station bulletin', () => {
   it('gives at 00Z the maximum of the day that ends, and at 12Z the minimum of that day', () => {
     const runs = read(table(...early));
     expect(runs).toEqual([
@@ -90,14 +90,14 @@ describe('a bulletin of a station', () => {
   });
 
   it.each(['', 'Too many requests, slow down', '<html>busy</html>'])(
-    'takes the text %j for a busy service',
+    'treats the text %j as a busy service',
     (text) => {
       expect(() => read(text)).toThrow(WeatherUnavailableError);
     },
   );
 });
 
-describe('the service of bulletins', () => {
+describe('the bulletin service', () => {
   const signal = new AbortController().signal;
   let nowMs = fetchedAt.getTime();
   let asked: URL[] = [];
@@ -167,7 +167,7 @@ describe('the service of bulletins', () => {
     await expect(history!.readRuns(station, range, signal)).rejects.toThrow(WeatherUnavailableError);
   });
 
-  it('gives LAMP’s hours of the running day, each from its newest cycle, and takes turns with the bulletins', async () => {
+  it('gives LAMP’s hours of the current day, each from its newest cycle, and takes turns with the bulletins', async () => {
     const lamp = (id: string) => {
       const start = Date.parse('2026-08-12T05:00:00Z');
       const lines = [-1, 8].flatMap((cycle) =>
@@ -198,7 +198,7 @@ describe('the service of bulletins', () => {
     expect(ensembles).toMatchObject([{ model: 'lamp', date: '2026-08-12', membersF: [78] }]);
   });
 
-  it('asks a service that throttles less and less, and keeps what it has', async () => {
+  it('queries a throttling service at growing intervals, and keeps what it has', async () => {
     const bulletins = create();
     await bulletins.read(signal);
     answer = () => 'Too many requests';

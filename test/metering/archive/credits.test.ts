@@ -43,7 +43,10 @@ async function archiveAll(orgId: string, own = deps()): Promise<void> {
 
 const rows = (query: string) => selectRows<Record<string, unknown>>(database.db.orm, sql.raw(query));
 
-/** Events around the end of January 2030 at two prices, each burned by itself half an hour later; every third one is free. */
+/**
+ * Creates events around the end of January 2030 at two prices, every third of them free. Each burns separately, half an
+ * hour after it occurred.
+ */
 async function burned(count: number) {
   const { id: orgId } = await createOrganization(database.db);
   const product = await createProduct(database.db);
@@ -80,7 +83,7 @@ const linesOf = async (orgId: string) => {
     .map((line) => JSON.parse(line) as { creditPrice?: string });
 };
 
-it('keeps prices in the file and what was burned, wherever it is interrupted, and sums up the ledger per day', async () => {
+it('keeps the prices in the file and the sum of burned credits, wherever it is interrupted, and sums up the ledger per day', async () => {
   const { orgId, own } = await burned(60);
   const total = `select sum(amount)::text as sum from credit_entries where ${own}`;
   const before = await rows(total);
@@ -107,7 +110,7 @@ it('keeps prices in the file and what was burned, wherever it is interrupted, an
     expect.objectContaining({ creditPrice: '0.1' }),
     expect.objectContaining({ creditPrice: '2.000000000001' }),
   ]);
-  // The last events of January were received in February.
+  // The last events of January were received in February, so their burn entry is there.
   const days = await rows(`select left(at::text, 10) as at, left(hour::text, 10) as hour from credit_entries
     where ${own} and hour < '2030-02-01Z' and at = date_bin('1 day', at, '2000-01-01Z') and hour = '2030-01-31Z' order by 1`);
   expect(days).toEqual([
@@ -129,7 +132,7 @@ it('leaves entries as they are while events of their product and month are left'
   await expect(archiveAll(orgId, { ...deps(controller.signal), onEvents })).rejects.toThrow(/interrupted/);
   const deleted = `select deleted_events::int as events from usage_archived_totals where ${own}`;
   expect(await rows(deleted)).toEqual([{ events: 7 }]);
-  // As if a clock had been wrong: an event that the file does not have.
+  // Adds an event that the file does not have, as a wrong clock could.
   await rows(`insert into usage_events (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
     select org_id, product_id, api_key_id, '2030-01-31T23:59:59Z', received_at, livemode, 'late', metric, quantity
     from usage_events where ${own} limit 1`);

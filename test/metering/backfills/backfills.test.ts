@@ -51,7 +51,7 @@ async function arrive() {
     const path = `${root}/${answer.body.id}`;
     const stage = (events: object[], headers = {}) => operate('POST', `${path}/events`, { events }, headers);
     const read = async () => (await operate('GET', path)).body;
-    /** Runs until the step is over, `chunk` events at a time. */
+    /** Runs until the step is complete, `chunk` events at a time. */
     const finish = async (chunk = 3) => {
       const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk, turnMs: 500 });
       for (;;) {
@@ -230,7 +230,7 @@ describe('a backfill', () => {
     const broken = await arrive();
     const first = await broken.open();
     await first.stage([broken.event('a')]);
-    // A quantity that the sums refuse.
+    // The sums refuse a negative quantity.
     await orm()
       .update(usageBackfillEvents)
       .set({ quantity: '-1' })
@@ -243,7 +243,7 @@ describe('a backfill', () => {
     const run = createBackfillRunner({ db: database.db, clock: service.clock });
     await expect(run()).rejects.toThrow();
     expect((await second.read()).backfill.state).toBe('applied');
-    // Otherwise it would fail in later tests.
+    // Otherwise this backfill would keep failing in later tests.
     await orm().delete(usageBackfills).where(eq(usageBackfills.orgId, broken.orgId));
   });
 

@@ -9,7 +9,7 @@ import { createProduct, grant } from '../support/products.js';
 import { operatorToken } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
 
-/** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. */
+/** Use MODEL_RUNS=300 for a long run and MODEL_SEED to repeat one. */
 const numRuns = Number(process.env.MODEL_RUNS ?? 10);
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 const NOW = Date.parse('2031-03-20T12:34:56.789Z');
@@ -22,12 +22,15 @@ beforeAll(async () => {
   service.clock.set(new Date(NOW).toISOString());
 });
 
-/** Few keys, so that they collide. Quantities are in thousandths, times in ms. */
+/** Only six keys, so that they collide. Quantities are in thousandths, ages in ms. */
 const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
 const quantity = fc.constantFrom(0, 1, 500, 1_000, 2_250, 40_000);
 const event = fc.record({ key, quantity });
 const recent = fc.constantFrom(0, 1, 30 * 60_000, HOUR, DAY, 7 * DAY);
-/** The last two ages are inside the window of 31 days, one of them at its edge. */
+/**
+ * Old enough for a backfill, which takes only events more than 7 days old. Some ages are at the edge of the limit's
+ * 31-day window.
+ */
 const old = fc.constantFrom(7 * DAY + 1, 20 * DAY, 31 * DAY - 1, 31 * DAY, 31 * DAY + HOUR, 80 * DAY);
 const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('send' as const), event, ago: recent }) },
@@ -43,7 +46,7 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ do: fc.constantFrom('apply' as const, 'revert' as const, 'discard' as const) }),
   },
-  // Limits the turns, so that a step stops halfway.
+  // The limited turns can stop a step halfway.
   {
     weight: 5,
     arbitrary: fc.record({ do: fc.constant('work' as const), turns: fc.constantFrom(1, 2, ALL) }),
@@ -55,7 +58,7 @@ interface Counted {
   sent: number;
   counts: number;
   at: number;
-  /** The backfill that staged the event. */
+  /** The backfill that staged the event, if any. */
   backfill: number | undefined;
 }
 
@@ -63,7 +66,7 @@ interface Backfill {
   id: string;
   state: 'open' | 'applying' | 'applied' | 'reverting' | 'reverted' | 'discarding' | 'discarded';
   staged: Map<string, { quantity: number; at: number }>;
-  /** Keys that the current step has not processed yet, in order. */
+  /** Keys that the current step has yet to process, in order. */
   left: string[];
 }
 
@@ -168,7 +171,7 @@ async function setUp() {
     backfill.left = [...backfill.staged.keys()].sort();
   }
 
-  /** Runs turns of one event each; ALL finishes every step. */
+  /** Runs turns of one event each; ALL completes every step. */
   async function work(turns: number): Promise<void> {
     const run = createBackfillRunner({ db, clock: service.clock }, { chunk: 1, turnMs: 0 });
     for (let i = 0; i < turns && backfills.some(({ state }) => isGoing(state)); i++) {

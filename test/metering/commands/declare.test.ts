@@ -403,7 +403,7 @@ describe('before the first request', () => {
     expect(answer.stderr).toContain(message);
   });
 
-  /** Each list has the previous one twice. */
+  /** Each list contains the previous one twice. */
   const bomb = Array.from(
     { length: 26 },
     (_, i) => `a${i}: &a${i} ${i === 0 ? '[x]' : `[*a${i - 1}, *a${i - 1}]`}\n`,

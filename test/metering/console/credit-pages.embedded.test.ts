@@ -27,11 +27,11 @@ const unescape = (text: string) =>
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
-/** The text of a page without markup, one space between words. */
+/** Returns a page's text without markup, with single spaces. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 
-/** A customer with a product that costs a credit a call. */
+/** Creates a customer with a product that costs one credit a call. */
 async function scene() {
   const { db } = database;
   const organization = await createOrganization(db);
@@ -50,7 +50,7 @@ async function scene() {
     base,
     product,
     post,
-    /** Sends the form of the page that says what will happen, as its button does. */
+    /** Submits the preview's form, as its button does. */
     give: async (form: Form) => {
       const { text } = await post('/grant', form);
       const fields = [...text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
@@ -74,7 +74,7 @@ async function scene() {
 const form = { mode: 'live', amount: '1,000.5', priority: '50', grantKey: 'order-1', reason: 'Invoice 1' };
 
 describe('a grant', () => {
-  it('is granted after a page that says what it will do', async () => {
+  it('is granted after a preview of what it will do', async () => {
     const { post, give, grants, open, burn, product, audit } = await scene();
     await burn(25);
     const day = new Date(service.clock.now() + 30 * DAY_MS).toISOString().slice(0, 10);
@@ -129,7 +129,7 @@ describe('a grant', () => {
     expect((await readGranted()) - before).toBe(2 * 1000.5);
   });
 
-  it('is placed among the others: priority, then end', async () => {
+  it('is listed among the others by priority, then end', async () => {
     const { give, post } = await scene();
     await give({ ...form, grantKey: 'first', priority: '10' });
     await give({ ...form, grantKey: 'never ends' });
@@ -236,7 +236,7 @@ describe('voiding a grant', () => {
       expect(
         (await operator.browser.get(`${base}/void?grant=${encodeURIComponent(grant)}`, html)).status,
       ).toBeOneOf([400, 404]);
-    // Another customer's grant.
+    // The grant belongs to another customer.
     const other = await scene();
     expect((await other.post('/void', { grant: 'order-1', mode: 'live', reason: 'Mine' })).status).toBe(404);
   });

@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 const html = { accept: 'text/html' };
 
-/** The first day of last month. */
+/** Returns the first day of last month. */
 function lastMonth(): string {
   const at = new Date(`${monthOf(service.clock.now())}T00:00:00Z`);
   at.setUTCMonth(at.getUTCMonth() - 1);
@@ -33,7 +33,7 @@ interface Usage {
   hour?: Date;
 }
 
-/** A product with the dimensions `region` and `model`, and customers who used it last month. */
+/** Creates a product with the dimensions `region` and `model`, and customers who used it last month. */
 async function scene(usages: Usage[] = []) {
   const product = await createProduct(database.db, { dimensions: ['region', 'model'] });
   const path = `/console/products/${product.slug}/price`;
@@ -51,7 +51,7 @@ async function scene(usages: Usage[] = []) {
     path,
     product,
     post,
-    /** Sends the preview's form, as its button does. */
+    /** Submits the preview's form, as its button does. */
     save: async (form: Record<string, string>) => {
       const { text } = await post(form);
       const fields = [...text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)];
@@ -75,7 +75,7 @@ const byModel = {
   price2: '0.25',
 };
 
-/** The text of a page without markup, one space between words. */
+/** Returns a page's text without markup, with single spaces. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 
@@ -130,7 +130,7 @@ describe('a new price', () => {
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
 
-  it('is compared with the price of today', async () => {
+  it('is compared with today’s price', async () => {
     const { save, post } = await scene([{ name: 'Acme', dimensions: 'eu\u001flarge', quantity: '10' }]);
     await save(byModel);
     const page = readText((await post({ price: '3', enforcement: 'warn' })).text);
@@ -157,7 +157,7 @@ describe('a new price', () => {
       expect.stringContaining('has changed since the preview'),
     ]);
     expect(await stored()).toMatchObject({ creditPrice: '9' });
-    // A form without the version of its preview is refused as well.
+    // A form without the previewed version is refused too.
     expect((await post({ ...price, step: 'save' })).status).toBe(400);
   });
 
@@ -188,7 +188,7 @@ describe('a new price', () => {
   });
 
   it.each(['__proto__', '<script>alert(1)</script>', '"quoted"', 'constructor'])(
-    'can be that of the value %s',
+    'can be set for the value %s',
     async (value) => {
       const { post, save, stored } = await scene([
         { name: 'Acme', dimensions: `\u001f${value}`, quantity: '10' },
@@ -216,7 +216,7 @@ describe('the rows of prices', () => {
     expect(await stored()).toMatchObject({ creditPrice: null });
   });
 
-  it('that are empty say nothing, and end at the bound', async () => {
+  it('are ignored if they are empty, and limited to 200', async () => {
     const { save, post, stored } = await scene();
     await save({ ...byModel, value2: '', price2: '' });
     expect(await stored()).toMatchObject({ creditPrices: { large: '2' } });

@@ -31,7 +31,7 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
     },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
-  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
   const answer: any = await response.json();
   return { status: response.status, body: answer };
 }
@@ -204,7 +204,7 @@ describe('a correction', () => {
       expect([status, body.code]).toEqual([404, 'event_not_found']);
     }
     expect((await correct([to('live', 1, 'k')])).status).toBe(200);
-    // The answer does not even reveal whether the correction key was used there.
+    // The response does not reveal whether the correction key was used in the other mode.
     expect((await correct([to('live', 1, 'k')], test.secret)).body.code).toBe('idempotency_conflict');
     expect((await correct([to('test', 2, 't')], test.secret)).body).toMatchObject({ applied: 1 });
     expect([await total(true), await total(false)]).toEqual([[['2031-03-01', 1, 1]], [['2031-03-01', 2, 1]]]);
@@ -252,7 +252,7 @@ describe('a correction', () => {
       });
     const nine = await lookUp(9);
     expect(nine.body.results[8].event.corrections).toHaveLength(1_001);
-    // A key named 500 times would make an answer of hundreds of megabytes.
+    // If a request could name the key 500 times, the response would have hundreds of megabytes.
     const ten = await lookUp(10);
     expect([ten.status, ten.body.code]).toEqual([413, 'batch_too_large']);
   });
@@ -336,7 +336,7 @@ describe('windows of limits', () => {
       enforcement: 'block' as const,
     }));
     await database.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.orgId, orgId));
-    // One window starts within the hour of 11, the other at 11:04.
+    // `PT1H` starts within the 11 o'clock hour and `PT90M` at 11:04.
     await send('out', { quantity: 100, occurredAt: '2031-03-20T11:03:59Z' });
     await send('edge', { quantity: 10, occurredAt: '2031-03-20T11:20:00Z' });
     await send('in', { quantity: 1, occurredAt: '2031-03-20T12:30:00Z' });

@@ -7,7 +7,10 @@ import { systemClock as clock } from '../../../src/core/time.js';
 import { putGrant } from '../../../src/metering/credit-grants/grants.js';
 import { createCreditMessages } from '../../../src/metering/credit-grants/watch.js';
 
-/** Grants TEST_GRANTS (JSON) to each Organization, and sends messages about credits, both without pauses until it is killed. */
+/**
+ * Grants TEST_GRANTS (JSON) to each Organization and sends messages about credits, both without pauses until it is
+ * killed.
+ */
 const { DATABASE_URL: databaseUrl, TEST_GRANTS = '' } = process.env;
 const grants = JSON.parse(TEST_GRANTS) as { amount: string }[];
 const db = await openDatabase({ databaseUrl, dataDir: '' }, pino({ level: 'silent' }));

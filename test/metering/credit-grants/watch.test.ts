@@ -19,7 +19,7 @@ const others = isEmbedded ? undefined : useOtherConnections(database);
 beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
-/** Every instance looks at the same time, and again a little later. */
+/** Runs the job on both instances at once, twice in a row. */
 async function look() {
   service.clock.advance(120_000);
   const { db, clock } = service.context;
@@ -37,7 +37,7 @@ const isAccount = (orgId: string, livemode: boolean) =>
 const burnNow = (orgId: string, credits: string, livemode = true) =>
   burnCredits(database.db, { orgId, livemode }, credits, now());
 
-/** A correction gives credits back to the first grant. */
+/** Gives credits back to the account's first grant, as a correction does. */
 const giveBack = (orgId: string, credits: string) =>
   database.db.orm.execute(
     sql`update credit_accounts a set rests[1] = rests[1] + ${credits}::numeric where ${isAccount(orgId, true)}`,
@@ -64,7 +64,7 @@ describe('credits.threshold_reached', () => {
       ['79.999999999999', []],
       ['0.000000000001', [20, 20, 100]],
       ['5', []],
-      // Past several thresholds, the lowest is sent.
+      // If the balance passes several thresholds at once, only the lowest is sent.
       ['16', [0, -1, 0]],
       ['3', []],
     ];
@@ -75,7 +75,7 @@ describe('credits.threshold_reached', () => {
       if (message.length > 0) expected.push(message);
       expect(await reported(orgId)).toEqual(expected);
     }
-    // The overdraft of 4 leaves 6 of 60: at 10%, above 0 only.
+    // After the overdraft of 4, the balance is 6 of 60: exactly at 10%, so only the threshold of 0 can be reached.
     await give(orgId, { amount: '10' });
     await give(orgId, { amount: '50', startsAt: new Date('2026-05-14T12:00:00.000Z') });
     await look();
@@ -83,7 +83,7 @@ describe('credits.threshold_reached', () => {
     await look();
     expected.push([0, 0, 0]);
     expect(await reported(orgId)).toEqual(expected);
-    // A grant lifts the balance when it begins.
+    // A scheduled grant lifts the balance when it starts.
     service.clock.set('2026-05-14T12:00:00.000Z');
     await look();
     await burnNow(orgId, '45');
@@ -103,7 +103,7 @@ describe('credits.threshold_reached', () => {
     await look();
     await burnNow(orgId, '30');
     await look();
-    // 10 of 10 are left, then 2, then 1.
+    // The balance of the remaining grant of 10 is 10, then 2, then 1.
     service.clock.set('2026-05-15T00:00:00.000Z');
     await look();
     await burnNow(orgId, '8');
@@ -180,7 +180,7 @@ describe('credits.threshold_reached', () => {
     expect(await reported(other)).toEqual([]);
   });
 
-  it('says nothing before the first grant begins', async () => {
+  it('is not sent before the first grant begins', async () => {
     const orgId = await createListening();
     await give(orgId, { amount: '100', startsAt: new Date('2026-05-20T00:00:00.000Z') });
     await look();
@@ -213,7 +213,7 @@ describe('credits.granted', () => {
     ]);
     await burnNow(orgId, '100');
     await look();
-    // The job never sees the balance above the threshold.
+    // The grant is burned at once, so the job never sees the balance above the threshold.
     await giveCredits(operator, slug, 'b', 10);
     await burnNow(orgId, '10');
     await look();
@@ -264,7 +264,7 @@ describe('credits.expiring', () => {
       { ...one, daysBefore: 1 },
       { ...other, remaining: 3, daysBefore: 7 },
     ]);
-    // What rolled over ends later.
+    // Credits that rolled over expire later.
     service.clock.set('2026-06-14T12:00:00.000Z');
     await burnNow(orgId, '40');
     await look();
@@ -306,7 +306,7 @@ describe('metrics', () => {
   });
 
   it('add up what was granted, burned, expired and forfeited, each entry once', async () => {
-    // Other tests burn credits at earlier times.
+    // This time is later than that of any credits burned in other tests.
     service.clock.set('2027-02-01T10:00:00.000Z');
     const watch = createCreditWatch(service.context);
     const readAll = async (mode: string) => {
@@ -334,7 +334,7 @@ describe('metrics', () => {
     await watch();
     await expectAdded('live', [110, 60, 0, 0]);
     await expectAdded('test', [7, 2, 0, 0]);
-    // The next change enters that a quarter of 40 rolled over.
+    // The rollover of a quarter of 40 credits is recorded with the next change.
     service.clock.set('2027-02-01T11:30:00.000Z');
     await watch();
     await burnNow(orgId, '12');

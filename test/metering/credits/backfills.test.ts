@@ -70,7 +70,7 @@ async function createScene() {
 
 it('an applied backfill burns the grants that are open now, at the price of each event, and the ledger names its hour', async () => {
   const { product, event, open, stage, step, add, account, ledger, drift } = await createScene();
-  // Late events of the last 7 days may still burn a grant that has just expired; a backfill may not.
+  // A late event of the last 7 days may burn a grant that has just expired, but a backfill may not.
   const expired = await add('100', {
     priority: 1,
     startsAt: new Date('2031-01-01T00:00:00Z'),
@@ -98,7 +98,7 @@ it('an applied backfill burns the grants that are open now, at the price of each
   expect(await drift()).toEqual([]);
 });
 
-it('a reverted backfill gives back what its events burned, also after a correction and a repayment', async () => {
+it('a reverted backfill gives back what its events burned, even after a correction and a repayment', async () => {
   const { product, event, open, stage, step, add, account, ledger, correct, drift } = await createScene();
   const [first, second] = [await add('3', { priority: 1 }), await add('2')];
   const { path } = await open();

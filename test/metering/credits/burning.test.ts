@@ -26,7 +26,7 @@ interface Grant {
 
 const array = (values: readonly unknown[]) => `{${values.map((value) => `"${String(value)}"`).join(',')}}`;
 
-/** Arguments of `gauge_burn` up to the account's last. */
+/** The first arguments of `gauge_burn`, which describe the account. */
 const account = (grants: Grant[], debts: Record<string, string> = {}) =>
   sql.join(
     [
@@ -113,7 +113,7 @@ describe('burning', () => {
     expect(left.grants).toBe(`{${grant(3)}}`);
   });
 
-  it('rolls over once, in its new place of the order', async () => {
+  it('rolls over once, to its new place in the order', async () => {
     const grants: Grant[] = [
       { n: 1, rest: '10', ends: HOUR, roll: [25, 30] },
       { n: 2, rest: '7', ends: '2026-11-20T00:00:00Z' },
@@ -181,7 +181,7 @@ describe('room', () => {
     for (const held of [holds, holds.toReversed()]) {
       expect(await room(A, held)).toBe('0');
       expect(await room(B, held)).toBe('1');
-      // A grant for another product is not touched.
+      // The grant for another product is not touched.
       expect(await room(C, held)).toBe('2');
     }
   });

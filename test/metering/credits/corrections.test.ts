@@ -37,7 +37,7 @@ async function arrive() {
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
-    // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+    // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
     return { status: response.status, body: (await response.json()) as any };
   };
   return {
@@ -57,7 +57,7 @@ async function arrive() {
       });
       expect((await sendUsage(service.url, (isLive ? live : test).secret, sent)).status).toBe(202);
     },
-    /** Corrects events in this order, in one request. */
+    /** Corrects events in the given order, in one request. */
     correct: async (...steps: [key: string, quantity: number][]) => {
       const { status, body } = await operate('POST', `/organizations/${slug}/usage/corrections`, {
         corrections: steps.map(([idempotencyKey, quantity]) => ({
@@ -69,7 +69,7 @@ async function arrive() {
       });
       expect([status, body.applied]).toEqual([200, steps.length]);
     },
-    /** The balance, what each grant has burned and still has, and the overdrafts. */
+    /** The balance, what each grant has burned and has left, and the overdrafts. */
     read: async (query = '') => {
       const { body } = await operate('GET', path + query);
       const grants = body.grants.map((one: Record<string, unknown>) => [
@@ -145,7 +145,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([8, { spent: [3, 0, 'spent'], other: [2, 8, 'open'] }, []]);
   });
 
-  it('lets what comes back to an expired grant pay late events only, and expire', async () => {
+  it('lets credits returned to an expired grant pay only late events, and then expire', async () => {
     const { give, send, correct, read, entries } = await arrive();
     await give('a', 10, { expiresAt: '2031-03-20T13:00:00Z' });
     await send({ e: 10 });
@@ -162,14 +162,14 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([-1, { a: [0, 0, 'expired'] }, [1]]);
   });
 
-  it('rolls over the percentage of what comes back to a grant with rollover', async () => {
+  it('rolls over the same percentage of credits returned to a grant with rollover', async () => {
     const { give, send, correct, read, entries } = await arrive();
     await give('a', 10, { expiresAt: '2031-03-20T13:00:00Z', rollover: { percent: 50, for: 'P30D' } });
     await send({ e: 10 });
     service.clock.set('2031-03-22T12:00:00Z');
     await correct(['e', 4]);
     expect(await read()).toEqual([3, { a: [4, 3, 'open'] }, []]);
-    // Once it has rolled over, all that comes back lives on.
+    // After the rollover, everything given back stays available.
     await correct(['e', 2]);
     expect(await read()).toEqual([5, { a: [2, 5, 'open'] }, []]);
     expect([await entries('roll'), await entries('expire')]).toEqual([[['a', 3]], [['a', 3]]]);
@@ -177,7 +177,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([0, { a: [2, 0, 'expired'] }, []]);
   });
 
-  it('forfeits at once what comes back to a void grant', async () => {
+  it('forfeits credits returned to a void grant at once', async () => {
     const { give, send, correct, void: voidGrant, read, entries } = await arrive();
     await give('a', 10);
     await send({ e: 6 });
@@ -220,7 +220,7 @@ describe('a correction to less', () => {
     expect(await read()).toEqual([1, { a: [9, 1, 'open'] }, []]);
   });
 
-  it('undoes forgiveness, and nothing comes back', async () => {
+  it('undoes forgiveness, and returns nothing', async () => {
     const { send, correct, forgive, read, entries } = await arrive();
     await send({ e: 10 });
     await forgive();

@@ -21,7 +21,7 @@ const service = useServiceOn(() => {
 });
 const other = useServiceOn(() => database.db);
 
-/** Half past an hour. */
+/** A time at half past the hour. */
 const START_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS + 30 * MINUTE_MS;
 beforeEach(() => {
   for (const { clock } of [service, other]) clock.set(new Date(START_MS).toISOString());
@@ -51,7 +51,7 @@ async function createScene(price: Parameters<typeof createProduct>[1] = {}) {
     createPriced,
     event,
     post,
-    /** Sends events that must be accepted, and returns the warnings. */
+    /** Sends events that must be accepted and returns their warnings. */
     send: async (...events: unknown[]): Promise<unknown[]> => {
       const { status, body } = await post(events);
       expect({ status, accepted: body.accepted }).toEqual({ status: 202, accepted: events.length });
@@ -113,13 +113,13 @@ describe('what burns', () => {
     expect(await send(event(), event({}, second))).toEqual([overdrawn(product.slug, 1)]);
     expect((await account()).rests).toEqual({ [own]: '9', [later]: '10', [ended]: '10' });
     service.clock.advance(MINUTE_MS);
-    // The grant that has begun pays the overdraft, and then the event.
+    // The grant that has just started pays the overdraft and then the event.
     expect(await send(event())).toEqual([]);
     expect(await account()).toEqual({ rests: { [own]: '9', [later]: '8', [ended]: '10' }, debts: {} });
     await expectNoDrift();
   });
 
-  it('is what the hour of the event decides: an event that comes late burns a grant that has expired since', async () => {
+  it('depends on the hour of the event: a late event burns a grant that has expired since', async () => {
     const { event, send, add, ledger, account, expectNoDrift } = await createScene();
     const grantId = await add('5', { startsAt: at(-9 * DAY_MS), expiresAt: at(30 * MINUTE_MS) });
     service.clock.advance(6 * DAY_MS);
@@ -133,7 +133,7 @@ describe('what burns', () => {
     await expectNoDrift();
   });
 
-  it('is what rolled over, once its grant has ended', async () => {
+  it('is the rolled-over part of a grant once the grant has ended', async () => {
     const { event, send, add, ledger, account, expectNoDrift } = await createScene();
     const rollover = { percent: 50, days: 30 };
     const grantId = await add('10', { expiresAt: at(30 * MINUTE_MS), rollover });
@@ -175,7 +175,7 @@ describe('the price', () => {
   const values = { dimensions: ['model'], creditDimension: 'model' };
   const prices = (own: Record<string, string>) => ({ ...values, creditPrices: own });
 
-  it('is that of the dimension of each event', async () => {
+  it('is that of each event’s dimension value', async () => {
     const scene = await createScene({
       creditPrice: '0.5',
       ...prices({ large: '2', ['__proto__']: '7', free: '0' }),
@@ -201,7 +201,7 @@ describe('the price', () => {
     await expectNoDrift();
   });
 
-  it('stays on what was recorded when the product gets another one, or none', async () => {
+  it('of recorded events stays when the product gets another one, or none', async () => {
     const { product, prices, event, send, add, account, expectNoDrift } = await createScene();
     const grantId = await add('10');
     const change = (creditPrice: string | null) =>
@@ -337,7 +337,7 @@ describe('an event burns once', () => {
       event({ quantity: 3 }, second),
       event({ quantity: 2 }),
     ]);
-    // Every batch twice, so that half of the events are repeats.
+    // Sends every batch twice, so that half of the events are repeats.
     const replies = await Promise.all(
       [...batches, ...batches].map((events, i) => post(events, { instance: i % 3 === 0 ? other : service })),
     );
@@ -351,7 +351,7 @@ describe('an event burns once', () => {
   });
 });
 
-it('the text that burns is remembered for a minute, and a price that comes or goes applies at once', async () => {
+it('the statement that burns is remembered for a minute, and a price that is added or removed applies at once', async () => {
   const { product, event, send } = await createScene();
   const change = (creditPrice: string | null) =>
     database.db.orm
@@ -364,7 +364,7 @@ it('the text that burns is remembered for a minute, and a price that comes or go
     return [warnings.length, ...texts.filter((name) => name.startsWith('usage_ingest'))];
   };
   await change(null);
-  // After the repeats of other tests.
+  // A minute later, repeats sent by earlier tests no longer affect the choice of the statement.
   service.clock.advance(MINUTE_MS);
   expect(await sendOne()).toEqual([0, 'usage_ingest_new']);
   await change('1');

@@ -143,7 +143,7 @@ describe('a grant', () => {
     expect(await audit()).toHaveLength(1);
   });
 
-  it('is separate for live and test usage, also with the same key', async () => {
+  it('is separate for live and test usage, even with the same key', async () => {
     const { orgId, give, read, burn } = await arrive();
     await give('k', 5);
     await give('k', 7, { livemode: false });
@@ -163,13 +163,13 @@ describe('a grant', () => {
     }
   });
 
-  it('is one of 64 that are open or scheduled', async () => {
+  it('is one of at most 64 that are open or scheduled', async () => {
     const { put, give, void: voidGrant } = await arrive();
     for (let n = 0; n < 63; n++) await give(`g${n}`, 1);
     await give('scheduled', 1, { startsAt: '2031-04-01T00:00:00Z' });
     const { status, body } = await put('more', { amount: 1, reason: 'Too many' });
     expect([status, body.code]).toEqual([409, 'too_many_grants']);
-    // A repeat is no further grant.
+    // Repeating a request creates no further grant.
     expect((await put('g0', { amount: 1, reason: 'Test' })).status).toBe(200);
     await voidGrant('g0');
     expect((await put('more', { amount: 1, reason: 'Now there is room' })).status).toBe(201);
@@ -213,7 +213,7 @@ describe('a grant', () => {
     const rolled = [2, ['starts', 0, 10, 'scheduled'], ['rolls', 2, 2, 'open'], ['expires', 0, 0, 'expired']];
     expect(summary(await read())).toEqual(rolled);
     expect(await entries('?kind=roll')).toEqual([]);
-    // Any write makes it entries.
+    // The next write records the roll and the expiry as entries.
     await burn(0.5);
     rolled[0] = 1.5;
     rolled[2] = ['rolls', 2.5, 1.5, 'open'];
@@ -274,7 +274,6 @@ describe('voiding', () => {
         details: { livemode: true, forfeited: '7', reason: 'Not paid' },
       },
     ]);
-    // The key stays used.
     expect(
       (await operate('PUT', `/organizations/none/credits/grants/a`, { amount: 1, reason: 'x' })).status,
     ).toBe(404);

@@ -11,13 +11,13 @@ import { sendUsage, usageEvent } from '../support/usage.js';
 const { database, service } = useService();
 const operator = operatorClient(() => service);
 
-/** The numbers of each row of the guide's table. */
+/** The numbers in each row of the guide's table. */
 const rows = readFileSync('docs/credits.md', 'utf8')
   .split('\n')
   .filter((line) => /^\|.*-?\d+ +\|$/.test(line))
   .map((line) => line.split('|').slice(2, 6).map(Number));
 
-it('the example of the guide has the numbers of the service', async () => {
+it('the numbers in the guide’s example are those of the service', async () => {
   const { db } = database;
   const { clock } = service;
   clock.set('2026-03-10T10:30:00.000Z');

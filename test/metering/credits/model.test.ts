@@ -12,14 +12,14 @@ import { useService } from '../../support/use.js';
 import { hourOf, Model, toCredits, type Event, type Hold } from './model/model.js';
 import { anyStep, DAY, examples, MINUTE, starts, type SentEvent, type Step } from './model/steps.js';
 
-/** MODEL_RUNS=2000 for a long run; MODEL_SEED repeats one. */
+/** Use MODEL_RUNS=2000 for a long run and MODEL_SEED to repeat one. */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 8 : 20));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
 const { database, service } = useService();
 const operate = operatorClient(() => service);
 
-/** Reads JSON with its numbers as text, because a double does not hold all their digits. */
+/** Parses JSON with its numbers as text, because a double cannot hold all their digits. */
 const parseExactly = (text: string) =>
   JSON.parse(
     text.replaceAll(
@@ -30,7 +30,7 @@ const parseExactly = (text: string) =>
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** The service and its model, which take the same steps. */
+/** Creates a service and its model, which take the same steps. */
 async function setUp(start: string) {
   const { db } = database;
   const { orm } = db;
@@ -148,7 +148,8 @@ async function setUp(start: string) {
     const { product, quantity, model: name, subject } = event;
     const lack = model.lacks(product, quantity, name);
     const answer = await call('POST', '/usage/reservations', body);
-    // Beside holds of the other product, the service may leave more free than it must, but never promises what is not there.
+    // While the other product holds credits, the service may refuse more than the model, but it never grants credits
+    // that the model lacks.
     const isBeside = model.holds.some((hold) => model.isHeld(hold) && hold.product !== product);
     if (lack || (answer.status === 409 && isBeside && model.products[product]!.blocks)) {
       expect([answer.status, answer.body.code]).toEqual([409, 'credits_exhausted']);
@@ -240,7 +241,7 @@ async function setUp(start: string) {
   async function correct({ which, quantity, again }: Extract<Step, { do: 'correct' }>): Promise<void> {
     const event = model.events[which % Math.max(1, model.events.length)];
     if (!event || model.now - event.receivedAt > 35 * DAY) return;
-    // What was paid before and what this pays must have different times, because the ledger sums up what has the same.
+    // The correction needs a later time than the burn, because the ledger merges entries with the same time.
     wait(1);
     const corrections = [quantity, ...(again === undefined ? [] : [again])].map((to) => ({
       idempotencyKey: event.key,
@@ -289,7 +290,7 @@ async function setUp(start: string) {
     model.revert(recorded);
   }
 
-  /** Compares what a key reads, and the ledger as it is stored. */
+  /** Compares what a key reads and the stored ledger with the model. */
   async function expectSame(): Promise<void> {
     const expected = model.read();
     const { body } = await call('GET', '/credits');
@@ -313,7 +314,7 @@ async function setUp(start: string) {
           (a: { key: string }, b: { key: string }) => Number(a.key.slice(1)) - Number(b.key.slice(1)),
         ),
     }).toEqual(expected);
-    // Beside holds, the service may leave more free than the model.
+    // While credits are held, the service may report less available than the model.
     if (expected.held === 0n) {
       const { entitlements } = (await call('GET', '/entitlements')).body;
       for (const { productSlug, credits } of entitlements)
@@ -342,7 +343,7 @@ async function setUp(start: string) {
     ).toEqual(model.ledger);
   }
 
-  /** Sums of subjects and of hours by dimension, added up from the events of the model. */
+  /** Compares the sums of subjects and of hours by dimension with those of the model's events. */
   async function expectSameAtTheEnd(): Promise<void> {
     expect(await compareCredits(orm, organization.id)).toEqual([]);
     expect(await compare(orm, { orgId: organization.id })).toEqual({

@@ -11,7 +11,7 @@ import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
 
-/** Reading credits must not grow with the ledger, or with other Organizations. */
+/** The cost of reading credits must not grow with the ledger or with other Organizations. */
 const bigTables = new Set([
   'credit_accounts',
   'credit_entries',
@@ -90,7 +90,7 @@ it('reads the account and its ledger by index, and never all entries', async () 
   }
 });
 
-it('answers with all open grants and the newest closed ones', async () => {
+it('returns all open grants and the newest closed ones', async () => {
   const { grants, balance } = await readCredits(database.db.orm, { orgId, livemode: true }, AT);
   expect(balance).toBe('64000000');
   expect(grants.slice(0, 64).every(({ status }) => status === 'open')).toBe(true);

@@ -20,7 +20,7 @@ import { useDatabase } from '../../support/use.js';
 import { addGrant, findCreditDrift, readAccount } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 
-/** The embedded database decides one flush at a time. */
+/** Fewer on the embedded database, which decides one flush at a time. */
 const RESERVES = Number(process.env.TEST_RESERVES ?? (isEmbedded ? 600 : 10_000));
 
 const database = useDatabase();
@@ -60,7 +60,6 @@ async function createScene() {
   return { db, orgId, hashedSecret, both, request };
 }
 
-/** What is held and what was burned, in credits. */
 const readTaken = (db: Database, orgId: string) =>
   selectRow<{ held: string; burned: string }>(
     db.orm,
@@ -73,7 +72,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
   const { db, orgId, both, request } = await createScene();
   const other = isEmbedded ? db : await openDatabase({ databaseUrl: database.url, dataDir: '' }, silent);
   try {
-    // Grants for 0.3 of the reservations: shared ones, and some for each product alone.
+    // The grants cover 0.3 of the reservations; some are shared, and some are for one product only.
     const part = (share: number) => (RESERVES * share * 0.3).toFixed(1);
     await addGrant(db, orgId, { amount: part(0.2) }, new Date());
     for (const { id } of both)
@@ -89,7 +88,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
     const held = made.flatMap((one) => (one ? [one.reservation] : []));
     expect(held).toHaveLength(RESERVES * 0.3);
     expect(await readTaken(db, orgId)).toEqual({ held: String(Number(part(0.3))), burned: '0' });
-    // Each settles for a part of what it held, and the difference can be held again, to the last credit.
+    // Each reservation settles for part of its hold, and the rest can be held again, to the last credit.
     const settled = held.slice(0, RESERVES / 10);
     await Promise.all(
       settled.map(({ id }, i) =>
@@ -143,7 +142,7 @@ it.skipIf(isEmbedded)('a flush that decided before another one committed is deci
         quantity: '6',
         creditPrice: '0.3',
       });
-      // Its snapshot has neither the hold nor the gate, so it waits for the gate's row.
+      // The reservation's snapshot contains neither the hold nor the gate, so it waits for the gate's row.
       const reserving = createInstance(db).reserve(request(1, '5'));
       reserving.catch(() => undefined);
       await expect.poll(isBlocked, { timeout: 150_000, interval: 20 }).toBe(true);

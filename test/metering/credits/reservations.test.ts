@@ -28,7 +28,7 @@ async function call(method: string, path: string, secret: string | undefined, bo
 
 const PATH = '/api/usage/reservations';
 
-/** An Organization with grants, and products that cost credits. */
+/** Creates an Organization with grants and products that cost credits. */
 async function tenant(grants: string[] = [], price: Values = {}, limits: UsageLimit[] | null = null) {
   const { db } = database;
   const { id: orgId } = await createOrganization(db);
@@ -88,7 +88,7 @@ describe('a reservation of a product that blocks', () => {
     expect(more.text).toContain('"available":0.100000000001');
     expect((await t.reserve(1)).status).toBe(201);
     expect(codeOf(await t.reserve(1e-12))).toBe('credits_exhausted');
-    // Nothing costs nothing.
+    // A quantity of 0 costs nothing, so it is accepted.
     expect((await t.reserve(0)).status).toBe(201);
   });
 
@@ -134,7 +134,7 @@ describe('a reservation of a product that blocks', () => {
     expect((await t.reserve(8)).status).toBe(201);
     expect((await t.reserve(6, theirs)).body).toMatchObject({ required: 6, available: 5 });
     expect((await t.reserve(5, theirs)).status).toBe(201);
-    // Whichever burns first, 13 of 13 are held.
+    // All 13 credits are held, whichever product burns first.
     expect((await t.reserve(0.5)).body.available).toBe(0);
     expect((await t.reserve(0.5, theirs)).body.available).toBe(0);
   });
@@ -233,7 +233,7 @@ it('a product that warns holds beyond the grants, and those holds count for prod
   expect((await t.reserve(1)).body.available).toBe(0);
 });
 
-it('a product without a price reserves beside one that has one', async () => {
+it('a product without a price can be reserved beside one that has a price', async () => {
   const t = await tenant(['1']);
   const free = await createProduct(database.db);
   await grant(database.db, t.orgId, free.id);
@@ -269,7 +269,7 @@ describe('a settlement', () => {
     ]);
     expect((await t.settle(id, { quantity: 12.5 })).body).toEqual(settled.body);
     expect(await t.account('debts')).toEqual({ [t.product.id]: '2.5' });
-    // A new grant pays it first.
+    // A new grant first pays the overdraft.
     await t.give('3');
     expect((await t.reserve(1)).body.available).toBe(0.5);
     expect((await t.settle(id, { quantity: 12.5 })).body.warnings).toHaveLength(1);
@@ -301,7 +301,7 @@ describe('a settlement', () => {
     expect(await t.drift()).toEqual([]);
   });
 
-  it('after its grant expired burns the next one for usage of now, and the expired one for usage before', async () => {
+  it('after its grant expired burns the next one for current usage, and the expired one for earlier usage', async () => {
     service.clock.set('2026-03-01T10:30:00Z');
     const t = await tenant();
     const expiresAt = new Date('2026-03-01T11:00:00Z');
@@ -312,7 +312,7 @@ describe('a settlement', () => {
     await t.give('7');
     service.clock.set('2026-03-01T10:59:59.999Z');
     expect((await t.reserve(10)).body.available).toBe(9);
-    // The holds now burn the second grant on paper.
+    // The first grant has expired, so the holds now count against the second.
     service.clock.set('2026-03-01T11:00:00Z');
     expect((await t.reserve(1)).body.available).toBe(0);
     expect((await t.settle(a!)).status).toBe(200);
@@ -398,7 +398,7 @@ describe('a check', () => {
       expect(await check(2)).toEqual([true, 'entitlements_check_priced']);
       await t.send(1);
       expect(await check(2)).toEqual([false, 'entitlements_check_priced']);
-      // An open hold has to be burned on paper.
+      // The check must now subtract the open hold.
       await t.reserve(0.5);
       expect(await check(0.6)).toEqual([false, 'entitlements_check_priced', 'credits_find_rooms']);
       await t.setPrice({ creditPrice: null, creditEnforcement: null });
@@ -444,7 +444,7 @@ describe('a check', () => {
   });
 });
 
-it('an entitlement shows the price and what is available, and one without a price neither', async () => {
+it('an entitlement shows the price and the available credits, or neither if there is no price', async () => {
   const t = await tenant(['10'], { creditPrice: '0.000000000001' });
   const free = await createProduct(database.db);
   await grant(database.db, t.orgId, free.id);

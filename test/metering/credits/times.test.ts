@@ -11,7 +11,7 @@ import { sendUsage, usageEvent } from '../support/usage.js';
 
 const database = useDatabase();
 const service = useServiceOn(() => database.db);
-/** Its clock is 30 s ahead. */
+/** Its clock is 30 s ahead of the other service's. */
 const ahead = useServiceOn(() => database.db);
 const operate = operatorClient(() => service);
 
@@ -65,7 +65,7 @@ async function arrive(time: string) {
   };
 }
 
-it('usage of the last millisecond of a month burns the grant of that month, also after midnight', async () => {
+it('usage in the last millisecond of a month burns the grant of that month, even after midnight', async () => {
   const { give, send, expectCredits } = await arrive('2032-02-01T00:00:00.000Z');
   await give('february', 10, { expiresAt: '2032-03-01T00:00:00Z' });
   await give('march', 10, { startsAt: '2032-03-01T00:00:00Z', expiresAt: '2032-04-01T00:00:00Z' });
@@ -77,7 +77,7 @@ it('usage of the last millisecond of a month burns the grant of that month, also
   await send(1);
   await send(2, '2032-02-29T23:59:59.999Z');
   await expectCredits({ balance: 9, overdraft: 0, february: ['expired', 3, 0], march: ['open', 1, 9] });
-  // A late event of February that its grant does not cover burns that of March.
+  // February's grant does not fully cover this late event, so the rest burns March's grant.
   await send(8, '2032-02-29T00:00:00Z');
   await expectCredits({ balance: 8, overdraft: 0, february: ['spent', 10, 0], march: ['open', 2, 8] });
 });
@@ -110,13 +110,14 @@ it('a rollover reads the same before the first write and after it, and a late ev
   await expectCredits({ balance: 0, overdraft: 0, a: ['expired', 3.5, 0] });
 });
 
-it('instances whose clocks differ by 30 s each burn by their own, and nothing is burned twice', async () => {
+it('instances whose clocks differ by 30 s each burn by their own clock, and nothing is burned twice', async () => {
   const { give, send, expectCredits } = await arrive('2032-02-29T22:59:45.000Z');
   await give('a', 10, { expiresAt: '2032-02-29T23:00:00Z', rollover: { percent: 50, for: 'P1D' } });
   await give('b', 10, { priority: 0, startsAt: '2032-02-29T23:00:00Z', expiresAt: '2032-03-01T00:00:00Z' });
   await expectCredits({ balance: 10, overdraft: 0, a: ['open', 0, 10], b: ['scheduled', 0, 10] });
   await expectCredits({ balance: 15, overdraft: 0, a: ['open', 0, 5], b: ['open', 0, 10] }, ahead);
-  // Here it is 23:00:15, so this burns the grant that has begun, and the other one has rolled over for everybody.
+  // On this instance it is 23:00:15: the event burns the grant that has just started, and the other grant has rolled
+  // over for both instances.
   expect(await send(1, undefined, ahead)).toBe(202);
   await expectCredits({ balance: 5, overdraft: 0, a: ['open', 0, 5], b: ['scheduled', 1, 9] });
   await send(2);

@@ -73,7 +73,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
         after: { kind: 'read_only', endsAt: null },
       },
     });
-    // The same moment, written differently.
+    // The same instant in another time zone.
     const same = await call('PUT', path, {
       kind: 'read_only',
       startsAt: '2025-12-31T22:00:00Z',
@@ -191,7 +191,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       ...absent.body,
       updatedAt: now(),
     });
-    // A later declaration of the product applies if the entitlement has no cap.
+    // If the entitlement has no cap of its own, a later cap of the product applies.
     await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 20 });
     expect((await call('GET', list)).body.entitlements).toMatchObject([{ effectiveUnitCap: 20 }]);
     expect((await audit(slug)).slice(0, 4).map(({ action, details }) => ({ action, ...details }))).toEqual([

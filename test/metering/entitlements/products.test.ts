@@ -87,9 +87,9 @@ describe('PUT /operator/products/:slug', () => {
       'entitlement_required',
       expect.stringContaining('archived'),
     ]);
-    // Omitted fields stay unchanged, and repeating the request changes nothing.
+    // Omitted fields keep their values, and repeating the request changes nothing.
     expect((await call('PUT', path, declared)).body).toEqual(archived.body);
-    // Without an entitlement, the answer reveals nothing about a product.
+    // Without an entitlement, the response reveals nothing about a product.
     const stranger = await createKey(database.db, (await createOrganization(database.db)).id);
     const told = await sendUsage(service.url, stranger.secret, [usageEvent(product.slug, 'x')]);
     expect(told.body.errors[0].detail).not.toContain('archived');
@@ -249,7 +249,7 @@ describe('PUT /operator/products/:slug', () => {
     const unknown = await call('PUT', path, '{"name":"n","usageMetric":"m","cap":1,"__proto__":{"a":1}}');
     expect(unknown.status).toBe(400);
     expect(unknown.body.errors.map((e: any) => e.pointer)).toContain('/cap');
-    // Invalid as a name but valid as a metric, which may be longer or blank.
+    // Too long or blank for a name, but valid for a metric.
     const isMetric = /^(x{201}|\s+)$/;
     for (const name of hostileNames) {
       const answer = await call('PUT', path, { ...input, name });

@@ -125,7 +125,7 @@ describe('a key that was valid when it was last seen', () => {
 
 const event = (idempotencyKey: string) => ({ productSlug: 'p', metric: 'm', idempotencyKey });
 
-/** Resolves to the answer that arrives when only part of the body has been sent. */
+/** Sends only part of a body and resolves to the response that arrives then. */
 function readAnswerToPartialBody(path: string, key: string, length = 200_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(`${service.url}${path}`, {

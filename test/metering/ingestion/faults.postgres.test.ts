@@ -8,7 +8,7 @@ import { createPostgresServer, type PostgresServer } from '../../support/postgre
 import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, readUsage, sendUsage, usageEvent as one, type UsageReply } from '../support/usage.js';
 
-/** This file's own Postgres, as shipped, which tests can crash. */
+/** This file has its own Postgres with default settings, which tests can crash. */
 let server: PostgresServer;
 let db: Database;
 let service: TestService;
@@ -32,7 +32,7 @@ async function connect(): Promise<pg.Client> {
   return client;
 }
 
-/** Ends the connections whose flush waits for a lock; resolves once there was one. */
+/** Terminates connections whose flush waits for a lock; resolves once at least one was terminated. */
 async function terminateWaitingFlushes(): Promise<void> {
   const killer = await connect();
   for (let ended = 0; ended === 0; await setTimeout(10)) {
@@ -68,7 +68,7 @@ describe('Postgres', () => {
     await server.stop('immediate');
     const starting = server.start();
     const answers: UsageReply[] = [];
-    // A server that recovers for longer than a request waits answers some of them with 503; clients retry.
+    // If recovery takes longer than a request waits, the server responds with 503, and clients retry.
     const deadline = Date.now() + 30_000;
     while (answers.at(-1)?.status !== 202 && Date.now() < deadline) {
       if (answers.length > 0) await setTimeout(100);
@@ -107,7 +107,7 @@ describe('Postgres', () => {
       while (acknowledged.size < 100) await setTimeout(5);
       await server.stop('immediate');
       const unavailable = () => answers.filter(({ status }) => status === 503).length;
-      // No request waits for the server to come back.
+      // Requests fail instead of waiting until the server is back.
       while (unavailable() < 50 || refused.size < senders.length) await setTimeout(5);
       await server.start();
       const before = acknowledged.size;

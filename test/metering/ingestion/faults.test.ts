@@ -22,7 +22,7 @@ afterEach(() => {
 const send = (secret: string, events: unknown[], options?: SendOptions) =>
   sendUsage(service.url, secret, events, options);
 let group: ShardGroup | undefined;
-/** All in one shard group, so that they can share a flush. */
+/** Creates tenants in one shard group, so that they can share a flush. */
 async function tenant(unitCap?: string): ReturnType<typeof createTenant> {
   for (;;) {
     const made = await createTenant(database.db, unitCap);
@@ -32,7 +32,7 @@ async function tenant(unitCap?: string): ReturnType<typeof createTenant> {
 }
 const one = usageEvent;
 
-/** Fills every flush slot with a held flush, so that later calls have to wait. */
+/** Fills every flush slot with a held flush, so that further calls have to wait. */
 async function plugFlushes() {
   const { product, key } = await tenant();
   faulty.hold('usage_ingest');
@@ -45,7 +45,7 @@ async function plugFlushes() {
   return plugs;
 }
 
-/** Makes calls share one flush, by holding earlier flushes until all of the calls wait. */
+/** Makes calls share one flush by holding earlier flushes until all calls wait. */
 async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promise<T[]> {
   const plugs = await plugFlushes();
   const answers = calls.map((call) => call());
@@ -55,7 +55,7 @@ async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promi
   return Promise.all(answers);
 }
 
-/** Makes the database refuse statements that contain this text. */
+/** Makes the database fail statements whose values contain this text. */
 function refuse(text: string, error: Error) {
   faulty.before = (_statement, values) => {
     if (values.some((value) => String(value).includes(text))) throw error;
@@ -67,7 +67,7 @@ describe('requests that share a flush', () => {
     const { organization, product, key } = await tenant();
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2020-01-01') });
     const scopeless = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
-    // Known keys are checked by the statement alone.
+    // Touched keys count as known, so only the statement checks them.
     for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret), null);
     const answers = await inOneFlush(
       [
@@ -292,7 +292,7 @@ describe('an unavailable database', () => {
         ),
       ),
     );
-    // A flush that waited by itself would try seven times in its two seconds.
+    // Flushes that retried on their own would try seven times each in two seconds.
     expect(tries).toBeLessThan(3 * 24);
     for (const { status, body, headers } of answers) {
       expect([status, body.code, headers.get('retry-after')]).toEqual([503, 'unavailable', '1']);
@@ -331,7 +331,7 @@ describe('a full queue', () => {
     await send(key.secret, [one(product.slug, 'first')]);
     const plugs = await plugFlushes();
     const batch = (r: number) => Array.from({ length: 500 }, (_, e) => one(product.slug, `${r} ${e}`));
-    // Each shard group has its own part of the queue.
+    // Each shard group has its own share of the queue.
     const room = 50_000 / database.db.shards.groups.length;
     const answers = Array.from({ length: room / 500 }, (_, r) => send(key.secret, batch(r)));
     await until(() => service.services.ingestion.waitingEvents === room);

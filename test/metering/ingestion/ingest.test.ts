@@ -167,7 +167,7 @@ describe('an accepted batch', () => {
       customer({ hasOwnCap: true, unitCap: null }),
     ]);
     const everyone = [plain, lower, higher, unlimited];
-    // All at once, so that they share a flush.
+    // Sends all requests at once, so that they share a flush.
     const report = (idempotencyKey: string, quantity: number) =>
       Promise.all(
         everyone.map(async ({ secret }) => {

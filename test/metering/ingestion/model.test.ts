@@ -9,13 +9,18 @@ import { useService } from '../../support/use.js';
 const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
 const DAY_MS = 86_400_000;
-/** MODEL_RUNS=2000 for a long run; MODEL_SEED repeats one. The embedded database runs a quarter of Postgres's share. */
+/**
+ * Use MODEL_RUNS=2000 for a long run and MODEL_SEED to repeat one. The embedded database runs half as many as Postgres.
+ */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 40));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
 const { database, service } = useService();
 
-/** Every run starts with a live and a test key and two grants per Organization, so that short sequences have an effect. */
+/**
+ * Starts each run with a live and a test key and two grants per Organization, so that even short sequences have an
+ * effect.
+ */
 async function setUp(startsAt: number) {
   service.clock.set(new Date(startsAt).toISOString());
   const model: Model = {
@@ -50,7 +55,7 @@ it(
   'answers and totals match a plain model through any sequence of commands',
   { timeout: 600_000 },
   async () => {
-    // Around the turn of a month, so that the window of seven days spans both months.
+    // Starts around the turn of a month, so that the seven-day window spans two months.
     const start = fc.integer({ min: TURN_OF_MONTH - 3 * DAY_MS, max: TURN_OF_MONTH + 6 * DAY_MS });
     const commands = fc.commands(anyCommand(ORGANIZATIONS, PRODUCTS), { maxCommands: 40, size: 'max' });
     await fc.assert(

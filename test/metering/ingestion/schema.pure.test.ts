@@ -45,7 +45,7 @@ it('the short check of an event accepts exactly what the schema accepts', () => 
     const { success, data } = usageEventSchema.safeParse(sent);
     expect(isUsageEvent(sent)).toBe(success);
     if (!success) return;
-    // The event is used as it was sent.
+    // The schema must not change an event, because the service uses it as sent.
     expect(data).toEqual(sent);
     accepted++;
   };

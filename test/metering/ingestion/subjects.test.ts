@@ -124,7 +124,7 @@ describe('a repeat', () => {
   });
 });
 
-it('a dimension that the product does not declare is refused, by all senders at once, and in lenient batches alone', async () => {
+it('a dimension that the product does not declare refuses the whole batch, or only its event if the batch is lenient', async () => {
   const { event, send, hours } = await createTenant();
   for (const dimensions of [
     { model: 'a', size: 'b' },
@@ -197,7 +197,7 @@ it('a product that does not count subjects keeps them on its events only', async
   expect(await drift()).toEqual(NONE);
 });
 
-it('the 501st combination of a month counts under other, with a warning, and in every total', async () => {
+it('the 501st combination of a month counts as other, with a warning, and in every total', async () => {
   const { event, send, hours, drift } = await createTenant();
   const batch = Array.from({ length: 500 }, (_, i) => event({ dimensions: { model: `m${i}` } }));
   expect((await send(batch)).body).toEqual({ accepted: 500, deduped: 0, warnings: [] });
@@ -370,7 +370,7 @@ describe('limits per subject', () => {
     });
   });
 
-  it('free room when the five minutes of its usage have left a rolling window', async () => {
+  it('have room again when the five minutes of the usage have left a rolling window', async () => {
     const { reserve, event, send } = await createLimited();
     await send([event({ subject: 'ann', quantity: 10 })]);
     expect(await reserve(1, { subject: 'ann' })).toMatchObject({ status: 409 });

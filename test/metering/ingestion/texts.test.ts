@@ -31,7 +31,7 @@ const other = useServiceOn(() => faulty.db);
 
 const limits = [{ quantity: '1', window: 'calendar_month', enforcement: 'warn' as const }];
 
-/** An Organization that is entitled to a plain product and to one with a limit of 1. */
+/** Creates an Organization that is entitled to a plain product and to a product with a limit of 1. */
 async function createTenant() {
   const organization = await createOrganization(database.db);
   const [plain, limited] = [await createProduct(database.db), await createProduct(database.db)];
@@ -50,7 +50,7 @@ async function createTenant() {
         .update(entitlements)
         .set({ limits: changed })
         .where(and(eq(entitlements.orgId, organization.id), eq(entitlements.productId, productId))),
-    /** Sends to an instance, and returns the answer with the texts that it used. */
+    /** Sends events to an instance and returns the response with the names of the statements that it ran. */
     send: async (events: unknown[], options: SendOptions = {}, instance = service) => {
       texts = [];
       const { status, body } = await sendUsage(instance.url, secret, events, options);
@@ -60,7 +60,7 @@ async function createTenant() {
   };
 }
 
-it('limits that are added and removed between two flushes apply at once, and a minute later the text is chosen again', async () => {
+it('limits that are added and removed between two flushes apply at once, and a minute later the statement is chosen again', async () => {
   const { organization, plain, event, setLimits, send } = await createTenant();
   const sendOne = async () => {
     const { status, warnings, texts } = await send([event(plain)]);
@@ -92,7 +92,7 @@ it('an instance without the memory of another gives the same warnings', async ()
   });
 });
 
-it('an endpoint that begins to listen is noted from the next flush on', async () => {
+it('an endpoint that begins to listen counts from the next flush on', async () => {
   const { organization, plain, event, send } = await createTenant();
   const noted = vi.spyOn(service.services.thresholds, 'noted');
   expect(await send([event(plain)])).toMatchObject({ texts: [ALL_NEW] });
@@ -136,7 +136,7 @@ it('a batch of plain and limited pairs is recorded as a whole, a dry run records
   expect(await readUsage(database.db, organization.id)).toMatchObject({ keys: { length: 4 }, drift: [] });
 });
 
-it('only the batches that need it are sent again through the extended text, with those above a ceiling', async () => {
+it('only the batches that need the extended statement are sent through it again, with those above a ceiling', async () => {
   const mine = await createTenant();
   const low = await createProduct(database.db, { maxQuantity: '10' });
   await grant(database.db, mine.organization.id, low.id);
@@ -173,7 +173,7 @@ it('only the batches that need it are sent again through the extended text, with
     memory,
   );
   expect(texts).toEqual([ALL_NEW, EXTENDED, EXTENDED]);
-  // The last repeats the batch that the ceiling concerned, without its event.
+  // The last run repeats only the lenient batch with an event above the ceiling, without that event.
   expect(rows.slice(0, 2)).toEqual([12, 8]);
   expect(outcomes.map(({ aboveCeiling }) => [...aboveCeiling])).toEqual([
     [],
@@ -199,7 +199,7 @@ it('only the batches that need it are sent again through the extended text, with
   expect(texts).toEqual([ALL_NEW, EXTENDED]);
 });
 
-it('a repeat changes to the text that finds repeats, for a minute after the last one', async () => {
+it('a repeat switches to the statement that finds repeats, until a minute after the last one', async () => {
   const { organization, plain, event, send } = await createTenant();
   const [a, b] = [event(plain), event(plain)];
   const sendTexts = async (events: unknown[]) => {

@@ -29,7 +29,7 @@ const subjectsMailedTo = async (email: string) => {
   return rows.map(({ subject }) => subject);
 };
 
-/** An Organization with a product, a key, an owner and some usage against a cap. */
+/** Creates an Organization with a product, a key, an owner and some usage against a cap. */
 async function createCustomer(unitCap: string) {
   const tenant = await createTenant(database.db, unitCap);
   const owner = await createUser(database.db);

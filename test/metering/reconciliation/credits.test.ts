@@ -18,8 +18,8 @@ const at = new Date('2026-11-15T10:30:00Z');
 const hour = new Date('2026-11-15T10:00:00Z');
 
 /**
- * An Organization with a grant of 10 credits and an event of 12 units at 1.000000000001 credits, corrected to 11, once of
- * each kind of entry. What is right by hand: burned 12.000000000012 less 1.000000000001 = 11.000000000011.
+ * Creates an Organization with a grant of 10 credits and an event of 12 units at 1.000000000001 credits, corrected to
+ * 11, with one ledger entry of each kind. By hand: 12.000000000012 - 1.000000000001 = 11.000000000011 credits burned.
  */
 async function arrive() {
   const { orm } = database.db;

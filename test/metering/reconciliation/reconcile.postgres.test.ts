@@ -11,7 +11,7 @@ import { useService } from '../../support/use.js';
 
 const { database, service } = useService();
 
-/** Sends batches over several products without a pause until stopped; every batch must be accepted. */
+/** Sends batches for several products without pause until stopped. Every batch must be accepted. */
 async function startSenders(count: number) {
   const organization = await createOrganization(database.db);
   const products = await Promise.all([1, 2, 3].map(() => createProduct(database.db)));

@@ -16,11 +16,11 @@ const { database, service } = useService();
 
 const clock = new TestClock();
 beforeAll(async () => {
-  // Early in a month, so that the week before spans two months and older times would be refused.
+  // Early in a month, so that the previous week spans two months. Older events would be refused.
   service.clock.set('2026-03-05T12:34:56.789Z');
 });
 
-/** An Organization with live and test events of two keys in two months and several hours. */
+/** Creates an Organization with live and test events of two keys in two months and several hours. */
 async function used() {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db, { maxQuantity: ANY_QUANTITY });
@@ -64,7 +64,7 @@ const hoursOf = (orgId: string) =>
     .where(eq(usageHours.orgId, orgId))
     .orderBy(usageHours.hour, usageHours.livemode);
 
-/** Breaks the sums in every possible way: wrong, missing, surplus, wrong count only. */
+/** Breaks the sums in every way: wrong, missing, surplus, and wrong in the count only. */
 async function breakSums(orgId: string) {
   const march = sql`org_id = ${orgId} and period = '2026-03-01'`;
   const february = sql`org_id = ${orgId} and period = '2026-02-01'`;
@@ -160,7 +160,7 @@ describe('drift', () => {
       expect.objectContaining({ period: '2025-01-01', old: { quantity: '7', events: 1 }, new: null }),
     );
 
-    // Another Organization stays untouched, and repairing twice changes nothing.
+    // The other Organization is untouched, and a second repair changes nothing.
     expect((await compare(orm(), { orgId: other.organization.id })).totals).toHaveLength(4);
     expect(await auditOf({ orm: orm() }, other.organization.id)).toEqual([]);
     expect(await repair(asMaintained(database), clock, { orgId: organization.id })).toEqual({

@@ -96,7 +96,7 @@ it('a correction moves the sums of its event’s subject and dimensions', async 
   expect(await drift()).toEqual(NONE);
 });
 
-it('a key that is added later changes no recorded combination, and names cannot move', async () => {
+it('a dimension that is added later changes no recorded combination, and the order of names cannot change', async () => {
   const { event, send, put, sums, call, drift } = await arrive();
   await send(event('a', { dimensions: { model: 'large' } }));
   expect(await put({ dimensions: ['model', 'region'] })).toMatchObject({
@@ -177,7 +177,7 @@ it('a limit per subject needs a product that counts subjects, and an hour', asyn
   });
 });
 
-it('a backfill counts subjects and dimensions, and takes them back', async () => {
+it('a backfill counts subjects and dimensions, and its revert takes them back', async () => {
   const { organization, event, sums, drift, call } = await arrive();
   const root = `/organizations/${organization.slug}/usage/backfills`;
   const { body } = await operate('POST', root, {
@@ -224,7 +224,7 @@ it('an archived month keeps its sums, and its file has the subjects and dimensio
     event('b', { dimensions: { model: 'small' } }),
     event('c'),
   );
-  // As if the list had been full before the second event.
+  // Simulates a list of combinations that was already full before the second event.
   await database.db.orm.execute(
     sql`delete from usage_combinations where org_id = ${organization.id}::uuid and dimensions = 'small'`,
   );
@@ -278,7 +278,7 @@ it('wrong sums of subjects and combinations are found and repaired', async () =>
   expect(await drift()).toEqual(NONE);
 });
 
-it('CloudEvents carry both in their data', async () => {
+it('CloudEvents carry the subject and dimensions in their data', async () => {
   const { slug, call, drift } = await arrive();
   const cloudEvent = {
     specversion: '1.0',

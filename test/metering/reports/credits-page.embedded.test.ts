@@ -22,11 +22,11 @@ const unescape = (text: string) =>
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
-/** The text of a page without markup, one space between words. */
+/** Returns a page's text without markup, with single spaces. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 
-/** A customer with a priced product and keys of both modes. */
+/** Creates a customer with a priced product and keys of both modes. */
 async function scene() {
   const { db } = database;
   const { browser, organization } = await signedIn(db, service.url, 'member');
@@ -94,7 +94,7 @@ describe('the section', () => {
     expect(await sections(other.browser)).toBe(true);
   });
 
-  it('explains what there will be to see', async () => {
+  it('explains what it will show', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const page = readText((await browser.get('/dashboard/credits', html)).text);
     expect(page).toContain('Your products cost no live credits');
@@ -103,7 +103,7 @@ describe('the section', () => {
   });
 });
 
-describe('the page of credits', () => {
+describe('the credits page', () => {
   it('shows the balance, the grants in burning order, and what burned them', async () => {
     const { open, give, send } = await scene();
     await give('plan', {
@@ -130,7 +130,7 @@ describe('the page of credits', () => {
     expect(page).toMatch(/Tokens 65 100\.0% –/);
     expect(page).toMatch(/Tokens by subject Value Credits Share ada 60 92\.3% ben 5 7\.7%/);
     expect(page).toMatch(/Tokens by model Value Credits Share large 60 92\.3% small 5 7\.7%/);
-    // Spent, so it is closed.
+    // The grant is spent, so it is listed as closed.
     expect(page).toMatch(/Closed grants .*Spent Invoice welcome/);
     expect(page).not.toContain('At the pace');
   });
@@ -171,7 +171,7 @@ describe('the page of credits', () => {
         month: 'short',
         year: 'numeric',
       }).format(service.clock.now() + days * DAY_MS);
-    // 10 in 2 days are 5 a day, and 90 are left.
+    // 10 credits in 2 days are 5 a day, and 90 are left.
     expect(await open()).toContain(
       `At the pace of the last 2 days the balance lasts until about ${day(18)}.`,
     );
@@ -187,7 +187,7 @@ describe('the page of credits', () => {
     expect(await open()).toContain('the balance lasts for more than a year.');
   });
 
-  it('reads the costs of subjects only in a period that it can read', async () => {
+  it('shows costs by subject only for periods of at most 92 days', async () => {
     const { open, give, send } = await scene();
     await give('all', { amount: 100 });
     await send(2, { subject: 'ada' });
@@ -238,7 +238,7 @@ describe('the ledger', () => {
     const csv = await browser.get(`/dashboard/credits/ledger.csv?kind=burn`, html);
     const [head, row, end] = csv.text.split('\r\n');
     expect(head).toBe('at,hour,kind,product,grant_key,amount,mode');
-    // A spreadsheet would run the key as a formula.
+    // A spreadsheet would evaluate the key as a formula.
     expect(row).toMatch(new RegExp(`^\\S+Z,\\S+Z,burn,${product.slug},'=1\\+1,1,live$`));
     expect(end).toBe('');
   });

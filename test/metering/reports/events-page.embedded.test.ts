@@ -26,11 +26,11 @@ const html = { accept: 'text/html' };
 const database = useDatabase();
 const service = useServiceOn(() => watched(database.db));
 
-/** How often events were read for a file, and a hook that runs before each read. */
+/** The number of reads for a file, and a hook that runs before each read. */
 const reads = { count: 0, before: () => undefined as void };
 beforeAll(() => service.clock.set(NOW));
 
-/** The real database, with reads of events counted and optionally failing. */
+/** Wraps the database to count reads of events and optionally fail them. */
 function watched(db: Database): Database {
   const execute = (query: Parameters<Orm['execute']>[0]) => {
     const { sql } = (
@@ -132,7 +132,7 @@ describe('an event', () => {
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, hostile)]);
     const [one, list] = [await open({ idempotencyKey: hostile }), await open()];
     expect(list.text).not.toContain('<script>alert');
-    // A long key consists of two parts, so that its middle can be cut.
+    // A long key is rendered in two parts, so that its middle can be shortened.
     expect(list.text.replace('</span><span class="middle-tail">', '')).toContain(
       '&lt;/script&gt;&#34;&#39;&amp;',
     );
@@ -145,7 +145,7 @@ describe('an event', () => {
 describe('the list', () => {
   it('pages through all events newest first, live and test separately', async () => {
     const { open, fill, browser } = await arrive();
-    // Ten events at each time, so that the idempotency key decides their order.
+    // Ten events at each time, so that the idempotency key decides the order.
     for (let i = 0; i < 12; i++)
       await fill(10, { prefix: `${'abcdefghijkl'[i]!}-`, everyMs: 0, from: `2031-03-01T00:00:0${i % 4}Z` });
     await fill(1, { prefix: 'test-', livemode: false });
@@ -243,7 +243,7 @@ describe('the list', () => {
 describe('the CSV file', () => {
   it('of 20,000 events is complete and in order, compressed or not', async () => {
     const { browser, fill, product } = await arrive();
-    // Events at the same time across batch boundaries.
+    // The two series share times, also across batch boundaries.
     for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
     for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
       reads.count = 0;
@@ -338,7 +338,7 @@ describe('the CSV file', () => {
       response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
       expect(await ended).toBe('ECONNRESET');
       expect(text.split('\r\n').length).toBeLessThan(6_100);
-      // A failure before the first byte gives an ordinary error answer.
+      // If the export fails before the first byte, the response is an ordinary error.
       left = 0;
       expect((await browser.get(`${PATH}.csv`)).status).toBe(503);
     } finally {
@@ -356,7 +356,7 @@ describe('the CSV file', () => {
   });
 });
 
-/** Starts to download the file of all events, without reading any of it yet. */
+/** Starts to download the file of all events without reading from the response yet. */
 function download(browser: Browser): Promise<IncomingMessage> {
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   return new Promise((resolve, reject) => {
@@ -387,7 +387,7 @@ describe('the filters', () => {
     ]);
     const chosen = (await open({ key: other.id })).text;
     expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
-    // The links to spans of days, to the modes and to the file keep it.
+    // Links to date ranges, modes and the file keep the filter.
     expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(9);
   });
 

@@ -83,7 +83,7 @@ beforeAll(async () => {
   await orm.execute(sql`analyze`);
 });
 
-/** The pages' statements with sample arguments. */
+/** The pages' SQL statements with sample arguments. */
 function statements(): Record<string, SQL> {
   const orgId = tenant.organization.id;
   const scope = { orgId, productId: tenant.product.id, livemode: true };
@@ -126,7 +126,7 @@ function statements(): Record<string, SQL> {
       after,
       match: { apiKeyId: orgId, min: '2', max: undefined, scan: 200 },
     }),
-    // Fewer rows than a real export, because in this smaller table a full scan would be cheap.
+    // Reads fewer rows than a real export, because a full scan of this smaller table would be cheap.
     'export of events': selectEvents(scope, {
       order: 'oldest first',
       limit: 200,
@@ -152,7 +152,6 @@ interface PlanNode {
   Plans?: PlanNode[];
 }
 
-/** Every table scan of an executed plan. */
 function scansOf(node: PlanNode): PlanNode[] {
   const below = (node.Plans ?? []).flatMap(scansOf);
   return node['Relation Name'] === undefined ? below : [node, ...below];
@@ -187,7 +186,7 @@ it.each([
   for (const scan of scans) {
     if (bigTables.has(scan['Relation Name']!))
       expect(scan['Node Type'], name).toMatch(/^(Index|Bitmap Heap)/);
-    // Rows found by an index and dropped by a filter are wasted reads: at most a page of them.
+    // Rows that an index finds and a filter drops are wasted reads; about one page of them is acceptable.
     const dropped = (scan['Rows Removed by Filter'] ?? 0) * scan['Actual Loops'];
     expect(dropped, JSON.stringify(scan)).toBeLessThanOrEqual(60);
   }

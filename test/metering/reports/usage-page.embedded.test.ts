@@ -19,7 +19,7 @@ beforeAll(async () => {
   service.clock.set(NOW);
 });
 
-/** A person whose Organization has a product and a live key. */
+/** Creates a person whose Organization has a product and a live key. */
 async function arrive(unitCap: string | null = null, role: (typeof roles)[number] = 'owner') {
   const { db } = database;
   const { organization, browser } = await signedIn(db, service.url, role);
@@ -127,11 +127,11 @@ describe('the numbers', () => {
 describe('a month against its cap', () => {
   it('shows the used and remaining quantity, and a projection from the last seven days', async () => {
     const { db, orgId, product, key, open } = await arrive('1000');
-    // 24 events a day until now, starting in late February.
+    // 24 events a day from late February until now.
     const event = { orgId, productId: product.id, apiKeyId: key.id, prefix: 'e', everyMs: 3_600_000 };
     await fillUsage(db, { ...event, count: 24 * 22 + 12, from: '2031-02-21T00:00:00Z' });
     const page = textOf((await open()).text);
-    // 14.5 days have passed, 16.5 are left.
+    // 14.5 days of the month have passed, and 16.5 remain.
     expect(page).toContain('Used 348 calls');
     expect(page).toContain('Remaining 652 of 1,000');
     expect(page).toContain('34.8%');
@@ -310,7 +310,7 @@ describe('the last days', () => {
     const event = { orgId, productId: product.id, apiKeyId: key.id, everyMs: 1 };
     await fillUsage(db, { ...event, prefix: 'a', count: 3, from: '2031-03-09T00:00:00Z' });
     await fillUsage(db, { ...event, prefix: 'b', count: 2, from: '2031-03-08T12:59:59Z' });
-    // Later than the current time of day, so outside the comparison.
+    // Later in the day than now, so not part of the comparison.
     await fillUsage(db, { ...event, prefix: 'c', count: 9, from: '2031-03-08T13:00:00Z' });
     await fillUsage(db, { ...event, prefix: 'd', count: 5, from: '2031-02-13T23:59:59Z' });
     const week = await open('?range=last7');
@@ -384,7 +384,7 @@ describe('all products', () => {
     expect(page.status).toBe(200);
     expect(text).toContain(`${product.name} 3 3 calls 2 +50.0%`);
     expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
-    // Only five have a segment each.
+    // Only the five largest products have their own segment.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13"/);
     expect(text).not.toContain(stranger.product.name);

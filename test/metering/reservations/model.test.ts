@@ -10,7 +10,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
 import { useService } from '../../support/use.js';
 
-/** MODEL_RUNS=300 for a long run; MODEL_SEED repeats one. The embedded database runs fewer by default. */
+/** Use MODEL_RUNS=300 for a long run and MODEL_SEED to repeat one. The embedded database runs fewer by default. */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 4 : 10));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };
 
@@ -30,7 +30,7 @@ interface Hold {
   settled?: { quantity: number; at: number; isLate: boolean };
 }
 
-/** The promises as a plain in-memory model. Quantities are in thousandths, times in ms. */
+/** The service's guarantees as a plain in-memory model. Quantities are in thousandths, times in ms. */
 interface Model {
   now: number;
   limits: UsageLimit[];
@@ -39,7 +39,7 @@ interface Model {
   holds: Hold[];
 }
 
-/** The answer of any route, or the error. */
+/** The fields of all responses, including errors. */
 interface Answer {
   code?: string;
   accepted?: number;
@@ -51,7 +51,6 @@ interface Answer {
   results: { reason: string | null }[];
 }
 
-/** Start and end of the window at a time. */
 function windowAt(
   window: string,
   now: number,
@@ -99,7 +98,7 @@ const shown = (model: Model) =>
     remaining: Math.max(0, quantity - taken) / 1000,
   }));
 
-/** Exceeded limits whose current window does not start after the event. */
+/** Returns the exceeded limits whose current window starts no later than the event. */
 const exceeded = (model: Model, at: number): string[] =>
   model.isEntitled
     ? statesOf(model)
@@ -196,7 +195,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Shortly before boundaries: a leap day, the end of a week and a year, 31 January, the end of a short February. */
+/** Shortly before boundaries: a leap day, the end of a week and a year, 31 January and the end of a short February. */
 const starts = [
   '2028-02-28T23:55:00.000Z',
   '2028-02-29T23:59:59.999Z',
@@ -206,7 +205,7 @@ const starts = [
   '2026-02-28T23:00:00.000Z',
 ];
 
-/** The service and its model, taking the same steps. */
+/** Creates a service and its model, which take the same steps. */
 async function setUp(start: string, declared: UsageLimit[]) {
   const { db } = database;
   service.clock.set(start);
@@ -267,7 +266,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     const input = { ...(share === undefined ? {} : { quantity: used / 1000 }), ...timeOf(back) };
     const path = `/usage/reservations/${hold.id}/settle`;
     if (hold.settled) {
-      // The body differs from the first one, at least in its time.
+      // The body differs from the first settlement, at least in its time.
       const { status, body } = await call('POST', path, { quantity: (hold.settled.quantity + 1) / 1000 });
       return expect([status, body.code]).toEqual([409, 'idempotency_conflict']);
     }
@@ -307,7 +306,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     expect([status, warningsOf(body)]).toEqual([202, exceeded(model, at).sort()]);
   }
 
-  /** Corrects once, or twice in one request, then repeats the request, which changes nothing. */
+  /** Corrects once, or twice in one request, and then repeats the request, which changes nothing. */
   async function correct(event: Model['events'][number], ...quantities: number[]): Promise<void> {
     const corrections = quantities.map((to) => ({
       idempotencyKey: event.key,
@@ -331,7 +330,7 @@ async function setUp(start: string, declared: UsageLimit[]) {
     }
   }
 
-  /** A revoked key has no further effect; a new key takes over. */
+  /** Revokes the key, checks that it has no further effect, and creates a new one. */
   async function revoke(): Promise<void> {
     await db.orm
       .update(apiKeys)

@@ -15,7 +15,7 @@ import { createProduct, grant } from '../support/products.js';
 import { createPostgresServer } from '../../support/postgres-server.js';
 import { useDatabase, useOtherConnections } from '../../support/use.js';
 
-/** TEST_RESERVES=10000 for the long run. */
+/** Use TEST_RESERVES=10000 for a long run. */
 const RESERVES = Number(process.env.TEST_RESERVES ?? 2_000);
 
 const database = useDatabase();
@@ -81,9 +81,9 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
     };
     let next = 0;
     const wave = (size: number) => Promise.all(Array.from({ length: size }, () => work(next++)));
-    // Small waves, which both instances judge at the same moment.
+    // Small waves, so that both instances decide at the same moment.
     for (let i = 0; i < 20; i++) await wave(20);
-    // Two large waves: what ends in the first makes room in the second, and so do the holds that expire in between.
+    // Two large waves: reservations that end in the first, and holds that expire in between, make room for the second.
     const half = (RESERVES - next) / 2;
     await wave(half);
     await setTimeout(500);
@@ -118,7 +118,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
       const taken = takenAt(attempt) + own.reduce((sum, other) => sum + quantities.get(other)!, 0);
       expect(taken + quantities.get(key)!).toBeGreaterThan(limit);
     }
-    // The test proves something only if the instances conflicted and all kinds of changes occurred.
+    // The test proves something only if the instances conflicted and every kind of change occurred.
     expect(again).toBeGreaterThan(0);
     expect(refused.length).toBeGreaterThan(RESERVES / 20);
     expect(all.filter(({ heldAtMs }) => heldAtMs !== undefined).length).toBe(RESERVES - refused.length);
@@ -129,7 +129,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
   }
 }, 300_000);
 
-/** A transaction's change to one reservation: it was held, or ended with this much used. */
+/** A transaction's change to one reservation: it was held, or it ended with `used`. */
 interface Change {
   xid: bigint;
   id: string;
@@ -139,7 +139,7 @@ interface Change {
   used: number | undefined;
 }
 
-/** The database itself records each change with its transaction. */
+/** Makes the database record each change with its transaction id. */
 const keepHistory = ({ orm }: Database) =>
   orm.execute(`
     create table test_history (xid xid8, id uuid, quantity numeric, expires_at timestamptz, held_at timestamptz, used numeric);
@@ -151,7 +151,7 @@ const keepHistory = ({ orm }: Database) =>
     end $$;
     create trigger test_note after insert or update on usage_reservations for each row execute function test_note();`);
 
-/** All changes grouped by transaction, in commit order. */
+/** Reads all changes grouped by transaction, in commit order. */
 async function readHistory(db: Database): Promise<{ changes: Change[] }[]> {
   const rows = await db.run(
     {
@@ -178,7 +178,7 @@ async function readHistory(db: Database): Promise<{ changes: Change[] }[]> {
   return [...commits.values()].map((changes) => ({ changes }));
 }
 
-/** The quantity used and held after these changes. Both windows are longer than the test. */
+/** Returns the quantity used and held after these changes. Both windows are longer than the test. */
 function takenBy(changes: Change[], nowMs: number): number {
   const ended = new Map(changes.flatMap(({ id, used }) => (used === undefined ? [] : [[id, used]])));
   return changes.reduce((sum, { id, quantity, expiresAtMs, heldAtMs }) => {
@@ -187,7 +187,7 @@ function takenBy(changes: Change[], nowMs: number): number {
   }, 0);
 }
 
-/** One run of the statement: the transactions it could see, its time, and the outcome of each key in order. */
+/** One run of the statement: the transactions that it could see, its time, and each key's outcome in order. */
 interface Attempt {
   sees: (xid: bigint) => boolean;
   nowMs: number;
@@ -195,7 +195,7 @@ interface Attempt {
   outcomes: Map<string, string>;
 }
 
-/** Reports per key which attempt decided it, with the database's snapshot for it. */
+/** Reports, for each key, the attempt that decided it, with that attempt's database snapshot. */
 function watchSnapshots(db: Database, onAttempt: (attempt: Attempt, key: string) => void): Database {
   const [group] = db.shards.groups;
   const text: Template['text'] = (t) =>
@@ -249,7 +249,7 @@ it('simultaneous settlements, releases and expiries neither let too much through
   }));
   let [refused, isOver, most] = [0, false, 0];
 
-  /** Usage and every hold with its end, in one snapshot. A hold that has ended since may have made room. */
+  /** Reads usage and all holds in one snapshot. A hold that has since expired may have made room. */
   const watch = async () => {
     while (!isOver) {
       const [row] = await db.run(
@@ -303,7 +303,7 @@ it('simultaneous settlements, releases and expiries neither let too much through
   await watching;
   expect(most).toBeLessThanOrEqual(limit);
   expect(refused).toBeGreaterThan(0);
-  // A second later all holds have expired, and the remaining room is available to the last unit.
+  // After a second all holds have expired, and the remaining room is available to the last unit.
   await setTimeout(1_001);
   const rest = async (quantity: number) =>
     instances[0]!.reserve({

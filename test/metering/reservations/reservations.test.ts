@@ -112,7 +112,7 @@ describe('a reservation', () => {
       held: 7,
       remaining: 3,
     });
-    // The blocking hold ends in five minutes.
+    // The hold that blocks this request expires in five minutes.
     expect(Number(refused.headers.get('retry-after'))).toBe(300);
     expect((await t.reserve(3)).status).toBe(201);
     const never = await t.reserve(11);
@@ -308,7 +308,7 @@ describe('a limit', () => {
     expect(await used()).toBe(22);
     service.clock.advance(1);
     expect(await used()).toBe(28);
-    // A late event counts at once in the window that is still open.
+    // A late event counts immediately in the window that still contains it.
     await t.send(32, 'late', { occurredAt: '2026-03-01T08:31:00Z' });
     expect(await used()).toBe(60);
     service.clock.set('2026-03-01T10:01:00Z');

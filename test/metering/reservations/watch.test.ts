@@ -77,7 +77,7 @@ it('counts held and expired reservations of all Organizations and both modes, an
   expect(await read()).toEqual({ states: { held: 1, expired: 1 }, told: [{ expired: 1, held: 1 }] });
   expect(await read()).toEqual({ states: { held: 1, expired: 1 }, told: [] });
 
-  // A day later all holds have expired; an hour after that they are too old to be held, and are no longer counted.
+  // A day later all holds have expired; an hour after that, they are too old to be counted.
   nowMs += 24 * HOUR_SECONDS * 1_000 - 60_000;
   expect(await read()).toEqual({ states: { held: 0, expired: 2 }, told: [{ expired: 1, held: 0 }] });
   nowMs += HOUR_SECONDS * 1_000 + 1;

@@ -28,7 +28,7 @@ let url: string;
 let db: Database;
 let service: TestService;
 let senders: Sender[];
-/** Senders on the killed worker, and on the other one. */
+/** Senders whose groups are on the killed worker, and the other senders. */
 let theirs: Sender[];
 let others: Sender[];
 let victim: PostgresServer;
@@ -48,7 +48,7 @@ beforeAll(async () => {
   others = senders.filter((_sender, i) => groups[i]!.worker !== host);
 });
 afterAll(async () => {
-  // Work left by a test cannot be sent any more.
+  // Not awaited, because work left by a failed test can no longer be sent.
   void load?.stop();
   await service.stop();
   await db.close();
@@ -81,14 +81,14 @@ it('a killed worker delays only its own Organizations', async () => {
   await progress(load, others, 20);
   const refused = await post(theirs[0]!, 'while away');
   expect([refused.status, refused.headers['retry-after']]).toEqual([503, '1']);
-  // A repeat counts once, so a slow machine may need several.
+  // A slow machine may need several tries; the repeated event still counts once.
   await vi.waitFor(async () => expect((await post(others[0]!, 'meanwhile')).status).toBe(202), 50_000);
   const readiness = await request(service.server).get('/readyz');
   expect(readiness.status).toBe(200);
   expect(readiness.body).toMatchObject({ status: 'ready', groupsAway: expect.any(Array) as unknown });
   expect((readiness.body as { groupsAway: string[] }).groupsAway).toHaveLength(2);
 
-  // A key on the living worker is revoked with its audit row, and the revocation takes effect.
+  // Revokes a key on the running worker together with its audit row; the revocation takes effect.
   const { orgId, productSlug, slug } = others[0]!;
   const other = await createKey(db, orgId);
   await change({ db, clock: systemClock }, byService, async (tx) => {
@@ -102,7 +102,7 @@ it('a killed worker delays only its own Organizations', async () => {
   });
 
   await victim.start();
-  // The coordinator's kept connections to the worker are broken, which is an outage for callers that get one.
+  // The coordinator's cached connections to the worker are broken; callers that get one see an outage.
   const errors: unknown[] = [];
   for (let i = 0; i < 10; i++) await createProduct(db).catch((error: unknown) => errors.push(error));
   for (const error of errors) expect(error).toSatisfy(isDatabaseUnavailable);
@@ -110,7 +110,7 @@ it('a killed worker delays only its own Organizations', async () => {
   await progress(load, theirs);
   await load.stop();
   expect(load.early.filter((what) => !/unavailable|57P0|ECONN|terminat/i.test(what))).toEqual([]);
-  // The Organization that was not away recorded one more event.
+  // The Organization on the running worker has recorded one more event.
   await checkCounts(sumOf(load) + 1);
   expect((await request(service.server).get('/readyz')).status).toBe(200);
 });

@@ -231,7 +231,10 @@ it('sums are repaired during ingestion without losing an event', async () => {
   expect(await countEvents(senders)).toEqual({ events: sent, totals: sent, hours: sent });
 });
 
-/** A group cannot return to its previous place before Citus has deleted it there, which a vacuum may delay. */
+/**
+ * Cleans up after a move: a group cannot return to its previous place until Citus has deleted it there, which a vacuum
+ * may delay.
+ */
 async function isCleanedUp(): Promise<void> {
   const [leftover] = await query<{ count: number }>(
     database.url!,
@@ -241,7 +244,7 @@ async function isCleanedUp(): Promise<void> {
   expect(leftover).toEqual({ count: 0 });
 }
 
-/** Keeps a move waiting at its cut-over. */
+/** Delays a move at its cut-over. */
 async function holdBack({ id, host, port }: { id: string; host: string; port: number }, ms: number) {
   const worker = `postgres://gauge@${host}:${port}${new URL(database.url!).pathname}`;
   const holder = new pg.Client({ connectionString: worker });
@@ -261,8 +264,8 @@ async function holdBack({ id, host, port }: { id: string; host: string; port: nu
 }
 
 /**
- * Moves the group with most of the senders while they send.
- * @param holdMs time for which another statement delays the cut-over
+ * Moves the group with the most senders while they send.
+ * @param holdMs how long another statement delays the cut-over
  */
 async function moveUnderLoad(senders: Sender[], holdMs = 0): Promise<Load> {
   const groups = await Promise.all(senders.map(async ({ secret }) => db.shards.locate(hashSecret(secret))));
@@ -300,7 +303,7 @@ it('a moving group loses nothing, and would lose events without the hold', async
   );
   try {
     let total = sent;
-    // A cut-over may happen to meet no statement.
+    // Several tries, because a cut-over may not meet any statement.
     for (let tries = 5, isLost = false; tries > 0 && !isLost; tries--) {
       total += sumOf(await moveUnderLoad(senders));
       isLost = (await countEvents(senders)).events < total;

@@ -59,12 +59,12 @@ describe.each([
 });
 
 describe('the console', () => {
-  it('sets and clears the customer of Stripe, and the audit log says so', async () => {
+  it('sets and clears the Stripe customer, and the audit log says so', async () => {
     const { slug, name } = await createOrganization(database.db);
     const path = `/console/customers/${slug}`;
     expect((await post(path, { name, stripeCustomerId: 'cus_one' })).status).toBe(303);
     expect(await open(path)).toContain('value="cus_one"');
-    // A form that was opened before the field existed does not have it.
+    // A form opened before the field existed does not send it.
     expect((await post(path, { name: 'Renamed' })).status).toBe(303);
     expect(await open(path)).toContain('value="cus_one"');
     const refused = await post(path, { name: 'Typed', stripeCustomerId: 'acct_<b>' });
@@ -91,7 +91,7 @@ describe('the console', () => {
     expect(await open(path)).not.toContain('api &lt;b&gt;');
   });
 
-  it('shows the last error of Stripe at its customer and product, and nowhere else', async () => {
+  it('shows the last error from Stripe on its customer and product, and nowhere else', async () => {
     const own = await createTenant(database.db);
     const other = await createTenant(database.db);
     const fail = (state: string, error: string, revision: number) =>

@@ -49,7 +49,7 @@ const plan = (livemode = true) =>
 const failNext = (...faults: Fault[]) => {
   fake.state.fault = () => faults.shift();
 };
-/** Each pass is later than every pause. */
+/** Sends again after any pause has passed. */
 const sendAgain = async () => {
   clock.advance(1.1 * HOUR_MS);
   await send();
@@ -65,7 +65,6 @@ beforeEach(async () => {
   fake.state.fault = () => undefined;
 });
 
-/** Stripe's sums of this test's customer equal Gauge's. */
 const expectEqualSums = async ({ orgId, customer } = payer) =>
   expect(fake.sums(customer)).toEqual(await sumHours(database.db, orgId));
 
@@ -191,7 +190,7 @@ describe('faults', () => {
       expect(await readEvents(database.db, payer.orgId)).toMatchObject([{ state: 'waiting', attempts: 1 }]);
       const { requests } = fake.state;
       await send();
-      // Not before its pause has passed.
+      // The event is not sent again before its pause has passed.
       expect(fake.state.requests).toBe(requests);
       await sendAgain();
       expect(await readEvents(database.db, payer.orgId)).toMatchObject([
@@ -201,7 +200,7 @@ describe('faults', () => {
     },
   );
 
-  it('counts a request once that the network delivers twice', async () => {
+  it('counts a request that the network delivers twice only once', async () => {
     await addToHour(database.db, payer, { hour: hourBefore(3), quantity: '5' });
     await plan();
     failNext('double');
@@ -220,7 +219,7 @@ describe('faults', () => {
     ]);
   });
 
-  it('never sends again what may be at Stripe once Stripe forgets identifiers, and a person decides', async () => {
+  it('once Stripe forgets identifiers, resends nothing that Stripe may have, and a person decides', async () => {
     await addToHour(database.db, payer, { hour: hourBefore(3), quantity: '5' });
     await addToHour(database.db, payer, { hour: hourBefore(2), quantity: '6' });
     await plan();

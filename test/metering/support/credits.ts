@@ -26,7 +26,7 @@ export interface NewGrant {
   rollover?: { percent: number; days: number };
 }
 
-/** Adds a grant, perhaps one that began long ago, and settles the account. Returns the grant's id. */
+/** Adds a grant, even one that started long ago, and settles the account. Returns the grant's id. */
 export async function addGrant(db: Database, orgId: string, grant: NewGrant, now: Date): Promise<string> {
   const id = uuid();
   const { amount, priority = 50, startsAt = now, expiresAt, productIds, livemode = true, rollover } = grant;
@@ -64,7 +64,7 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
   return id;
 }
 
-/** Usage of this hour, of no product, burns credits. */
+/** Burns credits with usage in the current hour, without a product. */
 export const burnCredits = (db: Database, id: AccountId, credits: string, now: Date): Promise<void> =>
   change({ db, clock: { now: () => now.getTime() } }, byService, async (tx) => {
     const hour = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS).toISOString();
@@ -73,7 +73,7 @@ export const burnCredits = (db: Database, id: AccountId, credits: string, now: D
     await writeAccount(tx, id, account, entries);
   });
 
-/** What stands in an account, without settling it: rests by grant and debts by product. */
+/** Reads an account as stored, without settling it: `rests` by grant and `debts` by product. */
 export async function readAccount(db: Database, orgId: string, livemode = true) {
   const row = await selectRow<{ rests: Record<string, string> | null; debts: Record<string, string> | null }>(
     db.orm,
@@ -92,7 +92,7 @@ export interface LedgerRow {
   hour: string;
 }
 
-/** The ledger of an Organization and mode in the order of time. */
+/** The ledger of an Organization and mode in chronological order. */
 export const readLedger = (db: Database, orgId: string, livemode = true): Promise<LedgerRow[]> =>
   selectRows<LedgerRow>(
     db.orm,
@@ -102,8 +102,8 @@ export const readLedger = (db: Database, orgId: string, livemode = true): Promis
   );
 
 /**
- * Where ledger, account and usage of an Organization disagree: what usage cost and what was burned by mode, product and hour;
- * each grant's amount and what became of it; each overdraft.
+ * Finds differences between an Organization's ledger, account and usage: cost and burned credits by mode, product and
+ * hour; each grant's amount and entries; each overdraft.
  */
 export const findCreditDrift = (db: Database, orgId: string): Promise<{ what: string }[]> =>
   selectRows(

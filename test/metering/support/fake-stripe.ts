@@ -21,11 +21,11 @@ export interface CountedEvent {
 
 /**
  * - `lose request`: closes the connection before anything is recorded
- * - `lose answer`: records and closes the connection
- * - `500`, `500 after recording`, `502 page`: fails without and with effect, or a proxy fails
- * - `double`: the network delivers the request twice, and the first answer arrives
- * - `double, second answer`: the same, but the second answer arrives
- * - `delay`: answers after a while
+ * - `lose answer`: records the event and closes the connection
+ * - `500`, `500 after recording`, `502 page`: fails without effect, fails after recording, or fails as a proxy does
+ * - `double`: the network delivers the request twice, and the first response arrives
+ * - `double, second answer`: the same, but the second response arrives
+ * - `delay`: responds after a while
  * - `429`, `401`: refuses
  */
 export type Fault =
@@ -58,8 +58,8 @@ const refuse = (status: number, message: string, code?: string): Reply => ({
 });
 
 /**
- * Stripe's Billing API as its public documentation describes it: customers, meters and
- * `POST /v1/billing/meter_events`. An event of an unknown customer or meter gets 200 and counts nowhere.
+ * Stripe's Billing API as its public documentation describes it: customers, meters and `POST /v1/billing/meter_events`.
+ * An event for an unknown customer or meter gets 200 but is not counted.
  * @param now seconds since 1970
  */
 export async function startFakeStripe(
@@ -70,12 +70,12 @@ export async function startFakeStripe(
   const meters = new Map<string, FakeMeter>();
   const identifiers = new Map<string, number>();
   const counted: CountedEvent[] = [];
-  /** Accepted events that Stripe would report later as errors. */
+  /** Accepted events that Stripe would later report as errors. */
   const uncounted: CountedEvent[] = [];
   const busy = new Set<string>();
   const state = {
     requests: 0,
-    /** Calls for a customer and a meter while another such call ran; Stripe limits these. */
+    /** Calls for a customer and meter that overlapped another such call; Stripe limits these. */
     overlaps: 0,
     fault: (): Fault | undefined => undefined,
   };
@@ -233,13 +233,13 @@ export async function startFakeStripe(
 
 const SCALE = 12;
 
-/** Exact: in units of 1e-12. */
+/** Converts a decimal exactly to units of 1e-12. */
 export function toUnits(decimal: string): bigint {
   const [, sign, whole = '', fraction = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(decimal)!;
   return BigInt(sign + whole + fraction.padEnd(SCALE, '0'));
 }
 
-/** Sums other than zero, in order. */
+/** Returns the nonzero sums, sorted. */
 export const toTexts = (sums: ReadonlyMap<string, bigint>): Record<string, string> =>
   Object.fromEntries(
     [...sums]

@@ -16,7 +16,7 @@ export interface Sender {
   productSlug: string;
 }
 
-/** Organizations with one key each, which report usage of the same product. */
+/** Creates Organizations with one key each, which all report usage of the same product. */
 export async function createSenders(db: Database, count: number): Promise<Sender[]> {
   const product = await createProduct(db);
   const senders: Sender[] = [];
@@ -34,7 +34,7 @@ let run = 0;
 export interface Load {
   readonly acknowledged: ReadonlyMap<string, number>;
   readonly failures: ReadonlyMap<string, number>;
-  /** Failed attempts that no time limit ended: those take longer. */
+  /** Attempts that failed sooner than any time limit could have ended them. */
   readonly early: readonly string[];
   /** Times of acknowledgement by Organization, in ms since the load began. */
   readonly times: ReadonlyMap<string, number[]>;
@@ -44,12 +44,12 @@ export interface Load {
 }
 
 /**
- * The shortest time limit of a statement: it gives up on a group that moves when the next of its doubling pauses would
- * end after three seconds. A slow machine may reach a limit.
+ * The shortest time limit of a statement: it gives up on a moving group when the next of its doubling pauses would end
+ * after three seconds. A slow machine may reach a limit.
  */
 const SHORTEST_LIMIT_MS = 1_400;
 
-/** Sends batches for each Organization in sequence, and retries each until it is acknowledged. */
+/** Sends each Organization's batches in sequence and retries each until it is acknowledged. */
 export function startLoad(db: Database, senders: Sender[], { batch: size = 20, pauseMs = 0 } = {}): Load {
   const ingestion = createIngestion({
     db,
@@ -120,7 +120,7 @@ export function startLoad(db: Database, senders: Sender[], { batch: size = 20, p
   };
 }
 
-/** Waits until each of these Organizations has recorded so many more batches. */
+/** Waits until each of these Organizations has recorded `batches` more batches. */
 export async function progress(load: Load, senders: Sender[], batches = 1): Promise<void> {
   const count = ({ orgId }: Sender) => load.times.get(orgId)?.length ?? 0;
   const goals = senders.map((sender) => count(sender) + batches);

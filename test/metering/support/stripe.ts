@@ -16,7 +16,7 @@ export interface Payer {
   meter: string;
 }
 
-/** An Organization and a product of its own that Stripe knows, sent since `since`. */
+/** Creates an Organization and a product that Stripe knows; usage is sent from `since` on. */
 export async function createPayer(
   db: Database,
   fake: Pick<FakeStripe, 'customers' | 'meters'>,
@@ -45,7 +45,7 @@ export async function createPayer(
   };
 }
 
-/** Adds to the hour's total, as a flush or a correction does. */
+/** Adds to an hour's total, as a flush or a correction does. */
 export async function addToHour(
   db: Database,
   { orgId, productId, keyId }: Payer,
@@ -73,7 +73,7 @@ export const readEvents = (db: Database, orgId: string): Promise<EventRow[]> =>
     from stripe_events where org_id = ${orgId}::uuid order by hour, livemode, revision`,
   );
 
-/** What Gauge counted, in the form of the fake's sums. */
+/** What Gauge has counted, in the same form as the fake's sums. */
 export async function sumHours(db: Database, orgId?: string): Promise<Record<string, string>> {
   const rows = await selectRows<{ key: string; quantity: string }>(
     db.orm,

@@ -8,12 +8,12 @@ export interface FilledEvents {
   livemode?: boolean;
   metric?: string;
   count: number;
-  /** Prefix of the idempotency keys, followed by a number of eight digits. */
+  /** Prefix of the idempotency keys; an eight-digit number follows. */
   prefix: string;
   /** Time of the first event; each further event is `everyMs` later. */
   from: string;
   everyMs: number;
-  /** SQL expression over the event's number `i`, from 0. */
+  /** SQL expression in `i`, the event's number from 0. */
   quantity?: string;
 }
 

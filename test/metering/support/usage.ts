@@ -4,7 +4,7 @@ import { createKey, createOrganization } from '../../support/fixtures.js';
 
 export interface UsageReply {
   status: number;
-  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
   body: any;
   headers: Headers;
 }
@@ -55,7 +55,10 @@ interface RecordedEvent {
   occurredAt: string;
 }
 
-/** Recorded events and all sums of an Organization. `drift` lists sums that differ from their events and corrections. */
+/**
+ * Reads an Organization's recorded events and all its sums. `drift` lists sums that differ from their events and
+ * corrections.
+ */
 export async function readUsage(db: Database, orgId: string) {
   const events = await db.run<RecordedEvent>(
     {

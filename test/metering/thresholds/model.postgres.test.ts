@@ -18,12 +18,12 @@ const { database, service } = useService();
 const rolling: Record<string, number> = { PT1M: MINUTE, PT5H: 5 * HOUR, P2D: 2 * DAY };
 
 interface Event {
-  /** In thousandths. */
+  /** The quantity in thousandths. */
   quantity: number;
   at: number;
 }
 
-/** The promises as a plain in-memory model. */
+/** The service's guarantees as a plain in-memory model. */
 interface Model {
   limits: Pick<UsageLimit, 'quantity' | 'window'>[];
   thresholds: number[];

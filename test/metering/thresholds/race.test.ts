@@ -65,7 +65,7 @@ it('the event that reaches the threshold of an already evaluated window is repor
     const limits = [{ quantity: '60', window: 'PT24H', enforcement: 'warn' as const }];
     await grant(db, orgId, product.id, { limits, thresholds: [100] });
     const send = (i: number) => {
-      // Every sixth event is in the previous month, whose total says nothing about this month's room.
+      // Every sixth event is in the previous month, whose total does not affect this month's headroom.
       const occurredAt = i % 6 === 5 ? '2026-04-30T23:59:59.000Z' : '2026-05-01T00:00:01.000Z';
       const events = [usageEvent(product.slug, `quiet-${round}-${i}`, { occurredAt })];
       return [sendUsage(instance(i).url, secret, events), ...(i % 8 === 0 ? [evaluateAll()] : [])];

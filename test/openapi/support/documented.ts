@@ -10,7 +10,7 @@ const uuidOf = (version: 4 | 7) =>
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{3})?Z$/;
 const secret = /^org_(live|test)_[0-9A-Za-z]{32}$/;
 
-/** Where an answer differs from the documented one, as `place: …`; empty where it does not. */
+/** Lists where an actual response differs from the documented one, as `place: …`. */
 export function differences(actual: unknown, documented: unknown, place = 'body'): string[] {
   if (documented instanceof Generated)
     return isAlike(actual, documented) ? [] : [differ(actual, documented, place)];
@@ -41,7 +41,7 @@ export function differences(actual: unknown, documented: unknown, place = 'body'
   return actual === documented ? [] : [differ(actual, documented, place)];
 }
 
-/** A generated value stands for any of its kind. */
+/** A generated value matches any value of the same kind. */
 function isAlike(actual: unknown, { shown }: Generated): boolean {
   if (typeof actual !== 'string' || actual === '') return false;
   const kind = [uuidOf(4), uuidOf(7), time, secret].find((pattern) => pattern.test(shown));
@@ -51,7 +51,7 @@ function isAlike(actual: unknown, { shown }: Generated): boolean {
 const differ = (actual: unknown, documented: unknown, place: string) =>
   `${place}: ${JSON.stringify(actual)} instead of ${JSON.stringify(documented)}`;
 
-/** Every header that is documented as always sent is there, and none of those we document is sent undocumented. */
+/** Expects each documented header that is always sent, and no known header that this response does not document. */
 export function expectDocumentedHeaders(route: DescribedRoute, { status, headers }: Answer): void {
   const documented = headersOf(route, status);
   const isSent = (name: string) => headers[name.toLowerCase()] !== undefined;
@@ -63,9 +63,9 @@ export function expectDocumentedHeaders(route: DescribedRoute, { status, headers
   expect(undocumented).toEqual([]);
 }
 
-/** The body fits the schema of its status and media type, and has no field that the schema does not know. */
+/** Expects that the body matches the schema for its status and media type and has no unknown field. */
 export function expectDocumentedSchema(route: DescribedRoute, { status, headers, text }: Answer): void {
-  // The few words beside a `Location` are not documented.
+  // The short text beside a `Location` is not documented.
   if (text === '' || (status >= 300 && status < 400)) return;
   const mediaType = String(headers['content-type']).split(';', 1)[0]!;
   const schema = schemaOf(route, status, mediaType);

@@ -39,7 +39,7 @@ import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
 import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';
 
-/** The world of all examples. */
+/** The data that all examples share. */
 export const exampleWorld = { ...metering, ...markets, keys: { ...metering.keys, ...markets.keys } };
 
 const createdAt = new Date(exampleWorld.createdAt);
@@ -86,18 +86,18 @@ const emptied = [
 const deletions = emptied.map((table, n) => sql`${sql.identifier(`deleted_${n}`)} as (delete from ${table})`);
 let passwordHash: Promise<string> | undefined;
 
-/** Makes the rows of the example world, and nothing but them. */
+/** Restores exactly the example world's rows. */
 export async function resetExampleWorld(db: Database): Promise<void> {
   passwordHash ??= hashCheaply(exampleWorld.password);
   const hashed = await passwordHash;
   await db.orm.transaction(async (tx) => {
-    // Deleting a handful of rows is several times faster than truncating, and one statement faster than one for each table.
+    // Deleting a few rows is several times faster than truncating, and one statement is faster than one per table.
     await tx.execute(sql`with ${sql.join(deletions, sql`, `)} select`);
     const { organization, otherOrganization } = exampleWorld;
     await tx
       .insert(organizations)
       .values([organization, otherOrganization].map((o) => ({ ...o, createdAt })));
-    // Declared once, so that there is something to withdraw.
+    // Another Organization's limit, for the example that withdraws it.
     await tx
       .insert(riskLimits)
       .values({ orgId: otherOrganization.id, maxOpenOrders: 5, updatedAt: createdAt });
@@ -183,7 +183,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     await tx.insert(operatorChain).values({ seq: audit.operator.seq, hash: audit.operator.hash });
     const { seq, hash: end } = audit.organization;
     await tx.insert(auditChains).values({ orgId, seq, hash: end });
-    // The member is signed in on some other device.
+    // The member is also signed in on another device.
     const seen = new Date(exampleWorld.now);
     await tx.insert(sessions).values({
       hashedToken: hashSecret('elsewhere'),
@@ -212,7 +212,7 @@ const storageLimit: UsageLimit = {
   enforcement: 'block',
 };
 
-/** Two endpoints, one of another Organization, and a message whose receiver was down. */
+/** Inserts two endpoints, another Organization's endpoint, and a message whose receiver was down. */
 async function insertWebhooks(tx: Orm): Promise<void> {
   const { live, disabled, message, otherId } = exampleWorld.webhooks;
   const endpoint = { orgId, types: ['api_key.created'], livemode: true, secret: '', createdAt };
@@ -300,7 +300,7 @@ async function insertCredits(tx: Orm): Promise<void> {
     values (${orgId}::uuid, true, array[${id}::uuid], '{60}', array[${createdAt.toISOString()}::timestamptz], '{infinity}', '{""}', '{50}', '{0}', '{0}')`);
 }
 
-/** What is held since a minute ago. */
+/** Inserts a reservation that was made a minute ago. */
 async function insertReservation(tx: Orm): Promise<void> {
   const made = Date.parse(exampleWorld.now) - 60_000;
   await tx.insert(usageReservations).values({
@@ -317,7 +317,7 @@ async function insertReservation(tx: Orm): Promise<void> {
   });
 }
 
-/** An order of yesterday morning, as read later. */
+/** Inserts yesterday morning's order, as a later read shows it. */
 async function insertTrade(tx: Orm): Promise<void> {
   const { id, idempotencyKey, clientOrderId, ticker, createdAt: time } = exampleWorld.trade;
   const at = new Date(time);

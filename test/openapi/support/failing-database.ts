@@ -1,10 +1,10 @@
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import { oneShardGroup } from '../../../src/core/db/shards.js';
 
-/** A database that answers everything with an error. */
+/** Wraps a database so that every statement fails with the error. */
 export function failingDatabase(db: Database, error: Error): Database {
   const fail = () => Promise.reject(error);
-  // Whatever chain of calls the builder is asked for, awaiting it fails.
+  // Awaiting any chain of builder calls fails.
   const chain: object = new Proxy(() => undefined, {
     get: (_target, name) =>
       name === 'then' ? (_resolve: unknown, reject: (e: Error) => void) => reject(error) : chain,

@@ -1,7 +1,7 @@
 import type { Express } from 'express';
 import { isPageRouter } from '../../../src/core/pages/layout.js';
 
-/** What Express keeps of a mounted handler. Its types do not describe it. */
+/** The fields of Express's mounted handlers that its types leave out. */
 interface Layer {
   rawPath?: unknown;
   handle: { stack?: Layer[] };
@@ -9,15 +9,15 @@ interface Layer {
 }
 
 interface MountedRoute {
-  /** As `get /dashboard/api-keys/{id}`. */
+  /** For example `get /dashboard/api-keys/{id}`. */
   address: string;
   isPage: boolean;
 }
 
-/** Every route of the app's API, by walking its routers to the ground. */
+/** Lists every API route, found by walking the app's routers. */
 export const listMountedRoutes = (app: Express): string[] => listRoutes(app, false);
 
-/** Every page, and every form of a page. They are no part of the API. */
+/** Lists every page and every form of a page, which are not part of the API. */
 export const listPageRoutes = (app: Express): string[] => listRoutes(app, true);
 
 function listRoutes(app: Express, isPage: boolean): string[] {
@@ -38,7 +38,7 @@ function walk(stack: Layer[], prefix: string, isPage: boolean): MountedRoute[] {
       );
     }
     const { stack: nested } = layer.handle;
-    // Middleware alone responds only with errors, whether it is a function or a router without routes.
+    // Skips middleware, whether a function or a router without routes, because it responds only with errors.
     if (!nested || !hasRoutes(nested)) return [];
     const isPageInside = isPage || isPageRouter(layer.handle);
     return joinPaths(prefix, layer.rawPath).flatMap((mount) => walk(nested, mount, isPageInside));

@@ -10,10 +10,8 @@ export interface Answer {
   text: string;
 }
 
-/** The headers that present a credential. */
 type PresentCredential = (credential: Credential) => Promise<Record<string, string>>;
 
-/** Sends an example request as documented. */
 export async function sendExample(
   baseUrl: string,
   { method, path, body: described }: RouteDescription,
@@ -48,7 +46,7 @@ function bodyOf({ body, rawBody, paddedToBytes = 0 }: SentRequest, mediaType: st
   return text.padEnd(paddedToBytes, ' ');
 }
 
-/** The value that is really sent: lists that the document shortens, in full. */
+/** Returns the value that is really sent, with lists that the document shortens in full. */
 function inFull(value: unknown): unknown {
   if (value instanceof Repeated) return value.items.map(inFull);
   if (value instanceof Generated) return value.shown;
@@ -81,8 +79,8 @@ function exchange(url: URL, method: string, headers: Record<string, string>, bod
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
 /**
- * @param signInUrl a service on the same database, where people sign in
- * @param jar the sessions that are open already
+ * @param signInUrl a service on the same database where people sign in
+ * @param jar the open sessions
  */
 export function presentCredential(
   signInUrl: string,

@@ -30,10 +30,11 @@ from .types import (
     UsageSums,
 )
 
-# Seconds. Six attempts outlast a restart of the service.
+# Seconds. Six attempts span a restart of the service.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
-# A call does not wait longer than this for the service; the error has the time to wait.
+# Longest Retry-After that a call waits for, in seconds. Beyond it, the call raises an error that carries the requested
+# wait.
 LONGEST_RETRY_AFTER = 60.0
 
 
@@ -43,7 +44,7 @@ class Hold:
 
     reservation: Reservation
     used: float | None = None
-    """Units used, which the work sets. Without it, the units held count as used."""
+    """Units used, which the block sets. If it does not, the units held count as used."""
     settlement: SettlementAnswer | None = None
     """The answer to the settlement, after the block."""
 
@@ -51,9 +52,9 @@ class Hold:
 class GaugeClient:
     """A client for Gauge's API. Threads can share it.
 
-    Arguments and answers are the dictionaries of the API reference. Every call is retried without an answer, after 429
-    and after 5xx, at most `attempts` times in total; idempotency keys make that safe. Each can raise `RefusedError` and
-    `DeliveryError`.
+    Arguments and answers are the dictionaries of the API reference. A call that gets no answer, a 429 or a 5xx is
+    retried, up to `attempts` attempts in total; idempotency keys make that safe. Every call can raise `RefusedError`
+    and `DeliveryError`.
     """
 
     def __init__(self, base_url: str, api_key: str, *, timeout: float = 60.0, attempts: int = 6) -> None:
@@ -74,7 +75,7 @@ class GaugeClient:
         self._transport.close()
 
     def send(self, events: Sequence[UsageEvent], *, lenient: bool = False, dry_run: bool = False) -> UsageAnswer:
-        """Records up to 500 events. Strict: all or none; lenient: the good ones, and `rejected` lists the others.
+        """Records up to 500 events. Strict: all or none; lenient: the valid ones, and `rejected` lists the others.
 
         Raises `OtherModeError` if live and test events are mixed up.
         """
@@ -84,7 +85,7 @@ class GaugeClient:
         return read_usage_answer(answer, len(events))
 
     def check(self, items: Sequence[str | EntitlementCheckItem]) -> EntitlementCheckAnswer:
-        """Whether up to 50 products, given as slugs or with quantities, may be used. Only a reservation promises it."""
+        """Whether up to 50 products, given as slugs or with quantities, may be used. Only a reservation guarantees it."""
         listed = [{"productSlug": item} if isinstance(item, str) else item for item in items]
         answer: EntitlementCheckAnswer = self._call("POST", "/api/entitlements/check", {"items": listed})
         return answer
@@ -123,7 +124,7 @@ class GaugeClient:
     ) -> UsageSums:
         """Sums from `start` to before `end`, which are dates or times.
 
-        `group_by` is `apiKey`, `subject` or the name of a dimension. `subject` and `dimensions` select usage.
+        `group_by` is `apiKey`, `subject` or the name of a dimension. `subject` and `dimensions` filter the usage.
         """
         query = {
             "from": start,
@@ -193,7 +194,7 @@ class GaugeClient:
         try:
             self._call("DELETE", path, attempts=1)
         except GaugeError:
-            # The hold expires.
+            # The hold is left to expire.
             pass
 
     def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:

@@ -28,7 +28,7 @@ class Refused:
 
 
 class Stopped(Exception):
-    """The reporter closes, so nobody waits for the answer."""
+    """The reporter is closing, so nothing waits for the answer any more."""
 
 
 class Post:
@@ -74,7 +74,7 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
         try:
             return read_usage_answer(body, sent)
         except OtherModeError as error:
-            # Everything that can be recorded is recorded: the delivery reports the other events.
+            # The events that could be recorded are recorded; the delivery reports the others.
             return error.answer
     problem = read_problem(body)
     if problem is None or "location" in response.headers:
@@ -85,7 +85,7 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
 
 
 def is_about_events(status: int, problem: Problem) -> bool:
-    """True for a body too large, a broken schema, or broken rules with their places, where an intermediary drops `Prefer`."""
+    """True if the body is too large, breaks the schema, or breaks rules that are listed because a proxy dropped `Prefer`."""
     if status in (413, 422):
         return True
     if status == 400:
@@ -101,7 +101,7 @@ def describe(response: Response) -> str:
 def deliver_events(post: Callable[[Sequence[str]], UsageAnswer | Problem], lines: Sequence[str]) -> list[Refused]:
     """Delivers events until each is recorded or refused, and returns the refused ones.
 
-    Events that break the schema are removed and the rest is sent again; a batch that is refused as a whole is halved
+    Events that break the schema are removed, and the others are sent again; a batch that is refused as a whole is halved
     until the offending event is isolated.
     """
     if not lines:

@@ -37,9 +37,9 @@ class DeliveryError(GaugeError):
 
 
 class OtherModeError(GaugeError):
-    """Live events reused keys of test events, or the other way round.
+    """Live events reused the keys of test events, or vice versa.
 
-    These events are not counted; the rest of the batch is.
+    These events are not counted; the others in the batch are.
     """
 
     def __init__(self, indexes: list[int], answer: UsageAnswer) -> None:

@@ -23,9 +23,9 @@ from .types import UsageEvent
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
 REQUEST_TIMEOUT = 60.0
-# Seconds that a request in progress gets when the reporter closes, and that the end of the program waits for a flush.
+# Seconds: how long close() waits for a request in progress, and how long the flush at the program's exit may take.
 FINISH_WITHIN = 5.0
-# Pauses after an error that retrying cannot fix, until a person has corrected the key or the address.
+# Pauses in seconds after an error that no retry can fix, until somebody corrects the key or the address.
 FIRST_BLOCKED = 1.0
 LONGEST_BLOCKED = 60.0
 
@@ -38,7 +38,7 @@ class _ReportedEventRequired(TypedDict):
 
 
 class ReportedEvent(_ReportedEventRequired, total=False):
-    """An event without what the reporter fills in: a missing key or time."""
+    """An event whose key and time are optional, because the reporter fills them in."""
 
     quantity: float
     occurredAt: str
@@ -50,13 +50,13 @@ class ReportedEvent(_ReportedEventRequired, total=False):
 @dataclass(frozen=True)
 class RefusedEvent:
     event: UsageEvent | None
-    """None if the disk has damaged it."""
+    """None if it was damaged on disk."""
     code: str
     detail: str
 
 
 class Reporter:
-    """Reports usage to a service that may be away, from a process that may crash.
+    """Reports usage to a service that may be down, from a process that may crash.
 
     Threads can share a reporter. Processes can share its directory, each with a reporter created after the fork; one of
     them sends at a time.
@@ -75,10 +75,10 @@ class Reporter:
         on_retry: Callable[[str, float], object] | None = None,
     ) -> None:
         """
-        directory: Folder for events that wait to be sent, kept over restarts, on a local disk.
+        directory: Folder on a local disk for events that wait to be sent; it survives restarts.
         max_bytes: Maximum size of the waiting events.
         interval: Seconds for which an event waits for others to be sent with.
-        on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events could be sent.
+        on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events have been sent.
         on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
         on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
         """
@@ -139,7 +139,7 @@ class Reporter:
                 return False
             self._wake.set()
             with self._sent:
-                # Another process may be the one that sends.
+                # Polls, because another process may be the sender.
                 self._sent.wait(min(left, 0.05))
 
     def close(self, timeout: float = 30.0) -> bool:
@@ -152,7 +152,7 @@ class Reporter:
                 self._wake.set()
                 self._thread.join(FINISH_WITHIN)
                 _reporters.discard(self)
-                # Without an answer by now, the thread ends with the program.
+                # A thread that is still waiting for an answer ends with the program.
                 if not self._thread.is_alive():
                     self._spool.close()
                     self._transport.close()
@@ -184,7 +184,7 @@ class Reporter:
                 self._notify(self._on_retry, str(error), blocked)
 
     def _send_all(self) -> None:
-        """Raises the reason why refused events could not be set aside: they stay in the spool, and the others are sent."""
+        """Raises if refused events cannot be set aside; they stay in the spool, and the others are sent."""
         last, failure = 0, None
         while batch := self._spool.read(last, MAX_BATCH):
             last = batch[-1][0]
@@ -216,7 +216,7 @@ class Reporter:
         self._notify(self._on_retry, reason, seconds)
 
     def _notify(self, callback: Callable[..., object] | None, *values: Any) -> None:
-        """An error in a callback belongs to the callback's owner and must not stop the reporter."""
+        """An error in a callback is its owner's problem and must not stop the reporter."""
         if callback is None:
             return
         try:
@@ -235,12 +235,12 @@ def _close_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # The parent process closes them.
+    # The parent process closes its reporters.
     os.register_at_fork(after_in_child=_reporters.clear)
 
 
 def complete_event(event: ReportedEvent) -> UsageEvent:
-    """All other errors in an event are found by the service, and the event is set aside."""
+    """The service finds all other errors in an event; the event is then set aside."""
     if not 0 <= event.get("quantity", 1) < math.inf:
         raise ValueError("A quantity must be a finite number of at least 0.")
     # Without a time, the service would use the time of receipt, which may be days later.

@@ -13,11 +13,11 @@ from .errors import SpoolFullError
 MAX_REFUSED_BYTES = 16 * 1024 * 1024
 # Seconds that a write waits for other processes.
 BUSY_TIMEOUT = 30.0
-# Pages of 4 KiB: a database with more free ones than this gives back some with each removal.
+# In 4 KiB pages: a database with more free pages than this returns some to the file system with each removal.
 KEPT_PAGES = 1024
 FREED_PAGES = 512
 SCHEMA = [
-    # Ids of removed lines are not used again.
+    # `autoincrement` prevents the reuse of ids of removed lines.
     "create table if not exists lines (id integer primary key autoincrement, line text not null)",
     "create table if not exists size (bytes integer not null)",
     "insert into size select 0 where not exists (select 1 from size)",
@@ -64,7 +64,7 @@ class Spool:
         with self._waiting_lock:
             self._waiting.append(one)
         with self._lock:
-            # Another thread may have written it meanwhile.
+            # Another thread may have written this line in the meantime.
             if not one.is_done:
                 self._write_waiting()
         if one.error is not None:
@@ -79,15 +79,15 @@ class Spool:
     def remove(self, ids: Sequence[int]) -> None:
         with self._change() as db:
             db.executemany("delete from lines where id = ?", [(id,) for id in ids])
-            # After an outage the file shrinks step by step; smaller ones keep their pages for the next lines.
+            # After an outage the file shrinks step by step; a smaller file keeps its free pages for new lines.
             ((free,),) = db.execute("pragma freelist_count").fetchall()
             if free > KEPT_PAGES:
-                # One page at a time, because older versions of `sqlite3` stop after the first one.
+                # One page at a time, because older versions of `sqlite3` stop after the first page.
                 for _ in range(FREED_PAGES):
                     db.execute("pragma incremental_vacuum(1)")
 
     def put_aside(self, lines: Sequence[str]) -> None:
-        """Keeps the newest lines: `refused.ndjson`, and before it `refused.1.ndjson`."""
+        """Keeps only the newest lines, in `refused.ndjson` and, if they are older, in `refused.1.ndjson`."""
         append_refused(self.directory / "refused.ndjson", lines)
 
     @property
@@ -106,7 +106,7 @@ class Spool:
 
     @contextmanager
     def sending(self) -> Iterator[bool]:
-        """True in one process at a time. A killed process holds nothing."""
+        """True in only one process at a time. A process that is killed gives it up."""
         try:
             self._sending.execute("begin exclusive")
         except sqlite3.OperationalError:
@@ -127,7 +127,7 @@ class Spool:
         db.execute("pragma auto_vacuum = incremental")
         use_wal(db)
         db.execute("pragma synchronous = full")
-        # macOS otherwise leaves data in the cache of the disk.
+        # Without this, macOS leaves data in the disk's cache.
         db.execute("pragma fullfsync = on")
         db.execute(f"pragma journal_size_limit = {KEPT_PAGES * 4096}").fetchall()
         with self._change():
@@ -192,7 +192,8 @@ def size_of(line: str) -> int:
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     try:
-        # SQLite would create a file that others can read. Closing an existing file would drop this process's locks on it.
+        # SQLite would create a file that others can read. O_EXCL, because closing an existing file would drop this
+        # process's locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         pass
@@ -206,7 +207,7 @@ def use_wal(db: sqlite3.Connection) -> None:
             db.execute("pragma journal_mode = wal").fetchall()
             return
         except sqlite3.OperationalError as error:
-            # SQLite does not wait here while another process does the same.
+            # Switching to WAL ignores the busy timeout while another process switches too, so wait here.
             if "locked" not in str(error) or time.monotonic() > give_up_at:
                 raise
             time.sleep(0.01)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from .errors import DeliveryError
 
-# All that a request without an answer can raise.
+# Everything that a request can raise when no answer arrives.
 NO_ANSWER = (OSError, http.client.HTTPException)
 
 
@@ -60,7 +60,7 @@ class Transport:
         url = urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
             raise ValueError("base_url must be an address such as https://gauge.example.com.")
-        # The message of http.client's own check would contain the key.
+        # Checked here because the error message from http.client would contain the key.
         if not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
             raise ValueError("api_key must be the whole secret of a key, without spaces or line breaks around it.")
         self._host, self._port = url.hostname, url.port
@@ -82,7 +82,8 @@ class Transport:
             try:
                 return self._exchange(kept, method, path, body, all_headers)
             except (ConnectionError, http.client.BadStatusLine):
-                # The service closes idle connections, such as those from before its restart.
+                # Sends again on a new connection, because the service closes idle connections and a restart closes all
+                # of them.
                 self.close()
         return self._exchange(self._connect(), method, path, body, all_headers)
 
@@ -99,7 +100,7 @@ class Transport:
 
     def _take(self) -> http.client.HTTPConnection | None:
         if self._pid != os.getpid():
-            # These connections belong to the parent process, and one of its threads may hold the lock.
+            # The inherited connections belong to the parent process, and one of its threads may hold the lock.
             self._pid, self._lock = os.getpid(), threading.Lock()
             self.close()
         with self._lock:

@@ -23,7 +23,7 @@ import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
 
 export interface Author extends PersonAuthority, Whereabouts {
   email: string;
-  /** Aborted when the client disconnects. */
+  /** Aborts when the client disconnects. */
   gone: AbortSignal;
 }
 
@@ -31,7 +31,7 @@ export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
-/** A wrong password, code or passkey, which counts against the limits. */
+/** A wrong password, code or passkey, which counts towards the limit on guesses. */
 export class WrongGuess extends AppError {
   /** Undefined if the password was wrong. */
   readonly factor: TypedCode | undefined;
@@ -50,7 +50,7 @@ export async function checkPassword(orm: Orm, { userId, gone }: Author, password
   return person;
 }
 
-/** @throws AppError invalid_request if the form carries neither a code nor a passkey */
+/** @throws AppError invalid_request if the form contains neither a code nor a passkey */
 export async function readRequiredFactor(orm: Orm, author: Author, given: GivenFactor): Promise<TypedCode> {
   const code = await readFactor(orm, { ...author, now: author.at }, given);
   if (!code) throw fieldError('code', 'is required');
@@ -72,7 +72,7 @@ export async function requireCode(
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
-/** Consumes the code if a second factor is on. @throws WrongGuess; AppError invalid_request without a code */
+/** Consumes the code if a second factor is on. @throws WrongGuess; AppError invalid_request if the code is missing */
 export async function requireCodeIfOn(
   tx: Tx,
   secrets: SecretBox,
@@ -85,7 +85,7 @@ export async function requireCodeIfOn(
 }
 
 /**
- * No other change or sign-in of this person completes meanwhile. Inside `work`, use only the given `tx`.
+ * Blocks other changes and sign-ins of this person until the commit. Inside `work`, use only the given `tx`.
  * @param checked the person as read when their password was verified
  */
 export function changeAccount<T>(
@@ -112,7 +112,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/** False if nothing changed. @throws AppError not_found if they are not an owner or admin */
+/** False if nothing changed. @throws AppError not_found if the person is not an owner or admin */
 export function changeNotices(
   deps: ChangeDeps,
   author: Author,
@@ -132,7 +132,7 @@ export function changeNotices(
 
 /**
  * @param given a code or a passkey, required if a second factor is on, so that an unattended session is not enough
- * @returns the new token of this session; all other sessions of the person end
+ * @returns this session's new token; all other sessions of the person end
  * @throws WrongGuess
  */
 export async function changePassword(
@@ -141,7 +141,6 @@ export async function changePassword(
   person: User,
   { newPassword, given }: { newPassword: string; given: GivenFactor },
 ): Promise<string> {
-  // Hashing is slow, so it happens before anything is locked.
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   const passwordHash = await hashPassword(newPassword, author.gone);
   return changeAccount(deps, author, person, async (tx) => {
@@ -165,7 +164,7 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
   });
 }
 
-/** Includes this session and pending sign-ins. */
+/** Ends this session and pending sign-ins too. */
 export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const sessionsEnded = await deleteSessionsOf(tx, author.userId);
@@ -173,7 +172,7 @@ export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<voi
   });
 }
 
-/** Includes pending sign-ins. Replaces this session's token, so that a copied cookie becomes useless. */
+/** Ends pending sign-ins too. Replaces this session's token, so that a copied cookie becomes useless. */
 export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   const token = generateToken();
   const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);

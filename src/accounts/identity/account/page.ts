@@ -35,7 +35,7 @@ const tabs = [
 ] as const;
 
 interface AccountPage {
-  /** Template below `views/accounts/account`. */
+  /** Template under `views/accounts/account`. */
   view: string;
   tab: (typeof tabs)[number]['id'];
   title: string;
@@ -78,13 +78,15 @@ const givenFactor = (
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
-/** A recent confirmation replaces the password in a session with single sign-on, because the person may have none. */
+/** In a single sign-on session, a recent confirmation replaces the password, because the person may have none. */
 function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   const person = personOf(res);
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
 }
 
-/** What the field for the current password needs to offer the issuer instead; undefined without single sign-on. */
+/**
+ * Data for the current-password field to offer confirmation by the issuer instead; undefined without single sign-on.
+ */
 export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   deps.config.singleSignOn && {
     name: deps.config.singleSignOn.name,
@@ -92,7 +94,9 @@ export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
     href: toAddress('/login/single-sign-on', { confirm: 'yes', next }),
   };
 
-/** @throws WrongGuess; AppError invalid_request without a password, unless the issuer has confirmed the person */
+/**
+ * @throws WrongGuess; AppError invalid_request if the password is missing, unless the issuer has confirmed the person
+ */
 export async function prove(
   deps: AccountDeps,
   req: Request,

@@ -163,7 +163,7 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
   });
 }
 
-/** Maximum link requests per hour, from one network and for one address, whether or not the address has an account. */
+/** Maximum link requests per hour, per network and per address, whether or not the address has an account. */
 const MAX_OF_NETWORK = 20;
 const MAX_OF_ADDRESS = 5;
 

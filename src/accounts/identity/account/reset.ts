@@ -36,7 +36,7 @@ export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Pr
     return createLink(tx, { kind, person }, { actor: 'system', at: new Date(deps.clock.now()) });
   });
 
-/** Treats every address alike, so that neither content nor timing of the response reveals an account. */
+/** Treats every address alike, so that neither the content nor the timing of the response reveals an account. */
 export const requestPasswordReset = (
   deps: ChangeDeps,
   email: string,
@@ -46,7 +46,7 @@ export const requestPasswordReset = (
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });
 
-/** Lifetime of a mailed link and maximum age of a request for one. */
+/** Lifetime of a mailed link, and maximum age of a request for a link. */
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 
@@ -103,7 +103,7 @@ interface ResetLink {
 /** @throws LinkGone */
 export async function findResetLink(orm: Orm, token: unknown, now: Date): Promise<ResetLink> {
   const link = await findLink(orm, token, ['password_reset', 'second_factor_reset'], now);
-  // Removing a person also removes their links, so the person exists.
+  // Deleting a person also deletes their links, so the person exists.
   const person = (await findUser(orm, { id: link.userId! }))!;
   return { link, person, hasFactor: await hasSecondFactor(orm, person.id) };
 }
@@ -118,7 +118,7 @@ export class WrongProof extends AppError {
 }
 
 /**
- * Ends all sessions except a new one in this browser. Needs a code or passkey if a second factor is on.
+ * Ends all sessions and starts a new one in this browser. Requires a code or passkey if a second factor is on.
  * @returns the token of the new session
  * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code or passkey
  */
@@ -134,7 +134,6 @@ export async function resetPassword(
   const problem = await passwordProblem(newPassword, email);
   if (problem !== undefined) throw fieldError('newPassword', problem);
   if (found.hasFactor && given.code === undefined && !given.passkey) throw fieldError('code', 'is required');
-  // Hashing is slow, so it happens before anything is locked.
   const code = await readFactor(deps.db.orm, { userId, now, gone }, given);
   const passwordHash = await hashPassword(newPassword, gone);
   return change(deps, byProof, async (tx) => {
@@ -159,7 +158,7 @@ export async function resetPassword(
 }
 
 /**
- * Needs the password. Ends all sessions except a new one in this browser.
+ * Requires the password. Ends all sessions and starts a new one in this browser.
  * @returns the token of the new session
  * @throws LinkGone; AppError not_signed_in for a wrong password
  */

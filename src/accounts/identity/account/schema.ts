@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password.optional(),
-  // The password rules check this and name what is missing.
+  // Checked by the password rules, which explain what is missing.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,
@@ -28,7 +28,7 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** Without the password if the issuer has just confirmed the person. */
+/** The password may be missing if the issuer has just confirmed the person. */
 export const proofSchema = z.strictObject({ currentPassword: password.optional(), ...factorFields });
 
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });

@@ -50,7 +50,7 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/** The form itself explains that an Organization requires the factor. */
+/** Errors shown in the form, which explains that an Organization requires the factor. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
@@ -117,7 +117,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
   });
 }
 
-/** Recovery codes are shown only once, so this page has no address to return to. */
+/** Recovery codes are shown only once, so this page has no URL of its own. */
 function showRecoveryCodes(
   deps: AccountDeps,
   req: Request,
@@ -187,7 +187,7 @@ const passkeyNotices = {
 const addSchema = z.strictObject({ name: text(100), passkey: newPasskeySchema });
 const removeSchema = z.strictObject({ id: credentialIdSchema });
 
-/** Changes require a confirmation of identity in the last few minutes. */
+/** Changes require that the person has confirmed their identity in the last few minutes. */
 export function passkeyPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -269,7 +269,10 @@ function addOptions(
   });
 }
 
-/** Includes the quiet zone of 4 (ISO/IEC 18004, 5.3.8). The dark modules are SVG path data, one unit per module. */
+/**
+ * Includes a quiet zone of 4 modules (ISO/IEC 18004, 5.3.8). `path` is SVG path data for the dark modules, one unit per
+ * module.
+ */
 export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>

@@ -53,7 +53,8 @@ export async function readSecondFactor(orm: Orm, userId: string) {
 
 /**
  * The secret has no effect until its first code is confirmed.
- * @param checked the person as read when their password was verified; undefined if the author proves it
+ * @param checked the person as read when their password was verified; undefined if `author` requires a recent
+ * confirmation instead
  */
 export function beginSetup(
   deps: AccountChangeDeps,
@@ -68,7 +69,7 @@ export function beginSetup(
 }
 
 /**
- * The code counts as used.
+ * Consumes the code.
  * @returns the recovery codes, which are never shown again, and this session's new token; all other sessions end
  */
 export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
@@ -85,7 +86,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
       'code',
       'is wrong. Enter the newest code from the app, and check that the clock of its device is right',
     );
-  // Ten hashes are expensive, so only compute them once the code was right.
+  // Computing ten hashes is expensive, so the code is checked first.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
     const isFirst = !(await hasSecondFactor(tx, userId));
@@ -118,7 +119,7 @@ export async function renewRecoveryCodes(
   });
 }
 
-/** @returns this session's new token (all others end), and whether no second factor is left */
+/** @returns this session's new token (all others end), and whether this was the last second factor */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
@@ -140,7 +141,10 @@ export async function turnOff(
   });
 }
 
-/** Removes the recovery codes with the last factor. @throws AppError forbidden_role if the person must have one */
+/**
+ * Deletes the recovery codes with the last factor. @throws AppError forbidden_role if the person must have a second
+ * factor
+ */
 async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   if (await hasSecondFactor(tx, userId)) return false;
   const demand = await findFactorDemand(tx, userId);
@@ -155,7 +159,7 @@ async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
 
 const isOff = () => new AppError('not_found', 'The second factor is already off.');
 
-/** Hashing is slow, so this runs before anything is locked. */
+/** Hashing is slow, so call this before taking any lock. */
 async function makeRecoveryCodes({ userId, gone }: Author) {
   const recoveryCodes = generateRecoveryCodes();
   const hashed = await Promise.all(recoveryCodes.map((code) => hashRecoveryCode(userId, code, gone)));
@@ -165,7 +169,7 @@ async function makeRecoveryCodes({ userId, gone }: Author) {
 const isOn = () =>
   new AppError('not_found', 'The second factor is already on. Turn it off to set up another.');
 
-/** Content of the QR code (Google Authenticator's key URI format). */
+/** Content of the QR code, in Google Authenticator's key URI format. */
 export function toKeyUri(email: string, secret: string): string {
   const query = new URLSearchParams({
     secret,
@@ -177,13 +181,13 @@ export function toKeyUri(email: string, secret: string): string {
   return `otpauth://totp/Gauge:${encodeURIComponent(email)}?${query.toString()}`;
 }
 
-/** Adding the first or removing the last factor ends other sessions and renews this session's token. */
+/** Adding the first factor or removing the last one ends all other sessions and renews this session's token. */
 interface FactorChange {
   token: string | undefined;
   recoveryCodes: string[] | undefined;
 }
 
-/** @throws AppError invalid_request, not_found if there are too many or it is already known */
+/** @throws AppError invalid_request if the person has too many passkeys or has already added this one */
 export async function addPasskey(
   deps: AccountChangeDeps,
   author: Author,
@@ -191,7 +195,6 @@ export async function addPasskey(
   name: string,
 ): Promise<FactorChange> {
   const { userId, at } = author;
-  // Hashing is slow, so this runs before anything is locked.
   const made = (await hasSecondFactor(deps.db.orm, userId)) ? undefined : await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
     const isFirst = !(await hasSecondFactor(tx, userId));
@@ -210,7 +213,7 @@ export async function addPasskey(
   });
 }
 
-/** @throws AppError not_found; forbidden_role for the last factor of a person who must have one */
+/** @throws AppError not_found; forbidden_role if the person must keep their last factor */
 export function removePasskey(
   deps: AccountChangeDeps,
   author: Author,

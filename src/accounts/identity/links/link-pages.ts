@@ -15,21 +15,21 @@ interface LinkPages {
   base: string;
   name: string;
   title: string;
-  /** Where the holder got the link from. */
+  /** Tells the holder where the link came from. */
   origin: string;
-  /** Advice for a link that does not work. */
+  /** Advice for the holder of a link that does not work. */
   advice: string;
 }
 
 type LinkDeps = Pick<Context, 'clock' | 'limitStores'>;
 
-/** The pages contain a link's secret, so nothing on the way may cache or compress them. */
+/** The pages contain a link's secret, so no proxy may cache or compress them. */
 export const keepSecret: RequestHandler = (_req, res, next) => {
   res.setHeader('Cache-Control', 'no-store, no-transform');
   next();
 };
 
-/** Browsers do not send the secret after the `#`: a script posts it to `…/open`, or the holder pastes it there. */
+/** Browsers do not send the secret after the `#`, so a script posts it to `…/open`, or the holder pastes it. */
 export function addLinkPages(
   router: Router,
   deps: LinkDeps,
@@ -55,7 +55,7 @@ export function addLinkPages(
     show: showOpen,
   });
 
-  /** Must come after the pages that throw `LinkGone`. */
+  /** Must be mounted after the pages that throw `LinkGone`. */
   const showGone: ErrorRequestHandler = async (thrown, req, res, next) => {
     if (!(thrown instanceof LinkGone) || res.headersSent || !prefersHtml(req)) {
       next(thrown);
@@ -96,7 +96,7 @@ export const limitLinkGuesses = (stores: LimitStores, name: string, opened: Open
 
 type OpenedLink = ReturnType<typeof openedLink>;
 
-/** Kept in a cookie for an hour. In a URL, the secret would leak into histories, proxy logs and referrers. */
+/** Keeps the secret in a cookie for an hour. In a URL, it would leak into histories, proxy logs and referrers. */
 export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
   const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
   return {

@@ -28,13 +28,13 @@ export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
 
 interface LinkInput {
   kind: LinkKind;
-  /** The recipient. Left out for a set-up link, which the first person to open it uses. */
+  /** The recipient; omitted for a set-up link, which works for the first person to open it. */
   person?: { id?: string | undefined; email: string } | undefined;
-  /** The creator; left out for the service itself. */
+  /** The creator; omitted if the service created the link. */
   createdBy?: string | undefined;
-  /** Defaults to the lifetime of a link that one person passes on to another. */
+  /** Defaults to the lifetime for the link's kind. */
   lifetimeMs?: number;
-  /** True if the service mails the link on a request, which anybody can make for any address. */
+  /** True if the service mails the link on request. Anybody can request one for any address. */
   isMailed?: boolean;
 }
 
@@ -51,8 +51,8 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Replaces open links of the same kind and person. A mailed link replaces only mailed ones: a stranger's request must
- * not end a link that an operator passed on.
+ * Replaces open links of the same kind and person. A mailed link replaces only mailed ones, because a stranger's
+ * request must not end a link that an operator passed on.
  */
 export async function createLink(
   tx: Tx,
@@ -89,7 +89,7 @@ export async function createLink(
   return { path: `${paths[kind]}#${token}`, expiresAt };
 }
 
-/** Waits for a concurrent use of such a link and blocks others until the transaction ends. */
+/** Waits for any concurrent use of such a link, and blocks new uses until the transaction ends. */
 export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
   await tx
     .select({ kind: oneTimeLinks.kind })
@@ -131,7 +131,7 @@ export async function findLink(
   return link;
 }
 
-/** Only operators invite operators. True also for a link that the service created. */
+/** True if the creator is still an operator, or if the service created the link. Only operators invite operators. */
 async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
@@ -144,7 +144,7 @@ export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** @returns the number of open links */
+/** @returns the number of deleted links */
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx
     .delete(oneTimeLinks)

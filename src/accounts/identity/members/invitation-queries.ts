@@ -3,7 +3,7 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 
-/** Neither used nor revoked, though it may have expired. At most one per address. */
+/** Neither accepted nor revoked, though possibly expired. At most one per address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
 const isByMember = and(
@@ -63,7 +63,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   return row!.open;
 }
 
-/** Undefined if fewer than `count` were created after `since`. */
+/** Creation time of the `count`th newest invitation; undefined if fewer were created after `since`. */
 export async function findNthInvitation(
   orm: Orm,
   orgId: string,
@@ -105,7 +105,7 @@ export async function insertInvitation(tx: Tx, row: typeof invitations.$inferIns
   await tx.insert(invitations).values(row);
 }
 
-/** Only one of two concurrent calls gets true. */
+/** Returns true for only one of two concurrent calls. */
 export async function closeInvitation(
   tx: Tx,
   orgId: string,

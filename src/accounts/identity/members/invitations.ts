@@ -41,13 +41,12 @@ interface InvitationInput {
 interface NewInvitation {
   token: string;
   expiresAt: Date;
-  /** True if the link is being mailed to the invited address. */
   isMailed: boolean;
 }
 
 /**
  * Replaces the address's open invitation, whose link stops working.
- * @returns undefined if the same form was processed before, because the link is no longer known
+ * @returns undefined if the same form was processed before, because its link cannot be shown again
  * @throws AppError forbidden_role, invalid_request, rate_limited
  */
 export async function invite(
@@ -66,12 +65,12 @@ export async function invite(
   const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
   await requireRoomInHour(tx, orgId, source.at);
-  // The same form with a different address creates another invitation.
+  // Sending the same form with a different address creates another invitation.
   const invitation = { ...input, id: earlier ? uuid() : input.id, createdBy: me.userId };
   return addInvitation(tx, orgId, invitation, source, mail);
 }
 
-/** Counts rows, including revoked invitations. @throws AppError rate_limited */
+/** Counts revoked invitations too. @throws AppError rate_limited */
 async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void> {
   const since = new Date(at.getTime() - HOUR_MS);
   const oldest = await findNthInvitation(tx, orgId, MAX_AN_HOUR, since);
@@ -154,7 +153,7 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
   earlier.role === role &&
   earlier.expiresAt.getTime() - earlier.createdAt.getTime() === days * DAY_MS;
 
-/** Revoking a revoked one changes nothing. @throws AppError not_found (also if accepted), forbidden_role */
+/** Does nothing if the invitation is already revoked. @throws AppError not_found (also if accepted), forbidden_role */
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
@@ -196,7 +195,7 @@ const tooMany = () =>
 
 export const JOIN = '/dashboard/join';
 
-/** Browsers never send the part of an address after `#`. */
+/** Browsers never send the part of a URL after `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
 /** Page of the opened invitation; the sign-in form if no invitation is open. */

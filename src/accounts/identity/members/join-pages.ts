@@ -149,7 +149,6 @@ const createAccount =
     const { email } = await getInvitation(db.orm, token, undefined, new Date(clock.now()));
     const problem = await passwordProblem(password, email);
     if (problem !== undefined) throw fieldError('password', problem);
-    // Hashing is slow, so it happens before anything is locked and only for an address without an account.
     if (await findUser(db.orm, { email })) throw hasAccount();
     const arrival = arrivalOf(req, res, clock);
     const account = { name: name.trim(), passwordHash: await hashPassword(password, arrival.gone) };
@@ -166,7 +165,7 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
     res.redirect(303, address);
   });
 
-  // This person has no membership, so the page cannot require one.
+  // The visitor no longer has a membership, so the page cannot require one.
   router.get('/dashboard/left', requirePerson(readSession), (req, res) =>
     renderPage(deps, req, res, { view: 'accounts/members/left', title: 'You have left', frame }, {}),
   );
@@ -198,9 +197,9 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
 }
 
 export interface JoinLimits {
-  /** Invalid links before an address is blocked for a while. */
+  /** Invalid links opened from one IP address before it is blocked for a while. */
   wrongLinks: number;
-  /** Forms for a new account per address, because each costs a password hash. */
+  /** New-account forms from one IP address, limited because each costs a password hash. */
   newAccounts: number;
 }
 

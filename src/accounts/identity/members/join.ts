@@ -13,7 +13,7 @@ import { closeInvitation, findInvitation, type Invitation } from './invitation-q
 import { readInvitationToken } from './invitations.js';
 import { findMember, lockPerson, insertMembership } from './queries.js';
 
-/** The message does not say why, because the holder may be a stranger. */
+/** The message gives no reason, because the holder may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -23,7 +23,9 @@ export class InvitationGone extends AppError {
   }
 }
 
-/** Void until the Organization is restored, even for people who have joined with it. */
+/**
+ * The Organization is archived. Until it is restored, the invitation is void even for people who have joined with it.
+ */
 export class InvitationVoid extends AppError {
   readonly orgName: string;
   constructor(orgName: string) {
@@ -33,7 +35,8 @@ export class InvitationVoid extends AppError {
 }
 
 /**
- * Finds an invitation that is open or that this person accepted or does not need.
+ * Finds an invitation that is open or that this person has accepted. `isMember` is true if they already belong to its
+ * Organization.
  * @throws InvitationGone, InvitationVoid
  */
 export async function getInvitation(
@@ -53,7 +56,7 @@ export async function getInvitation(
 }
 
 /**
- * @returns false if they were already a member; then the invitation stays open
+ * @returns false if the person was already a member, in which case the invitation stays open
  * @throws InvitationGone, InvitationVoid
  */
 export async function joinAs(
@@ -77,7 +80,7 @@ export async function joinAs(
 
 /**
  * @returns the token of the new account's session
- * @throws InvitationGone, InvitationVoid; AppError invalid_request if the address has an account by now
+ * @throws InvitationGone, InvitationVoid; AppError invalid_request if the address already has an account
  */
 export async function joinWithNewAccount(
   tx: Tx,
@@ -96,7 +99,7 @@ export async function joinWithNewAccount(
   const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
   await addJoined(tx, invitation, { userId: user.id, email }, source, true);
-  // The operator owns all accounts, so an account created without them is recorded in their log.
+  // The operator is responsible for all accounts, so an account created without them is recorded in the operator log.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
   await endFormer(tx, arrival);

@@ -60,7 +60,8 @@ export async function changeRole(
 }
 
 /**
- * Every member may leave. API keys stay. @throws AppError not_found, forbidden_role, invalid_request (the last owner)
+ * Every member may leave. Their API keys stay. @throws AppError not_found, forbidden_role, invalid_request (the last
+ * owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
@@ -134,14 +135,14 @@ export async function putMember(
   }
   if (current.role === role) return { isNew: false, resource: current };
   const member = { ...current, role };
-  // Removing the user does not wait for the Organization's lock.
+  // Deleting a user does not take the Organization's lock, so the membership may be gone.
   if (!(await updateRole(tx, orgId, member))) throw new ConcurrentChangeError();
   const details = { before: { role: current.role }, after: { role } };
   await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: email, details });
   return { isNew: false, resource: member };
 }
 
-/** Ends even the last owner's membership, because the operator can name another. The Organization's keys stay. */
+/** Removes even the last owner, because the operator can appoint another. The Organization's keys stay. */
 export async function removeMemberByEmail(
   tx: Tx,
   slug: string,

@@ -239,7 +239,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         return;
       }
       const link = toInvitationLink(originOf(req), invited.token);
-      // If compressed together with text of another person, the secret could be guessed from the response's length.
+      // If compressed together with somebody else's text, the secret could be guessed from the response's length.
       res.setHeader('Cache-Control', 'no-store, no-transform');
       res.status(201);
       const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
@@ -255,7 +255,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
       });
     },
     async show(req, res, form) {
-      // The id field is hidden, so nobody could correct an invalid one.
+      // Replaces an invalid id, because nobody can correct a hidden field.
       const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
       const values = { role: 'member', days: '7', ...form.values, id };
       const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };

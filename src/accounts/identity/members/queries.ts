@@ -11,7 +11,7 @@ import { secondFactors } from '../table.js';
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
 interface MemberRange extends Range {
-  /** Case-insensitive: any part of the address or name. */
+  /** Case-insensitive; matches any part of the address or name. */
   search?: string | undefined;
 }
 
@@ -92,7 +92,7 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** Locks that owner's row, because removing a user does not wait for `lockOrganization`. */
+/** Locks that owner's row, because deleting a user does not take the Organization's lock. */
 export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
@@ -134,18 +134,18 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
   return gone?.role;
 }
 
-/** A `name` was typed by a person. */
+/** `name` is user input. */
 interface Origin {
   short: string;
   name: string | null;
-  /** Distinguishes an existing account from one that the invitation created. */
+  /** Says whether the account existed already or the invitation created it. */
   account: string | null;
   invitedAt: Date | null;
 }
 
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
-/** Reads the audit log's entry at the time of each membership, which the index on actions finds. */
+/** Finds the audit entry at the time of each membership, through the index on actions. */
 export async function readOrigins(
   orm: Orm,
   orgId: string,

@@ -7,7 +7,6 @@ export const invitationDays = ['1', '7', '30'] as const;
 
 const role = z.enum(roles, 'must be one of the roles');
 
-/** The caller trims and lower-cases the address first. */
 export const invitationSchema = z.strictObject({
   id: z.uuidv7('the form was out of date. Send it again'),
   email: emailSchema,
@@ -27,7 +26,7 @@ export const listSchema = z.object({
     .optional(),
 });
 
-/** The password is checked separately, together with the address. */
+/** The password is checked separately, because its rules depend on the address. */
 export const accountSchema = z.strictObject({
   invitation: z.string(),
   name: nameField,

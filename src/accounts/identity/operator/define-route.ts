@@ -72,7 +72,7 @@ const parameters = {
     schema: z.string().meta({ description: 'The key of the credit grant, percent-encoded.' }),
     complaint: undefined,
   },
-  // A malformed id is reported as not found, like any unknown id.
+  // A malformed id gives not_found, like any unknown id.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;

@@ -12,15 +12,13 @@ import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
 
-/** Fits the longest texts, escaped, several times. */
+/** Fits several texts of maximum length, escaped. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
-/** @throws AppError invalid_request that names the path parameter */
 export function readSlug(req: Request, name: 'slug' | 'productSlug' = 'slug'): string {
   return readParameter(slugSchema, name, req.params[name]);
 }
 
-/** @throws AppError invalid_request that names the path parameter */
 export function readEmail(req: Request): string {
   return readParameter(emailSchema, 'email', String(req.params.email).trim().toLowerCase());
 }
@@ -31,7 +29,7 @@ function readParameter(schema: z.ZodType<string>, name: string, value: unknown):
   throw new AppError('invalid_request', `The path parameter ${name} ${parsed.error.issues[0]!.message}.`);
 }
 
-/** @throws AppError for a body that is not JSON, too large, or not as the schema says */
+/** @throws AppError if the body is not JSON, is too large or does not match the schema */
 export async function readInput<Schema extends z.ZodType>(
   req: Request,
   res: Response,

@@ -56,7 +56,7 @@ export const chainedAuditEntrySchema = auditEntrySchema
   })
   .meta({ id: 'ChainedAuditEntry' });
 
-/** Names products and Organizations in addresses; never changes. */
+/** Identifies products and Organizations in URLs; never changes. */
 export const slugSchema = z
   .string()
   .regex(
@@ -75,12 +75,12 @@ const toSlug = (name: string): string =>
     .slice(0, 64)
     .replace(/-$/, '');
 
-/** Fills in an empty slug from the name, so that an error shows the form with it. `views/assets/slugs.js` does the same. */
+/** Fills in an empty slug from the name, so that a form with errors shows it. `views/assets/slugs.js` does the same. */
 export function fillInSlug(fields: FormFields, slug: string, name: string): void {
   if ((fields[slug] ?? '') === '' && typeof fields[name] === 'string') fields[slug] = toSlug(fields[name]);
 }
 
-/** The caller trims and lower-cases the address first. */
+/** Expects an address that is already trimmed and lower-cased. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');
 
 export const stripeCustomerField = z

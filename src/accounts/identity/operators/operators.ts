@@ -31,12 +31,12 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
 
 /**
  * Replaces the previous link.
- * @param isForced creates it even if operators exist, for a service that locked its operators out
- * @returns undefined if there is an operator
+ * @param isForced creates the link even if operators exist, for a service whose operators are locked out
+ * @returns undefined if an operator exists
  */
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {
-    // The previous link may be in use right now. Wait for the outcome.
+    // The previous link may be in use right now, so wait for the outcome.
     await lockOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
@@ -62,13 +62,13 @@ It works once. Earlier set-up links no longer work.
 
 interface OperatorInput {
   name: string | undefined;
-  /** Ignored for an invitation, which names the address itself. */
+  /** Ignored for an invitation, which already contains the address. */
   email: string | undefined;
   password: string;
 }
 
 /**
- * Creates an account, or takes the address's existing one, whose password they must enter. Signs them in.
+ * Creates an account, or uses the address's existing account if the password matches. Signs the person in.
  * @throws LinkGone; AppError not_signed_in for a wrong password, invalid_request
  */
 export async function becomeOperator(
@@ -105,7 +105,7 @@ export async function becomeOperator(
   });
 }
 
-/** Hashing is slow, so this runs before anything is locked. */
+/** Hashing is slow, so call this before taking any lock. */
 async function newUser(
   email: string,
   { name, password }: OperatorInput,
@@ -150,7 +150,7 @@ export async function getOperator(orm: Orm, userId: string) {
   return operator;
 }
 
-/** Replaces an open link of the same address. @throws AppError invalid_request if they already are one */
+/** Replaces an open link to the same address. @throws AppError invalid_request if the person is already an operator */
 export async function inviteOperator(tx: Tx, email: string, by: string, source: Source): Promise<NewLink> {
   const person = await findUser(tx, { email });
   if (person && (await isOperator(tx, person.id)))
@@ -159,9 +159,9 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * Account and memberships stay; links that they created stop working. If two operators remove each other at once, one
- * call is refused.
- * @throws AppError not_found, invalid_request for the last one
+ * The person keeps their account and memberships; links that they created stop working. If two operators remove each
+ * other at once, one call is refused.
+ * @throws AppError not_found, invalid_request for the last operator
  */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {
   const all = await tx
@@ -173,7 +173,7 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
   if (all.length === 1)
     throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
   await tx.delete(operators).where(eq(operators.userId, userId));
-  // Creating a link locks the creator's row of operators, which is locked above, so no new link can appear meanwhile.
+  // Creating a link locks the creator's row in `operators`. That row is locked above, so no new link can appear.
   const details = { linksEnded: await deleteOpenLinksBy(tx, userId) };
   await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email, details });
 }

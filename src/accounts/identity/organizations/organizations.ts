@@ -108,7 +108,10 @@ async function update(
   return organization;
 }
 
-/** The deciding owner must have a second factor, or they would lock themselves out. @throws AppError invalid_request */
+/**
+ * An owner who requires a second factor must have one, or they would lock themselves out. @throws AppError
+ * invalid_request
+ */
 export async function requireFactorOfMembers(
   tx: Tx,
   orgId: string,
@@ -121,7 +124,10 @@ export async function requireFactorOfMembers(
   await update(tx, current!, { requireSecondFactor }, source);
 }
 
-/** The deciding owner must have signed in that way, or they would lock themselves out. @throws AppError invalid_request */
+/**
+ * An owner who requires single sign-on must have used it, or they would lock themselves out. @throws AppError
+ * invalid_request
+ */
 export async function requireSingleSignOnOfMembers(
   tx: Tx,
   orgId: string,

@@ -17,7 +17,7 @@ export async function findOrganization(
   return organization;
 }
 
-/** Serializes changes of members, invitations, entitlements and API keys, so that later reads stay valid. */
+/** Serializes changes to members, invitations, entitlements and API keys, so that later reads stay valid. */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
@@ -49,8 +49,8 @@ export async function updateOrganization(
 }
 
 /**
- * Creating a key takes the same lock. Raw SQL, because the module for keys depends on this one; updates keys in the
- * order in which their use is recorded, to avoid deadlocks.
+ * Creating a key takes the same lock. Uses raw SQL, because the module for keys depends on this one. To avoid
+ * deadlocks, locks keys in the same order as writes of their use.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
   const at = archivedAt?.toISOString() ?? null;
@@ -84,7 +84,7 @@ export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
 
 /**
  * Only affects the display: each request and each change reads the membership again.
- * @returns undefined if the person has no Organization of that name
+ * @returns undefined if the person belongs to no Organization with that slug
  */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
   const organization = await findMembershipOf(tx, userId, slug);

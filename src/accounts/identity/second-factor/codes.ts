@@ -22,7 +22,7 @@ import { findStep, isCodeShaped } from './totp.js';
 
 export const RECOVERY_CODES = 10;
 const LENGTH = 28;
-/** Length of the 80-bit codes of earlier versions, stored as SHA-256. They stay valid until used or replaced. */
+/** Length of the codes of earlier versions (80 bits, stored as SHA-256), which stay valid until used or replaced. */
 const EARLIER_LENGTH = 16;
 
 /** Crockford's base32, without letters that look like digits or spell words. */
@@ -32,14 +32,15 @@ const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export const generateRecoveryCodes = (): string[] => Array.from({ length: RECOVERY_CODES }, generateOne);
 
 function generateOne(): string {
-  // The alphabet has 32 letters, so bytes map to them without bias.
+  // The alphabet has 32 letters, so bytes map to it without bias.
   const letters = Array.from(randomBytes(LENGTH), (byte) => alphabet[byte % alphabet.length]);
   return letters.join('').match(/.{4}/g)!.join('-');
 }
 
 /**
- * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Argon2id with a salt
- * per person, so that a code can be looked up by its hash. @throws as `hashPassword`
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Uses Argon2id with a
+ * salt per person, so that a code can be found by its hash.
+ * @throws as `hashPassword`
  */
 export async function hashRecoveryCode(
   userId: string,
@@ -67,7 +68,7 @@ export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
   site: Site;
-  /** Hashed token of the session or pending sign-in that asked for it. */
+  /** Hashed token of the session or pending sign-in that asked for the factor. */
   hashedToken: string;
 }
 
@@ -81,14 +82,17 @@ export async function readFactor(
   return code === undefined ? undefined : readCode(userId, code, gone);
 }
 
-/** Hashing is slow, so call this before anything is locked. @throws as `hashPassword` */
+/** Hashing is slow, so call this before taking any lock. @throws as `hashPassword` */
 export async function readCode(userId: string, typed: string, signal?: AbortSignal): Promise<TypedCode> {
   const code = cleanCode(typed);
   if (isCodeShaped(code)) return { app: code };
   return { hashedRecovery: await hashRecoveryCode(userId, code, signal) };
 }
 
-/** An app code also invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code usable. */
+/**
+ * Accepting an app code also invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code
+ * usable.
+ */
 export async function acceptCode(
   tx: Tx,
   secrets: SecretBox,

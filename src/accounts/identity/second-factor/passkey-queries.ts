@@ -23,7 +23,7 @@ export async function findPasskey(orm: Orm, credentialId: string): Promise<Passk
   return passkey;
 }
 
-/** False if this id is already registered, for this or another person. */
+/** False if this id is already registered, for this or any other person. */
 export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> {
   const rows = await tx
     .insert(passkeys)
@@ -41,7 +41,10 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
   return gone;
 }
 
-/** One statement: of two concurrent uses with the same count, one gets true. Shared passkeys always send 0. */
+/**
+ * A single statement, so that only one of two concurrent uses with the same count gets true. Synced passkeys always
+ * send 0.
+ */
 export async function raiseCounter(
   tx: Tx,
   {
@@ -64,7 +67,7 @@ export async function raiseCounter(
 /** Hashed token of the session or pending sign-in that waits for a signature; undefined on the sign-in page. */
 export type Waiting = { hashedToken: string | undefined; now: Date };
 
-/** A new challenge replaces the session's old one. */
+/** A new challenge replaces the session's previous one. */
 export async function insertPasskeyChallenge(
   tx: Tx,
   challenge: string,
@@ -76,7 +79,7 @@ export async function insertPasskeyChallenge(
   await tx.insert(passkeyChallenges).values({ challenge, hashedToken: hashedToken ?? null, expiresAt });
 }
 
-/** One statement: of two concurrent uses, one gets true. */
+/** A single statement, so that only one of two concurrent uses gets true. */
 export async function spendPasskeyChallenge(
   orm: Orm,
   challenge: string,

@@ -16,10 +16,10 @@ import {
   type Waiting,
 } from './passkey-queries.js';
 
-/** Loaded on first use to keep the start fast. */
+/** Loaded on first use to keep startup fast. */
 const webauthn = () => import('@simplewebauthn/server');
 
-/** Passkeys belong to the host, and only pages of this origin may request them. */
+/** Passkeys belong to the host `rpId`, and only pages of this origin may request them. */
 export interface Site {
   origin: string;
   rpId: string;
@@ -34,7 +34,7 @@ const noHost = { hostname: '', protocol: '', port: '' };
 
 /**
  * Browsers do not support passkeys at IP addresses (WebAuthn Level 3, 5.1.3: the effective domain must be a valid
- * domain). On this machine, the page links to itself on localhost.
+ * domain). On the local machine, the page links to its own URL on localhost.
  */
 export const checkPasskeyHost: RequestHandler = (req, res, next) => {
   const origin = originOf(req);
@@ -76,13 +76,13 @@ const credential = <T extends z.ZodRawShape>(response: T) =>
       }),
     );
 
-/** A browser's new passkey, as JSON in a form field (WebAuthn Level 3, 5.1.8). */
+/** A new passkey from the browser, as JSON in a form field (WebAuthn Level 3, 5.1.8). */
 export const newPasskeySchema = credential({
   attestationObject: base64url(8000),
   transports: z.array(z.string().max(20)).max(10).optional(),
 });
 
-/** A passkey's signature from the browser, encoded as base64url too. */
+/** A passkey's signature from the browser, also encoded as base64url. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
   signature: base64url(2000),
@@ -121,7 +121,7 @@ export async function createNewOptions(
 }
 
 /**
- * Without a `userId`, any passkey that stores its user handle will do.
+ * Without a `userId`, accepts any passkey that stores its user handle.
  * @param hashedToken of the session or pending sign-in that waits for the signature
  */
 export async function sendUseOptions(
@@ -145,13 +145,13 @@ export async function sendUseOptions(
   sendJson(res, 200, toJson(options));
 }
 
-/** A verified signature, except for its counter, which `raiseCounter` checks. */
+/** Outcome of verifying a signature, except for its counter, which `raiseCounter` checks. */
 export type PasskeyUse =
   | { credentialId: string; userId: string; counter: number; backedUp: boolean }
   | { refused: PasskeyRefusal };
 
 type PasskeyRefusal =
-  /** The passkey is unknown, belongs to another person or has another handle. */
+  /** The passkey is unknown, belongs to another person or has a different user handle. */
   | 'unknown_passkey'
   /** The challenge was used before, is older than 5 minutes or belongs to another session. */
   | 'unknown_challenge'
@@ -160,7 +160,7 @@ type PasskeyRefusal =
   /** The counter did not increase: the authenticator may have been copied. */
   | 'counter';
 
-/** Consumes the challenge even if the signature is wrong. Must run before anything is locked. */
+/** Consumes the challenge even if the signature is wrong. Must run before taking any lock. */
 export async function readAssertion(
   orm: Orm,
   { origin, rpId }: Site,
@@ -171,7 +171,7 @@ export async function readAssertion(
   const challenge = challengeOf(response);
   const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
-  // Without a preceding password, the passkey itself must identify its person.
+  // Without a preceding password, the passkey itself must identify the person.
   const isTheirs =
     passkey &&
     (userId === undefined ? handle !== undefined : passkey.userId === userId) &&
@@ -192,7 +192,7 @@ export async function readAssertion(
     expectedOrigin: origin,
     expectedRPID: rpId,
     requireUserVerification: userId === undefined,
-    // The statement that records the use checks the counter.
+    // `raiseCounter` checks the counter instead.
     credential: { id, publicKey: new Uint8Array(passkey.publicKey), counter: 0 },
   }).catch(() => undefined);
   if (!verified?.verified) return { refused: 'not_verified' };
@@ -200,14 +200,14 @@ export async function readAssertion(
   return { credentialId: id, userId: passkey.userId, counter, backedUp };
 }
 
-/** `refusalOf` gives the reason for a false. */
+/** If false, `refusalOf` gives the reason. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
   return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
 export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
 
-/** Undefined if it does not match the request made here. Consumes the challenge either way. */
+/** Undefined if verification fails. Consumes the challenge either way. */
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,
@@ -241,7 +241,7 @@ export async function readNewPasskey(
 /** WebAuthn Level 3, 5.8.4. */
 const knownTransports = new Set(['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']);
 
-/** The challenge that the client data claims. The signature check covers the same bytes. */
+/** The challenge that the client data claims. The signature covers the same bytes. */
 function challengeOf({ clientDataJSON }: { clientDataJSON: string }): string {
   try {
     const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as unknown;

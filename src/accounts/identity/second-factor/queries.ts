@@ -38,7 +38,7 @@ export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean
   return row!.has;
 }
 
-/** Name of the service or Organization that requires a second factor of the person. */
+/** Name of the service or Organization that requires the person to have a second factor. */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
   const [row] = await selectRows<{ name: string }>(
     orm,
@@ -62,7 +62,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** Only visible to the session that started it. */
+/** Visible only to the session that started the set-up. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
@@ -80,7 +80,7 @@ export async function findSetup(
   return factor?.secret;
 }
 
-/** Replaces an unconfirmed secret. False if the second factor is on. */
+/** Replaces an unconfirmed secret. False if the second factor is already on. */
 export async function putSetup(
   tx: Tx,
   { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
@@ -98,7 +98,7 @@ export async function putSetup(
   return rows.length > 0;
 }
 
-/** False if the secret was replaced or is already on. */
+/** False if the secret was replaced or has already been confirmed. */
 export async function confirmSetup(
   tx: Tx,
   { userId, secret, step, now }: { userId: string; secret: string; step: number; now: Date },
@@ -117,7 +117,7 @@ export async function confirmSetup(
   return rows.length > 0;
 }
 
-/** Replaces the stored form of a secret. False if it has changed meanwhile. */
+/** Replaces the stored form of a secret. False if it has changed in the meantime. */
 export async function replaceSecret(
   orm: Orm,
   { userId, from, to }: { userId: string; from: string; to: string },
@@ -144,7 +144,7 @@ export function listStaleSecrets(orm: Orm, prefix: string, after: string | undef
     .limit(limit);
 }
 
-/** Consumes earlier steps too, in one statement: of two concurrent uses of a code, one gets true. */
+/** Consumes earlier steps too. A single statement, so that only one of two concurrent uses of a code gets true. */
 export async function raiseLastStep(tx: Tx, userId: string, step: number): Promise<boolean> {
   const rows = await tx
     .update(secondFactors)
@@ -160,7 +160,7 @@ export async function raiseLastStep(tx: Tx, userId: string, step: number): Promi
   return rows.length > 0;
 }
 
-/** One statement: of two concurrent uses, one gets true. */
+/** A single statement, so that only one of two concurrent uses gets true. */
 export async function spendRecoveryCode(
   tx: Tx,
   { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
@@ -192,14 +192,14 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Ends open recovery links once the lost factor is back. Otherwise their holder could replace it again. */
+/** Called once a lost factor works again, because the holder of an open recovery link could still replace it. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)
     .where(and(eq(oneTimeLinks.userId, userId), eq(oneTimeLinks.kind, kind), isNull(oneTimeLinks.usedAt)));
 }
 
-/** Also removes open links that could remove the app. False if the app was not on. */
+/** Also deletes open links that could turn off the app. False if the app was not on. */
 export async function deleteApp(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx
     .delete(secondFactors)
@@ -247,7 +247,7 @@ const isWaiting = (hashedToken: string, now: Date) =>
     lt(signInChallenges.attempts, MAX_CODES),
   );
 
-/** A sign-in that waits for its code, with the person's current state. */
+/** Finds a sign-in that waits for its code, with the person's current state. */
 export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   const [challenge] = await orm
     .select({
@@ -263,7 +263,9 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   return challenge;
 }
 
-/** Counts a try before it is checked, so that concurrent tries cannot exceed the limit. Undefined if none was left. */
+/**
+ * Counts a try before it is checked, so that concurrent tries cannot exceed the limit. Undefined if no try was left.
+ */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm
     .update(signInChallenges)

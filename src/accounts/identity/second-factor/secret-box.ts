@@ -6,11 +6,11 @@ import { listStaleSecrets, replaceSecret } from './queries.js';
 export interface SecretBox {
   /** Binds the ciphertext to its owner, so a row copied to another owner cannot be decrypted. */
   seal(ownerId: string, secret: string): string;
-  /** @throws Error if no configured key opens it or it was tampered with */
+  /** @throws Error if no configured key opens the secret or it was tampered with */
   open(ownerId: string, stored: string): string;
-  /** True if the newest key sealed it. */
+  /** True if the secret was sealed with the newest key. */
   isCurrent(stored: string): boolean;
-  /** Prefix of every secret that the newest key sealed. */
+  /** Prefix of every secret sealed with the newest key. */
   readonly currentPrefix: string;
 }
 
@@ -18,11 +18,12 @@ const IV_BYTES = 12;
 
 const TAG_BYTES = 16;
 
-/** Plain base32 from before secrets were encrypted. */
+/** Unencrypted base32 from earlier versions. */
 const plain = /^[A-Z2-7]+$/;
 
 /**
- * AES-256-GCM: `v1.<key name>.<iv, tag and ciphertext, base64url>`. @param keys newest first; the others only decrypt
+ * AES-256-GCM: `v1.<key name>.<iv, tag and ciphertext, base64url>`.
+ * @param keys newest first; older keys only decrypt
  */
 export function createSecretBox(
   keys: readonly string[],
@@ -64,7 +65,7 @@ const keyName = (key: string): string => derive(key, 'gauge key name', 4).toStri
 
 const BATCH = 100;
 
-/** Also encrypts plain secrets of earlier versions. Afterwards the older key is no longer needed. */
+/** Also encrypts plain secrets of earlier versions. Afterwards, older keys are no longer needed. */
 export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
   let resealed = 0;
   for (let after: string | undefined; ;) {

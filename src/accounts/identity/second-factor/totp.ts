@@ -2,17 +2,17 @@ import { Secret, TOTP } from 'otpauth';
 
 // The library's defaults are the parameters that every app supports: SHA-1, 6 digits, 30 s.
 export const STEP_MS = 30_000;
-/** The hash's length, as RFC 4226 recommends. */
+/** The length of the hash, as RFC 4226 recommends. */
 const SECRET_BYTES = 20;
 /** Tolerates clocks that differ by one step and codes typed just as the next appears. */
 const WINDOW = 1;
 
-/** In base32 without padding. */
+/** Base32 without padding. */
 export const generateSecret = (): string => new Secret({ size: SECRET_BYTES }).base32;
 
 export const isCodeShaped = (text: string): boolean => /^\d{6}$/.test(text);
 
-/** The time step (T in RFC 6238) near `ms` whose code this is, if any. */
+/** The code's time step near `ms` (T in RFC 6238); undefined if the code is wrong. */
 export function findStep(secret: string, code: string, ms: number): number | undefined {
   const key = Secret.fromBase32(secret);
   const distance = TOTP.validate({ secret: key, token: code, timestamp: ms, window: WINDOW });

@@ -51,7 +51,7 @@ export function byMember(res: Response): MemberAuthority {
 
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
-  /** The actor of audit rows. */
+  /** Actor in audit rows. */
   userId: string;
   by: Authority;
 }
@@ -61,7 +61,7 @@ export function memberActor(req: Request, res: Response): MemberActor {
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
-/** The operator, who acts in an Organization as its owners do. */
+/** An operator who acts in an Organization as its owners do. */
 export function operatorActor(req: Request, res: Response, orgId: string): MemberActor {
   const by = byOperator(res);
   return { orgId, userId: by.actor, by, ip: req.ip, requestId: requestIdOf(res) };
@@ -78,7 +78,7 @@ export function changeAsMember<T>(
   return change(deps, byMember(res), (tx) => work(tx, orgId, source));
 }
 
-/** Serializes changes of members under the Organization's lock, so that what they read stays true. */
+/** Serializes members' changes under the Organization's lock, so that what they read stays true. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
   lock: (tx) => lockOrganizationId(tx, member.orgId),
@@ -95,7 +95,7 @@ export function byPerson(res: Response, isDangerous = false): PersonAuthority {
   };
 }
 
-/** After this long, a dangerous change needs the password and code again. */
+/** After this long, a dangerous change requires the password and code again. */
 const CONFIRMED_MS = 10 * MINUTE_MS;
 
 const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
@@ -125,7 +125,7 @@ const isAlive = (now: Date) =>
 const wasConfirmed = (now: Date) =>
   sql`coalesce(s.confirmed_at > ${confirmedSince(now).toISOString()}::timestamptz, false)`;
 
-/** Locked rows are read in their latest version, even if the statement began before the change. */
+/** Locked rows are read in their latest version, even if they changed after the statement began. */
 async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now: Date): Promise<void> {
   const [row] = await selectRows<{ role: Role; isSingleSignOn: boolean }>(
     tx,
@@ -139,7 +139,7 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // Turning off a factor locks the person's row, and archiving locks the Organization's. This transaction now holds
+  // Turning off a factor locks the person's row, and archiving locks the Organization's row. This transaction now holds
   // both.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
   const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(

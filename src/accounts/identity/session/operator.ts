@@ -25,8 +25,8 @@ import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 const MAX_FAILURES_PER_MINUTE = 30;
 
 /**
- * Without a configured token, responds as if the address did not exist. Refusals are counted per address, and an
- * address with too many is refused even with a good token. A good token is never counted, so scripts may send any
+ * Without a configured token, responds as if the route did not exist. Refusals are counted per IP address, and an IP
+ * address with too many is refused even with a valid token. Valid tokens are never counted, so scripts may send any
  * number of concurrent calls.
  */
 export function requireOperator(
@@ -52,7 +52,7 @@ export function requireOperator(
     if (found instanceof AppError || failures >= MAX_FAILURES_PER_MINUTE) {
       const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
       await auditRefusal(context, req, res);
-      // A good token passes even if the minute ended between the two counts.
+      // A valid token passes if the minute ended between the two counts.
       if (limited !== undefined || found instanceof AppError) {
         next(limited ?? found);
         return;
@@ -63,7 +63,9 @@ export function requireOperator(
   };
 }
 
-/** Must come after `requirePerson`; each change checks again, see `byOperator`. @throws AppError forbidden_role */
+/**
+ * Must be mounted after `requirePerson`. Each change checks again; see `byOperator`. @throws AppError forbidden_role
+ */
 export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   const person = personOf(res);
   if (!person.isOperator) throw operatorsOnly();
@@ -74,7 +76,7 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   else throw operatorFactorRequired();
 };
 
-/** Must come after `requireOperatorPerson`; each change checks again. @throws ConfirmationDue */
+/** Must be mounted after `requireOperatorPerson`. Each change checks again. @throws ConfirmationDue */
 export function requireConfirmation(clock: Clock): RequestHandler {
   return (_req, res, next) => {
     const person = personOf(res);
@@ -84,11 +86,11 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/** Asks for confirmation inside a transaction, where a change turns out to be dangerous. @throws ConfirmationDue */
+/** Asks for confirmation inside a transaction that turns out to be dangerous. @throws ConfirmationDue */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Keeps what the person typed. Must come after all pages. */
+/** Keeps what the person typed. Must be mounted after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -100,7 +102,7 @@ export const leadToConfirmation =
   };
 
 /**
- * Records only an address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
+ * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
  * fill the log. Never rejects, because a failing log must not let a caller in.
  */
 async function auditRefusal(
@@ -150,7 +152,7 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   };
 }
 
-/** Compares digests, which have equal length for any input, in constant time. */
+/** Compares digests, because `timingSafeEqual` needs inputs of equal length. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));

@@ -13,12 +13,12 @@ import {
 import { deleteExpiredPasskeyChallenges } from '../second-factor/passkey-queries.js';
 import { keptForms, operators, sessions } from '../table.js';
 
-/** Lifetime after the sign-in, however much the session is used. */
+/** Maximum lifetime, however much the session is used. */
 export const SESSION_MS = 30 * DAY_MS;
 
 const SESSION_IDLE_MS = 7 * DAY_MS;
 
-/** `lastSeenAt` lags by up to this much, to write once a minute instead of once a request. */
+/** `lastSeenAt` lags by up to this much, so that it is written once a minute, not once a request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
 
 export const KEPT_FORM_MS = 15 * MINUTE_MS;
@@ -26,8 +26,8 @@ export const KEPT_FORM_MS = 15 * MINUTE_MS;
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
- * Read fresh, so a removal takes effect on the next request. A person who left the current Organization gets their
- * oldest membership, preferring Organizations that are not archived.
+ * Reads the database each time, so a removal takes effect on the next request. A person who has left the current
+ * Organization gets their oldest membership, preferring Organizations that are not archived.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm
@@ -118,7 +118,6 @@ export async function findSessionOwner(orm: Orm, hashedToken: string): Promise<s
   return row?.userId;
 }
 
-/** Keeps only a person's newest form. */
 export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInsert): Promise<void> {
   await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
 }
@@ -141,7 +140,7 @@ export async function takeKeptForm(
   return row?.values;
 }
 
-/** Keeps expired sessions for a day, so that a form open at the time can still be attributed to its person. */
+/** Keeps expired sessions for a day, so that a form that was open at the time can still be attributed to its person. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm
@@ -156,7 +155,7 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
 const isLive = (userId: string, now: Date) =>
   and(eq(sessions.userId, userId), gt(sessions.expiresAt, now), gt(sessions.lastSeenAt, idleSince(now)));
 
-/** The current session first, then by latest use. */
+/** The current session first, then the most recently used. */
 export function listSessions(orm: Orm, userId: string, current: string, now: Date, limit: number) {
   return orm
     .select({
@@ -187,7 +186,7 @@ export async function deleteSessionById(tx: Tx, userId: string, id: string): Pro
   return row?.hashedToken;
 }
 
-/** Also ends pending sign-ins. Returns the number of ended sessions. */
+/** Also deletes pending sign-ins. Returns the number of ended sessions. */
 export async function deleteSessionsOf(tx: Tx, userId: string, except?: string): Promise<number> {
   await deleteChallengesOf(tx, userId);
   const isOther = except === undefined ? undefined : ne(sessions.hashedToken, except);
@@ -207,7 +206,9 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
   return rows.length > 0;
 }
 
-/** Records a single sign-on in a live session of the same person, under a new token. Returns false if the person has no live session. */
+/**
+ * Records a single sign-on in the person's live session, under a new token. Returns false if there is no such session.
+ */
 export async function raiseSession(
   tx: Tx,
   {
@@ -226,7 +227,10 @@ export async function raiseSession(
   return rows.length > 0;
 }
 
-/** A concurrent password change waits and then ends the new session too; an earlier one leaves no row to lock. */
+/**
+ * A concurrent password change waits for this lock and then ends the new session too; after an earlier change, no row
+ * matches.
+ */
 export async function lockUser(
   tx: Tx,
   { id, passwordHash }: { id: string; passwordHash: string },

@@ -4,7 +4,7 @@ import type { Request, RequestHandler, Response } from 'express';
 import Keygrip from 'keygrip';
 import { SESSION_MS } from './queries.js';
 
-/** `__Host-` is used on secure connections. */
+/** The `__Host-` name is used on secure connections. */
 export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;
 
 export const tokenShape = /^[\w-]{43}$/;
@@ -12,11 +12,11 @@ export const tokenShape = /^[\w-]{43}$/;
 /** 256 random bits, base64url. */
 export const generateToken = (): string => randomBytes(32).toString('base64url');
 
-/** SHA-256 in hex. A stolen copy of the table opens no session. */
+/** SHA-256 in hex, so a stolen copy of the table opens no session. */
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain connection, so name and
+ * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain connection, so the name and
  * `Secure` follow the request.
  */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
@@ -33,7 +33,7 @@ export function sessionCookie(keys: readonly string[]): RequestHandler {
   return (req, res, next) => (req.secure ? secure : plain)(req, res, next);
 }
 
-/** `__Host-` on secure connections. @param maxAge ms */
+/** Uses the `__Host-` prefix on secure connections. @param maxAge milliseconds */
 export function hostCookie(cookie: string, maxAge: number) {
   const nameFor = (req: Request) => `${req.secure ? '__Host-' : ''}${cookie}`;
   const options = (req: Request) =>
@@ -58,7 +58,7 @@ export function readToken(req: Request): string | undefined {
   return typeof sid === 'string' && tokenShape.test(sid) ? sid : undefined;
 }
 
-/** Sends the cookie even if the browser has it, signed with the newest key. */
+/** Sends the cookie even if the browser already has it, signed with the newest key. */
 export function sendToken(req: Request, token: string): void {
   req.session = { sid: token };
 }

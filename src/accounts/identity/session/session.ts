@@ -33,11 +33,11 @@ export interface SessionPerson {
   userName: string;
   isOperator: boolean;
   hasSecondFactor: boolean;
-  /** Last time they entered their password, and the code if a second factor is on, in this session. */
+  /** Last time the person entered their password in this session, and the code if a second factor is on. */
   confirmedAt: Date | null;
-  /** Latest single sign-on in this session. */
+  /** Latest single sign-on in this session; null if there was none. */
   singleSignOnAt: Date | null;
-  /** Until then an owner needs no single sign-on. */
+  /** Until then, an owner needs no single sign-on. */
   singleSignOnWaivedUntil: Date | null;
 }
 
@@ -60,17 +60,17 @@ interface SessionWithoutOrganization extends SessionPerson {
 
 export interface ReadSession {
   (req: Request): Promise<SessionPrincipal | SessionWithoutOrganization | undefined>;
-  /** Owner of a session that expired; undefined if somebody ended it. */
+  /** Owner of an expired session; undefined if the session was ended deliberately. */
   findOwner: (req: Request) => Promise<string | undefined>;
   /** @returns the token for `takeForm` */
   keepForm: (userId: string, form: KeptForm) => Promise<string>;
-  /** Returns the form once, and only to this person for this page. */
+  /** Returns the form once, and only to this person and page. */
   takeForm: (userId: string, token: string, page: string) => Promise<FormFields | undefined>;
 }
 
 /**
- * One query, and at most one write a minute. A person who left the Organization shown is moved to another only on a
- * page they can see: a change meant for one Organization must not happen in another.
+ * Uses one query, and at most one write a minute. If the person has left the current Organization, only a page view
+ * moves them to another one: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
@@ -98,7 +98,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       const move = isMoved ? { currentOrgId: membership.orgId } : {};
       await updateSession(db.orm, sessionId, { ...(isSeen ? { lastSeenAt: now } : {}), ...move });
     }
-    // Sends the cookie again from time to time, so that it gets the newest key's signature.
+    // Sends the cookie again from time to time, so that the newest key signs it.
     if (isSeen) sendToken(req, token);
     if (membership === null) return { sessionId, ...person, orgId: null };
     const { archivedAt, ...organization } = membership;
@@ -121,13 +121,13 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
 
 export interface Arrival extends Whereabouts {
   userAgent: string;
-  /** The browser's previous session, which ends so that nobody can plant a session for another person. */
+  /** Token of the browser's previous session, which ends so that nobody can plant a session for another person. */
   formerToken: string | undefined;
-  /** Aborted when the client disconnects. */
+  /** Aborts when the client disconnects. */
   gone: AbortSignal;
-  /** True if the issuer, instead of a password, proved who the person is. */
+  /** True if the issuer proved the person's identity, instead of a password. */
   isSingleSignOn?: boolean;
-  /** False if the issuer remembered the person, which proves less than a password. */
+  /** False if the issuer only remembered the person, which proves less than a password. */
   isConfirmed?: boolean;
 }
 
@@ -150,7 +150,7 @@ export async function startSession(
   return token;
 }
 
-/** Keeps what they typed into a form until they return. @throws AppError not_signed_in */
+/** Keeps what the person typed into a form until they return. @throws AppError not_signed_in */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
@@ -172,7 +172,7 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
   };
 }
 
-/** @returns the form's page; undefined if it is not one of ours */
+/** @returns the form's page; undefined if it is not on this site */
 export async function keepTyped(
   readSession: ReadSession,
   req: Request,
@@ -184,10 +184,10 @@ export async function keepTyped(
   return typed?.page;
 }
 
-/** Must come after `requirePerson`. @throws AppError forbidden_role */
+/** Must be mounted after `requirePerson`. @throws AppError forbidden_role */
 export const requireOrganization: RequestHandler = (req, res, next) => {
   if (res.locals.session === undefined) {
-    // An operator need not belong to one. They continue where they left the set-up.
+    // Operators need no Organization. They continue the set-up where they left off.
     if (personOf(res).isOperator && isNavigation(req)) {
       res.redirect(303, '/set-up');
       return;
@@ -200,7 +200,9 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
   next();
 };
 
-/** Redirects to the set-up of a factor. Each change checks again; see `change`. @throws AppError forbidden_role */
+/**
+ * Redirects to the set-up of a second factor. Each change checks again; see `change`. @throws AppError forbidden_role
+ */
 export const requireOwnFactor: RequestHandler = (req, res, next) => {
   const { lacksSecondFactor, orgName } = sessionOf(res);
   if (!lacksSecondFactor) next();
@@ -208,7 +210,7 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else throw factorRequired(orgName);
 };
 
-/** Redirects to the account's page. Each change checks again; see `change`. @throws AppError forbidden_role */
+/** Redirects to the account page. Each change checks again; see `change`. @throws AppError forbidden_role */
 export const requireOwnSingleSignOn: RequestHandler = (req, res, next) => {
   const { lacksSingleSignOn, orgName } = sessionOf(res);
   if (!lacksSingleSignOn) next();
@@ -245,7 +247,6 @@ export const singleSignOnRequired = (orgName: string): AppError =>
     `${orgName} requires single sign-on. Sign in at /dashboard/account/single-sign-on.`,
   );
 
-/** `Only owners and admins can do this.` */
 export const onlyFor = (roles: readonly Role[]): string =>
   `Only ${roles.map((role) => `${role}s`).join(' and ')} can do this.`;
 
@@ -275,8 +276,9 @@ export function sessionOf(res: Response): SessionPrincipal {
 }
 
 /**
- * Browsers name the source in `Sec-Fetch-Site`; older ones, and plain-http hosts, in `Origin`. A request with neither
- * comes from no browser and so carries no victim's cookie. @throws AppError cross_site_request
+ * Browsers state a request's source in `Sec-Fetch-Site`; older browsers, and all browsers on plain HTTP, in `Origin`. A
+ * request with neither header comes from no browser, so it carries no victim's cookie.
+ * @throws AppError cross_site_request
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {
@@ -291,13 +293,13 @@ const isChange = (req: Request): boolean => !safeMethods.has(req.method);
 
 function isSameSite(req: Request): boolean {
   const site = req.get('sec-fetch-site');
-  // `same-site` may be another's host. `none`: the person typed the address or used a bookmark.
+  // `same-site` may be somebody else's host. `none` means that the person typed the URL or used a bookmark.
   if (site !== undefined) return site === 'same-origin' || site === 'none';
   const origin = req.get('origin');
   return origin === undefined || isOwnHost(origin, req);
 }
 
-/** Compares as URLs do: lower case, without the scheme's default port. */
+/** Parsing as URLs lower-cases the hosts and drops the scheme's default port. */
 function isOwnHost(origin: string, req: Request): boolean {
   const own = originOf(req);
   if (!URL.canParse(origin) || !URL.canParse(own)) return false;

@@ -1,17 +1,16 @@
-/** A login shown to every visitor: always of the demo, never of a customer. */
+/** A login shown to every visitor, so never a customer's. */
 export interface DemoLogin {
   email: string;
   name: string;
   organization: string;
   role: string;
   password: string;
-  /** Belongs to an authenticator app; the demo shows its codes. */
+  /** Secret of an authenticator app whose codes the demo shows. */
   factorSecret?: string | undefined;
 }
 
 export type ListDemoLogins = () => readonly DemoLogin[];
 
-/** One group per person, even with several Organizations. */
 export function groupByPerson(logins: readonly DemoLogin[]): DemoLogin[][] {
   const emails = new Set(logins.map(({ email }) => email));
   return [...emails].map((email) => logins.filter((login) => login.email === email));

@@ -74,7 +74,7 @@ export function signInPages(
   return router;
 }
 
-/** Errors that a person can correct in the form itself. */
+/** Errors that a person can correct in the sign-in form. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
 
 function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
@@ -96,7 +96,10 @@ function readTyped(req: Request, res: Response): { email: string; next: string }
   return { email: typeof email === 'string' ? email.slice(0, 320) : '', next: toLocalPath(kept, HOME) };
 }
 
-/** A code that has not been used: the present one or the next, which is valid already; empty once both are used. */
+/**
+ * An unused code: the current one, or the next one, which is already valid. Empty once both are used; undefined if this
+ * is not a demo login.
+ */
 async function findDemoCode(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   logins: ReturnType<ListDemoLogins>,
@@ -185,7 +188,7 @@ function codePages(
   return router;
 }
 
-/** Anonymous browsers may request options, and each request inserts a row that lasts until it expires. */
+/** Anonymous browsers may request options, and each request inserts a row that stays until it expires. */
 const OPTIONS_PER_MINUTE = 60;
 
 function passkeyPages(

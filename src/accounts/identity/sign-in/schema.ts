@@ -7,16 +7,16 @@ export const HOME = '/dashboard';
 /** Placeholder origin, so that the URL parser resolves a path as a browser would. */
 const here = 'http://here.invalid';
 
-/** Returns `value` if it keeps a browser on this site, else `fallback`. */
+/** Returns `value` if it keeps the browser on this site, otherwise `fallback`. */
 export function toLocalPath(value: unknown, fallback: string): string {
   if (typeof value !== 'string' || !value.startsWith('/') || value.length > 2000) return fallback;
   if (!URL.canParse(value, here)) return fallback;
   const { origin, pathname, search, hash } = new URL(value, here);
-  // `/.//elsewhere` stays on this site until it is normalized.
+  // `/.//elsewhere` looks local until the URL parser normalizes it.
   return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
-/** `next`, the page to continue to, is checked separately, so that a bad value only loses the destination. */
+/** `next`, the page to continue to, is validated separately, so that a bad value only loses the destination. */
 export const signInSchema = z
   .strictObject({
     email: text(320).describe('Not case-sensitive.'),

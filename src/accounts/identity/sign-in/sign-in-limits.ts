@@ -13,19 +13,21 @@ import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
   windowMs: number;
-  /** Failures per window after which every sign-in from an address is refused. */
+  /** Failures per window after which every sign-in from an IP address is refused. */
   perAddress: number;
-  /** Like `perAddress`, for an account from one network or one known device, whether or not the account exists. */
+  /** Like `perAddress`, for an account and one network or known device, whether or not the account exists. */
   perAccount: number;
-  /** Failures answered without delay. The delay starts with the next one and doubles each time. */
+  /**
+   * Failures answered without delay. The next failure is delayed by `firstDelayMs`, and the delay doubles each time.
+   */
   quickFailures: number;
   firstDelayMs: number;
   maxDelayMs: number;
-  /** Maximum delayed responses at a time. Each holds a connection, so further requests are refused. */
+  /** Maximum responses delayed at a time. Each holds a connection, so further requests are refused. */
   maxWaiting: number;
   /**
-   * Like `maxWaiting`, for one account. Together with the longest delay, this bounds the guesses at an account from
-   * anywhere.
+   * Like `maxWaiting`, for one account. With the longest delay, this bounds the guesses at an account from all
+   * addresses.
    */
   maxWaitingPerAccount: number;
 }
@@ -47,12 +49,12 @@ interface SignInOf {
 }
 
 /**
- * Counts failed sign-ins. A request counts on arrival and is refunded if it succeeds, so a burst of guesses gets no
- * further than sequential ones; a request whose client disconnects early stays counted.
- * No caller can lock another out: failures of an account are refused per network, delay every sign-in to it from
- * unknown devices, and do not affect known devices, which have their own count. Codes have six digits and come after
- * the password, so codes from unknown devices are refused per account. All pages that take a code share one count
- * (`limitFactor`); separate counts would multiply the allowed guesses.
+ * Counts failed sign-ins. A request is counted on arrival and refunded if it succeeds, so a burst of guesses gets no
+ * further than sequential ones. If the client disconnects early, the request stays counted.
+ * No caller can lock another out. Too many failures for an account block only the network they came from, delay
+ * sign-ins from all unknown devices, and do not affect known devices, which have their own count. Codes have only six
+ * digits and come after the password, so codes from unknown devices are limited per account. All pages that take a code
+ * share one count (`limitFactor`), because separate counts would multiply the allowed guesses.
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
   const detail = 'Too many failed sign-ins. Try again in a few minutes.';
@@ -102,8 +104,8 @@ export const limitFactor =
   };
 
 /**
- * Separate from sign-ins, because strangers who guess at an account must not keep its owner from changing the
- * password. Codes also pass `limitFactor`.
+ * Separate from sign-ins, because strangers who guess at an account must not keep its owner from changing the password.
+ * Codes are also subject to `limitFactor`.
  */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
@@ -141,14 +143,14 @@ const failuresOf = ({ windowMs }: SignInLimits) =>
 
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
   const normalized = normalizeEmail(email);
-  // An address may be long and is private, so the store holds its hash.
+  // E-mail addresses can be long and are private, so the store holds their hash.
   const account = createHash('sha256').update(normalized).digest('hex');
   res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
 }
 
 const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
 
-/** Marks a guess as right or wrong if the status of the response does not (401 means wrong). */
+/** Marks a guess as right or wrong if the response's status does not (401 means wrong). */
 export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }
@@ -195,16 +197,16 @@ const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
-/** Browsers in which an account has signed in before. Strangers who guess at the account do not slow them down. */
+/** Browsers in which an account has signed in before. Strangers who guess at the account do not slow these down. */
 export interface Devices {
-  /** Id of the browser if this account has signed in there. */
+  /** The browser's id if this account has signed in there. */
   find(req: Request, email: string): string | undefined;
   remember(req: Request, res: Response, email: string): void;
 }
 
 /**
- * Holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). Grants no access; only
- * selects which failures count. The first of `keys` signs; all verify.
+ * The cookie holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It grants no
+ * access, but selects which failures count. The first of `keys` signs; all verify.
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');

@@ -40,7 +40,10 @@ export interface SignedIn {
   isCodeDue: boolean;
 }
 
-/** The token is always new. @returns undefined for an unknown address or a wrong password, after the same time */
+/**
+ * The token is always new.
+ * @returns undefined for an unknown address or a wrong password, after an equal time
+ */
 export async function signIn(
   deps: ChangeDeps,
   credentials: { email: string; password: string },
@@ -58,8 +61,8 @@ export async function signIn(
 }
 
 /**
- * Runs after the response, because an existing account must not take longer. Not in the audit log, which every guess
- * would lock and grow.
+ * Runs after the response, so that an existing account takes no longer. Not recorded in the audit log, because every
+ * guess would lock it and make it grow.
  */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
@@ -68,7 +71,7 @@ export async function countWrongPassword(deps: ChangeDeps, typed: string): Promi
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** The person's row must be locked, and their password or their account at the issuer verified. */
+/** The caller must have locked the person's row and verified their password or their account at the issuer. */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },
@@ -76,7 +79,7 @@ export async function openSession(
 ): Promise<SignedIn> {
   await endFormer(tx, arrival);
   const { at: now, isSingleSignOn: singleSignOn = false } = arrival;
-  // Read while the person's row is locked: turning a factor on meanwhile waits, and then ends the session made here.
+  // The person's row is locked, so turning on a factor waits, and then ends the session created here.
   if (!(await hasSecondFactor(tx, userId))) {
     const session = await startSession(tx, userId, arrival);
     const details = { secondFactor: null, ...(singleSignOn && { singleSignOn }) };
@@ -104,7 +107,10 @@ export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<
   return passkey && findUser(orm, { id: passkey.userId });
 }
 
-/** The device has verified the person, so the passkey counts as both factors. @returns undefined if refused */
+/**
+ * The device has verified the person, so the passkey counts as both factors.
+ * @returns undefined if refused
+ */
 export async function signInByPasskey(
   deps: ChangeDeps,
   user: User | undefined,
@@ -143,12 +149,12 @@ type CodeAnswer =
   | { outcome: 'wrong'; triesLeft: number }
   | { outcome: 'over' };
 
-/** Another request ended the challenge. Rolls this transaction back. */
+/** Another request ended the challenge. Thrown to roll back this transaction. */
 class ChallengeOver extends Error {}
 
 /**
- * The try is counted permanently before the code is checked. A password change either comes first and leaves no row
- * to lock, or waits and then ends the new session too.
+ * Counts the try permanently before checking the code. A password change either comes first and leaves no row to lock,
+ * or waits and then ends the new session too.
  */
 export async function answerChallenge(
   deps: ChangeDeps & { secrets: SecretBox },

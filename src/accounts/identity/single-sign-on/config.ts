@@ -3,23 +3,23 @@ import { configPart, isSecureUrl, listField } from '../../../core/config.js';
 import { roles, type Role } from '../../organizations/table.js';
 
 export interface SingleSignOnConfig {
-  /** Exactly as the issuer's tokens name it. */
+  /** Must equal the `iss` of the issuer's tokens. */
   issuer: string;
   clientId: string;
   clientSecret: string;
   /** Shown on the button: `Sign in with …`. */
   name: string;
   scopes: string;
-  /** Undefined: people get their roles from invitations only. */
+  /** Undefined if people get roles from invitations only. */
   roles: { claim: string; grants: RoleGrant[] } | undefined;
   /** Accepts addresses from tokens without `email_verified`. */
   trustsAddresses: boolean;
-  /** Lets owners in without single sign-on while the issuer is down. */
+  /** Lets owners sign in without single sign-on while the issuer is down. */
   ownersWhenDown: boolean;
 }
 
 export interface RoleGrant {
-  /** A value of the claim. */
+  /** Value of the claim. */
   value: string;
   /** Slug of the Organization. */
   organization: string;
@@ -28,7 +28,7 @@ export interface RoleGrant {
 
 declare module '../../../core/config.js' {
   interface ServiceConfig {
-    /** Sign-in by OpenID Connect; undefined: passwords and passkeys only. */
+    /** Sign-in by OpenID Connect; undefined if only passwords and passkeys are accepted. */
     singleSignOn: SingleSignOnConfig | undefined;
   }
 }

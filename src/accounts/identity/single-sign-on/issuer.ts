@@ -4,20 +4,20 @@ import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import type { SingleSignOnConfig } from './config.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
 
-/** What an issuer says about a person, in a token that it signed for this service. */
+/** What the issuer states about a person, in a token that it signed for this service. */
 export interface Claims {
   issuer: string;
   subject: string;
   email: string | undefined;
   isEmailVerified: boolean;
   name: string | undefined;
-  /** When the person last proved to the issuer who they are; undefined if it does not say. */
+  /** When the person last proved their identity to the issuer; undefined if the issuer does not say. */
   authenticatedAt: Date | undefined;
-  /** Values of the claim for roles; undefined if the token has none, or the service reads none. */
+  /** Values of the role claim; undefined if the token has none or the service reads none. */
   groups: string[] | undefined;
 }
 
-/** Secrets of a sign-in that has begun. */
+/** Secrets of a sign-in in progress. */
 export interface Begun {
   state: string;
   nonce: string;
@@ -26,20 +26,20 @@ export interface Begun {
 
 export interface Issuer {
   config: SingleSignOnConfig;
-  /** @param isFresh asks the issuer to ask the person again, even if it remembers them @throws CannotSignIn */
+  /** @param isFresh makes the issuer ask the person again, even if it remembers them @throws CannotSignIn */
   begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
-  /** @param answer the whole address to which the issuer sent the browser back @throws CannotSignIn */
+  /** @param answer the full URL to which the issuer redirected the browser @throws CannotSignIn */
   finish(answer: URL, begun: Begun): Promise<Claims>;
-  /** Asks the issuer now. */
+  /** Asks the issuer itself, ignoring the cache. */
   isDown(): Promise<boolean>;
 }
 
 const TIMEOUT_SECONDS = 5;
 
-/** `/readyz` also accepts a clock that differs by up to a minute. */
+/** Clock difference tolerated in tokens. `/readyz` tolerates the same. */
 export const TOLERANCE_SECONDS = 60;
 
-/** How long the issuer's description stays cached. */
+/** How long the issuer's metadata stays cached. */
 const DESCRIPTION_MS = MINUTE_MS;
 
 export function createIssuer(
@@ -68,7 +68,7 @@ export function createIssuer(
         throw refused(error, name);
       }
       known = undefined;
-      if (!isKnownDown) log.error({ issuer, reason }, 'the issuer of single sign-on does not respond');
+      if (!isKnownDown) log.error({ issuer, reason }, 'the single sign-on issuer does not respond');
       isKnownDown = true;
       throw new CannotSignIn(
         'unavailable',
@@ -94,8 +94,8 @@ export function createIssuer(
         const hasMore = description.serverMetadata().userinfo_endpoint !== undefined;
         const more =
           isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
-        // Only a whole sign-in proves it: the description may respond while the tokens do not.
-        if (isKnownDown) log.info({ issuer }, 'the issuer of single sign-on responds again');
+        // Only a complete sign-in proves that the issuer is up: its metadata may respond while its tokens do not.
+        if (isKnownDown) log.info({ issuer }, 'the single sign-on issuer responds again');
         isKnownDown = false;
         return toClaims(config, token, more);
       }),
@@ -110,14 +110,15 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
   const basic = client.ClientSecretBasic(clientSecret);
   const post = client.ClientSecretPost(clientSecret);
   const authenticate: client.ClientAuth = (server, ...rest) => {
-    // RFC 8414: basic is the default.
+    // The default is basic (RFC 8414).
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     (methods.includes('client_secret_basic') ? basic : post)(server, ...rest);
   };
   const server = new URL(issuer);
   return client.discovery(server, clientId, { [client.clockTolerance]: TOLERANCE_SECONDS }, authenticate, {
     timeout: TIMEOUT_SECONDS,
-    // The configuration admits http for this machine only. Signatures are checked although the connection is encrypted.
+    // The configuration allows http for the local machine only. Signatures are checked even though the connection is
+    // encrypted.
     execute: [
       client.enableNonRepudiationChecks,
       ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
@@ -143,7 +144,7 @@ async function begin(
     nonce,
     code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
     code_challenge_method: 'S256',
-    // An issuer that ignores either is noticed by its `auth_time`, which `max_age` requests.
+    // An issuer that ignores both is detected by its `auth_time`, which `max_age` requests.
     ...(isFresh && { prompt: 'login', max_age: '0' }),
   });
   return { state, nonce, codeVerifier, address };
@@ -154,7 +155,7 @@ function toClaims(
   token: client.IDToken,
   more: Partial<client.UserInfoResponse>,
 ): Claims {
-  // An address and its verification come from the same answer.
+  // The address and its verification must come from the same source.
   const { email, email_verified: isVerified } = token.email === undefined ? more : token;
   const name = token.name ?? more.name;
   const groups = roles && (token[roles.claim] ?? more[roles.claim]);
@@ -172,7 +173,7 @@ function toClaims(
   };
 }
 
-/** No answer, or one with a status of 500 or more. */
+/** No response, or one with a status of 500 or more. */
 function isOutage(error: unknown): boolean {
   const { code, cause, status } = error as { code?: string; cause?: unknown; status?: number };
   if (code === 'OAUTH_TIMEOUT') return true;
@@ -180,7 +181,7 @@ function isOutage(error: unknown): boolean {
   return (status ?? (cause instanceof Response ? cause.status : 0)) >= 500;
 }
 
-/** Without the causes, which hold tokens and addresses. */
+/** Leaves out the causes, because they hold tokens and addresses. */
 const reasonOf = (error: unknown): string => {
   const { code, message, cause, ...answer } = error as Error & Partial<client.ResponseBodyError>;
   const challenge = isWrongClient(error)
@@ -192,7 +193,7 @@ const reasonOf = (error: unknown): string => {
     .join(': ');
 };
 
-/** RFC 6749, 5.2; with a challenge if the client sent its secret in a header. */
+/** RFC 6749, 5.2: a challenge is sent if the client authenticated with a header. */
 function isWrongClient(error: unknown): boolean {
   if (error instanceof client.WWWAuthenticateChallengeError)
     return error.cause.some(({ scheme }) => scheme === 'basic');

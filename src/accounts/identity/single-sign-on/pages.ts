@@ -21,15 +21,17 @@ const BASE = '/login/single-sign-on';
 
 const CONFIRM = '/confirm';
 
-/** Time to sign in at the issuer. */
+/** Time allowed to sign in at the issuer. */
 const WAIT_MS = 10 * MINUTE_MS;
 
-/** Anonymous browsers may begin, and each beginning inserts a row that lasts until it expires. */
+/** Anonymous browsers may begin a sign-in, and each inserts a row that stays until it expires. */
 const PER_MINUTE = 60;
 
 const callbackOf = (req: Request): string => `${originOf(req)}${BASE}/callback`;
 
-/** `/login/single-sign-on` sends the browser to the issuer, which sends it back to `/login/single-sign-on/callback`. */
+/**
+ * `/login/single-sign-on` redirects the browser to the issuer, which redirects it to `/login/single-sign-on/callback`.
+ */
 export function singleSignOnPages(
   deps: Pick<Context, 'db' | 'clock' | 'config'>,
   issuer: Issuer,
@@ -52,7 +54,7 @@ export function singleSignOnPages(
     const isConfirmation = req.query.confirm === 'yes';
     const begun = await issuer.begin(callbackOf(req), isConfirmation);
     const { address, state, nonce, codeVerifier } = begun;
-    // Two tabs of a browser can sign in at the same time.
+    // Keeps an existing cookie, so two tabs of a browser can sign in at the same time.
     const browser = readBrowser(req) ?? generateToken();
     const next = toLocalPath(req.query.next, HOME);
     await insertSingleSignOn(db.orm, {
@@ -62,7 +64,7 @@ export function singleSignOnPages(
       codeVerifier,
       next: isConfirmation
         ? toAddress(CONFIRM, { next, done: 'asked' })
-        : // Continuing here would start the sign-in again, without end.
+        : // Continuing to one of these pages would restart the sign-in in a loop.
           next.startsWith(BASE)
           ? HOME
           : next,
@@ -105,7 +107,7 @@ export function singleSignOnPages(
   return router;
 }
 
-/** True if the issuer says that the person has proved who they are since the sign-in began. */
+/** True if the issuer states that the person has proved their identity since the sign-in began. */
 const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>
   authenticatedAt !== undefined &&
   authenticatedAt.getTime() >= expiresAt.getTime() - WAIT_MS - TOLERANCE_SECONDS * SECOND_MS;

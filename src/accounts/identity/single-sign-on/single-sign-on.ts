@@ -37,8 +37,10 @@ const refusals = {
 type Refusal = keyof typeof refusals;
 
 /**
- * Only `iss` and `sub` identify a person; the first sign-in finds them by their verified address and links the two.
- * A second factor is still due. @param invited gets an account @throws CannotSignIn
+ * Only `iss` and `sub` identify a person. The first sign-in finds them by their verified address and links the two. A
+ * second factor is still due.
+ * @param invited an invited address, which may get an account
+ * @throws CannotSignIn
  */
 export async function signInAs(
   deps: Deps,
@@ -52,7 +54,7 @@ export async function signInAs(
   if (typeof user === 'string') throw new CannotSignIn('not_signed_in', `${config.name} ${refusals[user]}`);
   const { at, ip, requestId } = arrival;
   const source = { at, ip, requestId, actor: 'single_sign_on' };
-  // One transaction for each Organization, because each holds the lock of its audit log.
+  // Each Organization gets its own transaction, because each locks its own audit log.
   for (const [slug, role] of granted ?? [])
     await change(deps, byProof, (tx) => setRole(tx, slug, user, role, source));
   const signedIn = await change(deps, byProof, async (tx) => {
@@ -69,11 +71,11 @@ export async function signInAs(
 interface Proof {
   /** True if the person signs in to confirm their identity. */
   isConfirmation: boolean;
-  /** True if the issuer asked the person, instead of remembering them. */
+  /** True if the issuer asked the person instead of remembering them. */
   isFresh: boolean;
 }
 
-/** Role in each Organization that the configuration names; undefined for none. The highest role counts. */
+/** Role in each Organization that the configuration names; undefined if none. The highest role counts. */
 function readGrants(
   grants: NonNullable<SingleSignOnConfig['roles']>['grants'],
   groups: readonly string[],
@@ -101,7 +103,7 @@ async function findOrLink(
   const known = await findIdentityOwner(deps.db.orm, claims);
   if (known) return known;
   const email = addressOf(claims);
-  // Hashing is slow, so it runs before the transaction. Nobody knows this password.
+  // Hashing is slow, so hash before the transaction. Nobody knows this password.
   const unknownPassword =
     mayCreate && email !== undefined && !(await findUser(deps.db.orm, { email }))
       ? await hashPassword(generateToken(), arrival.gone)
@@ -145,7 +147,7 @@ async function link(
   return user;
 }
 
-/** An Organization keeps its last owner, whatever the claim says. */
+/** The last owner of an Organization stays, whatever the claim says. */
 async function setRole(
   tx: Tx,
   slug: string,
@@ -161,7 +163,10 @@ async function setRole(
   else await removeMemberByEmail(tx, slug, email, source);
 }
 
-/** Continues this person's session of the browser, whose second factor is already proved, unless it must confirm again. */
+/**
+ * Continues the session of the person in this browser, which has already proved the second factor. Undefined if there
+ * is no such session, or if the second factor must be confirmed again.
+ */
 async function raiseFormer(
   tx: Tx,
   { id: userId, email }: User,

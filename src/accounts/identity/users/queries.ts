@@ -17,24 +17,24 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/** No sign-in completes while the row is locked. */
+/** No sign-in of the user completes while the row is locked. */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
 }
 
-/** Maximum number of people that one page of a search examines. */
+/** Maximum number of users that one page of a search examines. */
 const MAX_SEARCHED = 100_000;
 
 interface UserFilter {
-  /** Case-insensitive: any part of the address or name. */
+  /** Case-insensitive; matches any part of the address or name. */
   search?: string | undefined;
-  /** The last address that is read; see `findSearchEnd`. */
+  /** Last address to read; see `findSearchEnd`. */
   until?: string | undefined;
   failedSince?: Date | undefined;
 }
 
-/** The last address that a search after `after` reads; undefined if it reads all of them. */
+/** Last address that a search after `after` reads; undefined if it reads all of them. */
 export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const [last] = await orm
     .select({ email: users.email })
@@ -74,7 +74,7 @@ export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
 
-/** A new password ends the open links for choosing one. */
+/** Changing the password deletes open links for resetting it. */
 export async function updateUser(
   tx: Tx,
   id: string,
@@ -84,10 +84,10 @@ export async function updateUser(
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
-/** Also deletes sessions and links. Keys and memberships must be gone already. False if there was no such user. */
+/** Also deletes sessions and links. Keys and memberships must be deleted first. False if there was no such user. */
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
   const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
-  // An operator's invitation refers to an address, not to an account.
+  // An operator invitation refers to an address, not to an account.
   const isInvitation = and(eq(oneTimeLinks.kind, 'operator_invitation'), eq(oneTimeLinks.email, email));
   await tx.delete(oneTimeLinks).where(and(isInvitation, isNull(oneTimeLinks.usedAt)));
   return isDeleted;
@@ -100,7 +100,7 @@ export async function deleteMembershipsOf(tx: Tx, userId: string) {
     .returning({ orgId: memberships.orgId, role: memberships.role });
 }
 
-/** Keeps the user's keys but clears their creator. Raw SQL, because the module for keys depends on this one. */
+/** Keeps the user's keys but clears their creator. Uses raw SQL, because the module for keys depends on this one. */
 export async function forgetKeyCreator(tx: Tx, userId: string): Promise<void> {
   await tx.execute(sql`update api_keys set created_by = null where created_by = ${userId}`);
 }

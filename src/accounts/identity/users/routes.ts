@@ -185,5 +185,5 @@ export const userRoutes = [
   }),
 ];
 
-/** Must not include the password's hash. */
+/** Must not include the password hash. */
 const userJson = ({ id, email, name, createdAt }: User) => ({ id, email, name, createdAt });

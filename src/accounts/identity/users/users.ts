@@ -18,14 +18,14 @@ import {
   type User,
 } from './queries.js';
 
-/** The hash to store, and the stored hash that was current when it was chosen. */
+/** The hash to store, and the stored hash at the time it was computed. */
 export interface PasswordChoice {
   seenHash: string | undefined;
   passwordHash: string;
 }
 
 /**
- * Keeps the stored hash of an unchanged password. Hashing is slow, so this runs before the transaction, which then
+ * Keeps the stored hash if the password is unchanged. Hashing is slow, so this runs before the transaction, which then
  * checks `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
@@ -43,7 +43,7 @@ export async function choosePassword(
   return { seenHash, passwordHash: await hashPassword(password, gone) };
 }
 
-/** The stored password changed after the new hash was chosen: choose again. */
+/** The stored password changed after the new hash was computed, so the caller must choose again. */
 export class PasswordChanged extends AppError {
   constructor() {
     super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
@@ -54,7 +54,7 @@ export interface UserInput extends PasswordChoice {
   name: string;
 }
 
-/** A changed password ends all sessions of the user. @throws PasswordChanged */
+/** Ends all of the user's sessions if the password changes. @throws PasswordChanged */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
   const current = await lockUser(tx, { email });
@@ -80,8 +80,8 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
 }
 
 /**
- * Keys belong to Organizations and keep working. Locks the user's own row last, as a key rotation does, to avoid
- * deadlocks.
+ * Keys belong to Organizations and keep working. To avoid deadlocks, locks the user's own row last, as a key rotation
+ * does.
  */
 export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
@@ -104,7 +104,7 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
   await recordOperatorAudit(tx, entry);
 }
 
-/** The password alone is then enough to sign in. Ends all sessions, which may belong to an attacker. */
+/** Afterwards the password alone is enough to sign in. Ends all sessions, which may belong to an attacker. */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await lockUser(tx, { email });
   if (!user) throw unknownUser(email);
@@ -122,7 +122,7 @@ export async function getUser(orm: Orm, email: string): Promise<User> {
   return user;
 }
 
-/** Lock order for the chains of several Organizations. */
+/** The order in which the chains of several Organizations are locked. */
 const byOrganization = (a: { orgId: string }, b: { orgId: string }) => (a.orgId < b.orgId ? -1 : 1);
 
 const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);

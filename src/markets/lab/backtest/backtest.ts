@@ -15,16 +15,16 @@ import { unjudged } from '../../signals/signal.js';
 
 export interface BacktestOptions {
   cash: Micros;
-  /** Rounds with the forecasts of other days; 0 for none. */
+  /** Number of rounds with shuffled forecasts; 0 for none. */
   shuffles: number;
-  /** Also follows signals that a closed gate would withhold. */
+  /** If true, signals that a closed gate would withhold are followed too. */
   isUngated: boolean;
   onPoint?: () => void;
 }
 
 export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
 type ShuffledSummary = ReturnType<typeof summariseRounds> & {
-  /** Events that were shuffled, and events left out of both sides because too few others are alike. */
+  /** Events that were shuffled, and events excluded from both results because too few others are similar. */
   events: number;
   leftOutEvents: number;
 };
@@ -46,7 +46,7 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
     isUngated,
     ...summary,
     execution,
-    /** With each event's prices and result paired with another day's forecast; null for the reason in `notShuffled`. */
+    /** Result with other days' forecasts for each event's prices and outcome; null if `notShuffled` gives a reason. */
     shuffled: typeof shuffled === 'string' ? null : shuffled,
     notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
@@ -54,14 +54,14 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
 
 type RunWith = (change: (point: PointInTime) => PointInTime) => Promise<Trail>;
 
-/** With fewer events, there are too few permutations for a rank among them to mean anything. */
+/** With fewer events, there are too few permutations for the rank to mean anything. */
 const MIN_SHUFFLED_EVENTS = 10;
-/** Events needed per station and season: two could only be swapped, identically in every round. */
+/** Events needed per station and season. Two events could only be swapped, so every round would be the same. */
 const MIN_ALIKE = 3;
 
 /**
- * An uninformative forecast does as well with other days' forecasts, so its rank among the rounds is uniform. Events
- * without others of their station and season are left out of both sides.
+ * Swaps forecasts between days. An uninformative forecast does as well as those of other days, so its rank among the
+ * rounds is uniform. Events without similar ones at their station and season are excluded from both results.
  */
 async function shuffleForecasts(
   feed: Feed,
@@ -98,7 +98,7 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
     })),
   );
 
-/** Rounds share their days and thus their luck, so the interval depends on the number of days, not of rounds. */
+/** All rounds cover the same days and share their luck, so the interval depends on the number of days, not rounds. */
 function summariseRounds(rounds: readonly Trail[], real: Trail) {
   const daily = rounds.map(dailyProfits);
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
@@ -108,14 +108,14 @@ function summariseRounds(rounds: readonly Trail[], real: Trail) {
     meanProfit: average(daily.map((profits) => profits.reduce((total, profit) => total + profit, 0))),
     meanEquityChange: average(rounds.map(equityChangeOf)),
     profitPerDay,
-    /** Share of rounds that ended with at least the equity of the real forecasts. */
+    /** Share of rounds that ended with at least as much equity as the real forecasts. */
     asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,
-    /** True indicates an error in prices, fills or fees, because shuffled forecasts are uninformative. */
+    /** True means an error in prices, fills or fees, because shuffled forecasts cannot predict anything. */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
 }
 
-/** Opens every gate. Reuses the same objects at every point, because a backtest has tens of thousands. */
+/** Opens every gate. Reuses the same objects at every point, because a backtest has tens of thousands of points. */
 function openGates(): (point: PointInTime) => PointInTime {
   const gates = gateKeys().map((key) => ({
     ...key,
@@ -150,18 +150,18 @@ async function collectForecasts(
 const msToEnd = (event: MarketEvent, at: Date): number =>
   spanOf(event.station, event).end.getTime() - at.getTime();
 
-/** Groups similar events: days of one station and season regardless of year, and hours by time of day. */
+/** Groups similar events: days by station and season in any year, and hours also by time of day. */
 function seasonOf({ kind, station, hour, date }: MarketEvent): string {
   const month = Number(date.slice(5, 7));
   return `${kind} ${station.id} ${hour ?? ''} ${Math.floor((month % 12) / 3)}`;
 }
 
-/** Keyed by event: the event whose forecasts it gets. */
+/** Maps an event's ticker to the event whose forecasts it gets. */
 type Partners = ReadonlyMap<string, ForecastEvent>;
 
 const toOwnPair = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
 
-/** Assigns each event its neighbour in a shuffled ring of similar events, so that none keeps its own forecast. */
+/** Gives each event its neighbor in a shuffled ring of similar events, so that no event keeps its own forecast. */
 const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>
   new Map(
     alike.flatMap((events) => {
@@ -173,9 +173,9 @@ const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Par
   );
 
 /**
- * Pairs the prices and result of each event with another event's unchanged forecast from the same time before the
- * day's end. Moving the forecast to this event's brackets would give it the market's knowledge.
- * @returns changes a point in time; an event without a partner loses its forecast
+ * Pairs the prices and result of each event with another event's unchanged forecast from the same time before the day's
+ * end. Adjusting the forecast to this event's brackets would leak the market's knowledge into it.
+ * @returns a function that changes a point in time and drops the forecasts of events without a partner
  */
 function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   return (point) => {
@@ -195,11 +195,11 @@ function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   };
 }
 
-/** The latest forecast by a time before the day's end, else the earliest one. */
+/** Returns the latest forecast made by that time before the day's end, or else the earliest one. */
 const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
   (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 
-/** Keeps the event's own times, so that its forecast is as old as before. */
+/** Keeps the event's own times, so that the forecast's age does not change. */
 const giveTo = (event: MarketEvent, own: DayForecast, theirs: DayForecast): DayForecast => ({
   ...theirs,
   date: event.date,

@@ -84,7 +84,6 @@ hold what trades of the last ten minutes prove. No forecast was scored then, so 
     .option('--ungated', 'also buy what a closed gate would withhold', false)
     .option('--json', 'print JSON', false);
 
-/** Flags that conflict, as a sentence; undefined if none do. */
 function findConflict(tapes: readonly string[], flags: Flags): string | undefined {
   const { events, trades, queue, forecasts, observations, from, to, stations } = flags;
   if (queue) return trades && !events && tapes.length === 0 ? undefined : '--queue goes only with --trades';
@@ -139,7 +138,7 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
       const startedAt = performance.now();
       const onPoint = () => {
         done++;
-        // Some events may have no others to be shuffled with, which takes one more round.
+        // If events are excluded from shuffling, the real forecasts are run once more without them.
         progress.show(all && Math.min(1, done / all), `${flags.shuffles + 1} rounds`);
       };
       const result = await backtest(feed, {

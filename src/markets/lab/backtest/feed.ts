@@ -11,26 +11,26 @@ import type { MarkableFill } from '../../execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 import { calibratedModel } from '../../learning/calibrated.js';
 
-/** Contains only data known at that time. */
+/** One step of a replay, with only the data known at that time. */
 export interface PointInTime {
   at: Date;
   data: MarketData;
   events: readonly MarketEvent[];
-  /** Events to decide on now; empty at times that only settle. */
+  /** Events to decide on now; empty at times that only settle events. */
   due: readonly MarketEvent[];
   forecasts: ReadonlyMap<string, StationForecast>;
   gates: GateBook;
 }
 
-/** Points in time in order; can be iterated repeatedly. */
+/** A replayable past: points in time in chronological order. */
 export interface Feed {
   name: string;
   /** Number of points; undefined if unknown. */
   count: number | undefined;
-  /** How long bought contracts stay missing from books, whatever their changes. Default: until a book changes. */
+  /** How long bought contracts stay missing from books, even if the books change. Default: until a book changes. */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
-  /** Marks fills by later data. Both lists are in chronological order. */
+  /** Judges fills by later data. Fills and marks are in chronological order. */
   lookBack(fills: readonly MarkableFill[]): Promise<FillMark[]>;
 }
 
@@ -38,11 +38,11 @@ const log = pino({ level: 'silent' });
 
 export interface TapeOptions {
   files: readonly string[];
-  /** Tape time between decisions. */
+  /** Interval between decisions, in tape time. */
   everyMs: number;
 }
 
-/** Forecasts by today's model from taped inputs, with taped gates. Rejects with TapeError for a file that is not a tape. */
+/** Replays tapes with forecasts of today's model and with taped gates. Rejects with TapeError for other files. */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

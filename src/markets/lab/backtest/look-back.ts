@@ -9,7 +9,7 @@ import { inDollars } from '../../sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 export interface FillMark extends PriceMark {
-  /** Whether all prints of its market within the minute are known. Without them, no fill is judged as missed. */
+  /** True if all prints of the fill's market within its minute are known. Otherwise it is not judged as missed. */
   hasPrints: boolean;
 }
 
@@ -23,14 +23,14 @@ const markWith = (
   return { missed: hasPrints ? missed : null, after, hasPrints };
 };
 
-/** How long books are followed after a fill: the first reading after its minute shows what stood before. */
+/** Books are followed beyond a fill's minute, because the first reading after it shows the book at its end. */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
 export interface LookBack {
-  /** Takes moments in chronological order, starting at the first fill. */
+  /** Expects moments in chronological order, starting at the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
-  /** In the order of the fills. */
+  /** In the same order as the fills. */
   marks(): FillMark[];
 }
 
@@ -39,11 +39,10 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   const known = new Map(
     fills.map(({ ticker }) => [ticker, { reads: [] as PrintsRead[], prints: new Map<string, Print>() }]),
   );
-  // One book log per fill, for its own market and minute.
   const logs = fills.map(() => createBookLog());
   let [first, next] = [0, 0];
 
-  /** All prints of a market from the fill until it is marked; undefined if any part was not read. */
+  /** Returns all prints of a market between the fill and its mark; undefined if any part was not read. */
   function printsAfter({ ticker, at }: MarkableFill): Print[] | undefined {
     const { reads, prints } = known.get(ticker)!;
     let readMs = at.getTime();
@@ -85,7 +84,7 @@ export function markByTrades(
     {
       bookAt(_, since, at) {
         const book = bookOfTrades(recorded ?? [], since.getTime(), at.getTime());
-        // Without a taker on the side of the fill, nothing proves the remaining depth there.
+        // If nobody traded on the fill's side, nothing proves the depth that remained there.
         return isTaken(book, side).length === 0 || isCrossed(book) ? undefined : book;
       },
     },
@@ -105,16 +104,15 @@ export function summariseExecution(fills: readonly PaperFill[], marks: readonly 
   return {
     fills: fills.length,
     contracts: sumCounts(fills.map(({ contracts }) => contracts)),
-    /** Fills with any later data, and fills whose minute has all its prints. */
+    /** Fills with any later data, and fills with all prints of their minute. */
     known: marks.filter((mark) => mark.missed !== null || mark.after.some((price) => price !== null)).length,
     withPrints: marks.filter(({ hasPrints }) => hasPrints).length,
-    /** Fills that could be judged as missed or not. */
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),
-    /** Profit after fees of settled fills that would have missed. */
+    /** Profit after fees of the settled fills that would have missed. */
     missedProfit: missed.reduce((sum, { profit }) => sum + inDollars(profit ?? 0n), 0),
-    /** Mean move of a contract's price in favour of the order; null if unknown for all. */
+    /** Mean price change per contract in the order's favor; null if unknown for all fills. */
     after: horizons.map((seconds, horizon) => {
       const known = fills.flatMap(({ price, contracts, action }, i) => {
         const later = marks[i]!.after[horizon] ?? null;

@@ -13,7 +13,7 @@ const EVERY_MS = 15 * MINUTE_MS;
 
 export type QueueResult = ReturnType<typeof restAmongTrades>;
 
-/** Simulates bids for YES where sellers have just hit, filled by the service's rules for resting paper orders. */
+/** Simulates YES bids placed where sellers have just hit the book, filled by the rules for resting paper orders. */
 export function restAmongTrades(
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
   queues: readonly number[],
@@ -30,9 +30,8 @@ export function restAmongTrades(
   };
 }
 
-/** @param queueAhead assumed contracts ahead of each bid, because no books are recorded */
+/** @param queueAhead assumed number of contracts ahead of each bid, because books were not recorded */
 function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
-  // `filled` counts complete fills, `partly` partial ones.
   const counts = { orders: 0, filled: 0, partly: 0 };
   const fills: PaperFill[] = [];
   const marks: FillMark[] = [];
@@ -47,19 +46,22 @@ function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
         marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
       }
     }
-  // In dollars; negative if the price moved against the filled bids.
+  // Dollars; negative if the price moved against the filled bids.
   return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
 }
 
 interface Bid {
   price: Micros;
-  /** Prints from here to `endsAt` may fill the bid. */
+  /** Prints from this time until `endsAt` may fill the bid. */
   from: Date;
   endsAt: Date;
   fills: PaperFill[];
 }
 
-/** One bid per quarter of an hour, placed when the first seller hits. @param prints of one market, oldest first */
+/**
+ * Places one bid per quarter of an hour, when its first seller hits.
+ * @param prints of one market, oldest first
+ */
 export function bidsAmong(prints: readonly Print[], queueAhead: number): Bid[] {
   const bids: Bid[] = [];
   let nextMs = -Infinity;

@@ -28,28 +28,28 @@ import type { KnownRun } from '../../learning/queries.js';
 import { KnownHistory } from '../../training/forecast-archive.js';
 import { calibratedModel } from '../../learning/calibrated.js';
 
-/** The venue's result is final on the morning after the day. */
+/** The venue's result is final on the morning after the day, so events settle this long after their end. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;
-/** Trades this recent still count as part of the book. */
+/** Trades within this time count as evidence of the book. */
 const BOOK_MS = 10 * MINUTE_MS;
-/** A side hit this recently still counts as present. */
+/** A side that traded within this time is assumed to still exist. */
 const TRACE_MS = 2 * HOUR_MS;
 
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
-  /** For events with their own fees. */
+  /** Fees of events that have their own. */
   feeRules?: RecordedEvents['feeRules'];
-  /** Undefined: the latest reports serve as the forecast, see `analogsOf`. */
+  /** If undefined, the latest reports serve as the forecast; see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;
-  /** Station measurements. Default: nothing is known about a day in progress. */
+  /** Station measurements. Without them, nothing is known about a day in progress. */
   observations?: readonly RecordedObservation[];
   everyMs: number;
 }
 
 /**
- * Books hold what trades of the last ten minutes prove, fees are the venue's, and forecasts are corrected with data known
- * at the time. Nothing was scored, so every gate is closed.
+ * Replays recorded events. Books contain what trades of the last ten minutes prove, fees are the venue's, and forecasts
+ * are corrected with data known at the time. No forecast has been scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
@@ -84,9 +84,8 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
-    /** Events with trades, each with the time after which nothing more happens. */
+    /** Events with trades, each with its settlement time. */
     traded,
-    /** Decision times in order, each with its events. */
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
     observed: groupBy(observations, ({ stationId }) => stationId),
@@ -94,9 +93,8 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
   };
 }
 
-/** Yields one moment at a time and then releases it: a year of them does not fit into memory. */
+/** Yields one moment at a time, because a year of them does not fit into memory. */
 function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
-  // Events in order of their start; `alive` holds those in progress.
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
   let alive: Past['traded'][number][] = [];
@@ -168,7 +166,7 @@ function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], ever
   return times;
 }
 
-/** The markets at a time: open with the books that trades prove until the day ends, then settled. */
+/** Builds the markets at a time: open, with the books that trades prove, until the day ends; settled after that. */
 function dataAt(
   events: readonly MarketEvent[],
   { trades, feeRules = new Map() }: RecordOptions,
@@ -210,10 +208,10 @@ function dataAt(
   };
 }
 
-/** As in the service's archive. */
+/** Same window as the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/** Requested times must ascend. Fits once a day, from data known at its first moment, for all rounds. */
+/** Fits once a day, from data known at the day's first requested time, for all rounds. Requested times must ascend. */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -242,12 +240,12 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/** Hours before the end: starts when the markets open, and forecasts older than six hours are not traded on. */
+/** Hours before the day's end, from the markets' opening on. Forecasts older than six hours are not traded on. */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
- * The simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Stands in where no
- * forecasts are given, so that recorded days can be replayed; should earn nothing.
+ * Builds the simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Used when no
+ * forecasts are given, so that recorded days can be replayed; it should earn nothing.
  * @returns empty if fewer than ten days were known
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {

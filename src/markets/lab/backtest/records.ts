@@ -14,7 +14,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { NoteBook, Print } from '../../market/source.js';
 
 const unpack = promisify(gunzip);
-/** Limit for an unpacked file: some years of events, and within the maximum length of a string. */
+/** Size limit of an unpacked file: enough for some years of events, and below the maximum string length. */
 const MAX_BYTES = 400 * 1024 * 1024;
 
 const eventSchema = z.object({
@@ -26,20 +26,23 @@ const eventSchema = z.object({
     .optional(),
   markets: z.array(z.unknown()).min(1),
 });
-/** A bid this high at the close leaves no doubt about the outcome, even without the venue's result. */
+/** A bid this high at the close settles a market even without the venue's result. */
 const SURE_BID = 97n * CENT;
 
 export interface RecordedEvents {
-  /** By event, in file order. */
+  /** Keyed by event, in file order. */
   events: ReadonlyMap<string, readonly Market[]>;
   unusable: readonly string[];
-  /** Events settled by closing prices, because the files lack the venue's result. */
+  /** Number of events settled by closing prices because the files lack the venue's result. */
   byClosingPrice: number;
-  /** For events with their own fees. */
+  /** Fees of events that have their own. */
   feeRules: ReadonlyMap<string, FeeRule>;
 }
 
-/** Reads bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped. @throws CommandError */
+/**
+ * Reads bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped.
+ * @throws CommandError
+ */
 export async function readEvents(files: readonly string[]): Promise<RecordedEvents> {
   const events = new Map<string, readonly Market[]>();
   const unusable: string[] = [];
@@ -61,7 +64,10 @@ export async function readEvents(files: readonly string[]): Promise<RecordedEven
   return { events, unusable, byClosingPrice, feeRules };
 }
 
-/** Reads a file, unpacked if its name ends in `.gz`. @throws CommandError for a file that is too large or truncated */
+/**
+ * Reads a file, unpacking it if its name ends in `.gz`.
+ * @throws CommandError for a file that is too large or truncated
+ */
 async function readBytes(file: string): Promise<Buffer> {
   const { size } = await stat(file);
   if (size > MAX_BYTES) throw tooLarge(file);
@@ -101,7 +107,7 @@ function readEvent(
   };
 }
 
-/** An unknown fee type cannot be charged, so nothing in the event is bought. */
+/** Undefined for an event without its own fees. An unknown fee type cannot be charged, so it prevents buying. */
 function feeRuleOf({
   fee_type_override: type = null,
   fee_multiplier_override: multiplier = null,
@@ -124,7 +130,7 @@ function parseJson(text: string, place: string): unknown {
   }
 }
 
-/** Settles closed markets without a result by their last prices; undefined if those leave doubt. */
+/** Settles closed markets without a result by their last prices; undefined if the prices leave doubt. */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))
     return undefined;
@@ -198,7 +204,10 @@ export interface RecordedObservation {
   temperatureF: number;
 }
 
-/** Columns: `station`, `observed_at`, `fetched_at`, `temperature_f`. @throws CommandError with line and column */
+/**
+ * Reads a CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`.
+ * @throws CommandError with line and column
+ */
 export async function readObservations(file: string): Promise<RecordedObservation[]> {
   const found: RecordedObservation[] = [];
   await eachRow(file, (record, place) => {
@@ -212,7 +221,7 @@ export async function readObservations(file: string): Promise<RecordedObservatio
   return found;
 }
 
-/** @throws CommandError for a file that is not a CSV, and whatever `read` throws */
+/** @throws CommandError for a file that is not a CSV, and any error thrown by `read` */
 async function eachRow(file: string, read: (record: unknown, place: string) => void): Promise<void> {
   const rows = parse(await readBytes(file), { columns: true, bom: true, trim: true, info: true });
   try {
@@ -246,7 +255,10 @@ export interface RecordedTrade {
   takerSide: 'yes' | 'no';
 }
 
-/** Reads `{series: {ticker: [trade]}}` in whole cents, plain or gzipped, in chronological order. @throws CommandError */
+/**
+ * Reads `{series: {ticker: [trade]}}` with prices in whole cents, plain or gzipped, into chronological order.
+ * @throws CommandError
+ */
 export async function readTrades(files: readonly string[]): Promise<Map<string, RecordedTrade[]>> {
   const trades = new Map<string, RecordedTrade[]>();
   for (const file of files) {
@@ -254,7 +266,7 @@ export async function readTrades(files: readonly string[]): Promise<Map<string, 
     if (!parsed.success) throw wrongTrade(file, [], parsed.error);
     for (const [series, markets] of Object.entries(parsed.data))
       for (const [ticker, wire] of Object.entries(markets)) {
-        // One market at a time, so that parsed input can be freed.
+        // Parses one market at a time, so that parsed input can be freed.
         const ofMarket = tradesSchema.safeParse(wire);
         if (!ofMarket.success) throw wrongTrade(file, [series, ticker], ofMarket.error);
         const found = trades.get(ticker) ?? [];
@@ -277,7 +289,7 @@ const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
   takerSide: trade.taker_side,
 });
 
-/** @param n position of the trade within its market */
+/** @param n position of the trade within its market, used for the print's id */
 export const toPrint = (
   ticker: string,
   { atMs, yesPrice, contracts, takerSide }: RecordedTrade,
@@ -292,9 +304,9 @@ export const toPrint = (
 });
 
 /**
- * The part of an order book that trades prove: a buyer of YES found as many contracts asked at that price, and a
- * buyer of NO found them bid for. Contracts behind them are unknown and left out. The best offer is taken first, so a
- * buyer who paid more proves that cheaper offers were used up.
+ * Infers the part of an order book that trades prove: a buyer of YES found as many contracts offered at that price, and
+ * a buyer of NO found as many bid for. Depth beyond the traded contracts is unknown and left out. Takers get the best
+ * price first, so a buyer who paid more proves that cheaper offers were used up.
  * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
@@ -310,12 +322,12 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
   return { yes: bids('no', ({ yesPrice }) => yesPrice), no: bids('yes', ({ yesPrice }) => 100 - yesPrice) };
 }
 
-/** Less than a whole contract, so nothing can be bought: marks a side that exists with an unknown size. */
+/** Less than a whole contract, so it cannot be bought: marks a side that exists with unknown depth. */
 const TRACE = 0.01;
 
 /**
- * Like `bookOfTrades`, with a trace of a side that last traded longer ago: a market hit on only one side for some
- * minutes still has the other. A trace cannot be bought.
+ * Like `bookOfTrades`, with a trace on a side that last traded earlier: a market where only one side has traded for
+ * some minutes still has the other. A trace cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],
@@ -343,7 +355,7 @@ function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
   return low;
 }
 
-/** @param bids in order of their trades: a bid above a later one had been used up by then */
+/** @param bids in the order of their trades: a later, lower bid proves that all higher ones were used up */
 function remainingBids(bids: readonly Level[]): Level[] {
   const kept: Level[] = [];
   for (const bid of bids.toReversed()) if (bid.price <= (kept.at(-1)?.price ?? bid.price)) kept.push(bid);

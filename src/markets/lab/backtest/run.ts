@@ -26,23 +26,23 @@ export interface Trail {
   endCash: Micros;
   purchases: readonly Purchase[];
   dates: readonly string[];
-  /** Decisions per event and time; signals that were followed or withheld. */
+  /** Decisions count events per point in time; signals were either followed or withheld. */
   decisions: number;
   signals: number;
   withheld: number;
-  /** Reasons for not buying sides of markets, with their counts. Numbers within reasons are removed. */
+  /** Counts of the reasons for not buying a side of a market, with numbers in the text removed. */
   reasons: ReadonlyMap<string, number>;
 }
 
 export interface RunOptions {
   cash: Micros;
   change?: (point: PointInTime) => PointInTime;
-  /** See `Feed`. */
+  /** See `Feed.takenMs`. */
   takenMs?: number | undefined;
   onPoint?: () => void;
 }
 
-/** Replays the past as the service would have run, with the account and books of each time. */
+/** Replays the past as the service would have traded it, with the account and books of each time. */
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
   { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
@@ -81,7 +81,7 @@ function follow(
 ): void {
   const account = { cash: broker.cash, holdings: broker.holdings };
   const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
-  // Positions in other events also use up the day's cap; without a forecast they are not sized further.
+  // Positions in other events also use up the daily cap; without a forecast, they are not sized any further.
   const report = makeSignals({
     data: broker.see(data),
     events,
@@ -118,10 +118,10 @@ export interface Purchase {
   side: Side;
   contracts: number;
   fills: readonly Quote['fills'][number][];
-  /** With the fee. */
+  /** Includes the fee. */
   cost: Micros;
   fee: Micros;
-  /** The forecast's probability that the side pays; `breakEven` is the cost per contract in dollars, fee included. */
+  /** `probability`: forecast probability that the side pays. `breakEven`: cost per contract in dollars, with fee. */
   probability: number;
   breakEven: number;
   /** Null until the market settles. */
@@ -131,10 +131,10 @@ export interface Purchase {
 const immediateBuy = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
 
 /**
- * A paper account with the service's arithmetic. Orders walk the book level by level; contracts taken stay taken
- * until the book changes (or for `takenMs`, where a change does not prove new contracts); fees are the venue's; each
- * booking's postings sum to zero.
- * @throws Error if the books do not balance, which is a bug
+ * Creates a paper account with the service's arithmetic. Orders walk the book level by level, and contracts taken stay
+ * taken until the book changes (or for `takenMs`, where a change does not prove new contracts). Fees are the venue's,
+ * and each booking's postings sum to zero.
+ * @throws Error if the postings do not balance, which is a bug
  */
 export function createBroker(start: Micros, takenMs?: number) {
   const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };
@@ -207,12 +207,12 @@ export function createBroker(start: Micros, takenMs?: number) {
         unsettled.delete(ticker);
       }
     },
-    /** Cash plus the sale value of the positions; positions without a book keep their last value. */
+    /** Cash plus the sale value of the positions. A position without a book keeps its last value. */
     equity: (data: MarketData): Micros => balance.cash + worthAt(holdings, data),
   };
 }
 
-/** @param isWhole whether books are complete: then a missing bid means zero, otherwise an unknown value */
+/** @param isWhole true if books are complete, so that a missing bid means a value of zero instead of an unknown one */
 function createValuation(
   isWhole: boolean,
 ): (holdings: ReadonlyMap<string, Holding>, data: MarketData) => Micros {

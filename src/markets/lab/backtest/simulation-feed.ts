@@ -28,17 +28,17 @@ import { calibratedModel } from '../../learning/calibrated.js';
 
 interface SimulationOptions {
   seed: string;
-  /** First and last climate day that is traded. */
+  /** First and last climate day to trade. */
   from: string;
   to: string;
-  /** Stations to trade; run time grows with their number. Default: the leading ones. */
+  /** Stations to trade; more of them take longer. Default: the leading stations. */
   stations?: readonly Station[] | undefined;
-  /** Days scored before the first purchase; training uses earlier days. Default: 45. */
+  /** Days scored before the first purchase; older days are for training. Default: 45. */
   scoreDays?: number;
   onDay?: (done: number, total: number) => void;
 }
 
-/** The recording times of a simulated world, with exactly what its sources would have published by then. */
+/** Replays a simulated world at its recording times, with exactly the data its sources would have published by then. */
 export async function simulationFeed({
   seed,
   from,
@@ -99,7 +99,7 @@ export async function simulationFeed({
   };
 }
 
-/** The interval at which simulated books change. */
+/** Offsets from a fill at which its book is read, spaced as simulated books change. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
 async function lookBackIn(
@@ -130,7 +130,7 @@ async function lookBackIn(
 const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
   station === event.station && day.date === event.date;
 
-/** Scores a record by its later report, which counts from the time it became known. */
+/** Scores a record by its final report, from the time that report became known. */
 function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,
@@ -159,11 +159,14 @@ const daysBefore = (date: string, days: number): string =>
 interface Step {
   atMs: number;
   due: StationDay[];
-  /** `due`, and days with possible positions, whose value and share of the daily cap must always be known. */
+  /** `due`, and days that may have open positions, whose value and share of the daily cap must always be known. */
   shown: StationDay[];
 }
 
-/** The times at which forecasts are recorded and days settle, in order. @param from first day with purchases */
+/**
+ * Lists the times at which forecasts are recorded and days settle, in order.
+ * @param from first day with purchases
+ */
 export function planOf(days: readonly StationDay[], from: string): Step[] {
   const due = new Map<number, StationDay[]>();
   for (const each of days) {

@@ -4,7 +4,7 @@ import { inDollars } from '../../sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
-/** Weather persists for some days. All cities of one date are combined into one day. */
+/** Weather persists for some days, so days are resampled in blocks. All cities count as one day per date. */
 const BLOCK_DAYS = 5;
 /** With fewer days, an interval would be a guess. */
 const MIN_DAYS = 15;
@@ -24,16 +24,16 @@ export function summarise(trail: Trail) {
   return {
     startCash: inDollars(trail.start),
     endCash: inDollars(trail.endCash),
-    /** Sale value of the positions still open at the end, after fees; end equity is this plus cash. */
+    /** Sale value of the positions still open at the end, after fees. End equity is this plus cash. */
     openWorth: inDollars(trail.end - trail.endCash),
     endEquity: inDollars(trail.end),
-    /** Over settled and open purchases. */
+    /** Includes settled and open purchases. */
     equityChange: equityChangeOf(trail),
-    /** Over settled purchases, after fees; with the mean per climate date and its 95% interval. */
+    /** Total over settled purchases after fees, followed by the mean per climate date and its 95% interval. */
     profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),
-    /** Open purchases are not part of `profit`. */
+    /** Not included in `profit`. */
     openPurchases: purchases.length - settled.length,
     purchases: purchases.length,
     contracts: sumCounts(purchases.map(({ contracts }) => contracts)),
@@ -60,7 +60,7 @@ export const equityChangeOf = ({ start, end }: Pick<Trail, 'start' | 'end'>): nu
 
 const profitOf = ({ payout, cost }: Purchase): Micros => payout! - cost;
 
-/** Profit of each climate date in dollars; a date without purchases counts as zero. */
+/** Returns the profit of each climate date in dollars; a date without purchases counts as zero. */
 export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'dates'>): number[] {
   const settled = purchases.filter(({ payout }) => payout !== null);
   const profits = new Map<string, Micros>(dates.map((date) => [date, 0n]));
@@ -69,7 +69,7 @@ export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'da
   return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => inDollars(profit));
 }
 
-/** Interval for the mean of a day; null for too few days. */
+/** Returns the confidence interval of the mean daily profit; null for too few days. */
 export function intervalOf(daily: readonly number[]): (Interval & { confidence: number }) | null {
   const confidence = 0.95;
   if (daily.length < MIN_DAYS) return null;

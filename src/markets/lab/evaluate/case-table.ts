@@ -2,7 +2,6 @@ import type { AheadCase } from '../../learning/day-ahead.js';
 import { crpsOfEnsemble } from '../../learning/pit.js';
 
 export interface CaseRow {
-  /** Number of the row in the file. */
   row: number;
   day: number;
   /** Index of the row's group in the `by` column; 0 without one. */
@@ -10,14 +9,14 @@ export interface CaseRow {
   observed: number;
   mean: number;
   variance: number;
-  /** The central 90% interval. */
+  /** Bounds of the central 90% interval. */
   low: number;
   high: number;
   crps: number;
   rank: number;
 }
 
-/** Keeps a few numbers per ensemble, by column, in a third of the memory of objects. */
+/** Stores a few numbers per ensemble in columns, which takes a third of the memory of objects. */
 export class CaseTable {
   private readonly columns: Record<keyof CaseRow, number[]> = {
     row: [],
@@ -45,7 +44,7 @@ export class CaseTable {
     return this.columns[name][index]!;
   }
 
-  /** What models see of a row; `observed` is for training only. */
+  /** Returns the part of a row that models see; `observed` is for training only. */
   case(index: number): AheadCase {
     const { day, group, mean, variance, observed } = this.columns;
     return {
@@ -61,7 +60,7 @@ export class CaseTable {
     return [...this.columns.day.keys()];
   }
 
-  /** Rows of one date keep their order. */
+  /** Sorts rows by date; rows of one date keep their order. */
   byDate(rows: readonly number[]): number[] {
     const { day } = this.columns;
     return rows.toSorted((i, j) => day[i]! - day[j]!);
@@ -71,9 +70,9 @@ export class CaseTable {
 type MembersPart = Omit<CaseRow, 'row' | 'day' | 'group' | 'observed'>;
 
 /**
- * Describes the raw ensemble. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated
- * linearly between members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist.
- * 50 (1996)).
+ * Summarizes the raw ensemble. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated linearly
+ * between members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist. 50
+ * (1996)).
  * @param members in any order; sorted in place
  * @param seed breaks ties between members and the observation
  */
@@ -108,7 +107,7 @@ function rankOf(sorted: Float64Array, observed: number, seed: number): number {
   return equal === 0 ? below : below + Math.floor(mulberry(seed) * (equal + 1));
 }
 
-/** Maps an integer to [0, 1): the output of T. Ettinger's generator Mulberry32 at that state. */
+/** Maps an integer to [0, 1) with one step of T. Ettinger's Mulberry32 generator. */
 function mulberry(seed: number): number {
   let t = (seed + 1) * 0x6d2b79f5;
   t = Math.imul(t ^ (t >>> 15), t | 1);

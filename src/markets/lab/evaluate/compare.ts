@@ -11,11 +11,11 @@ import type { FileCases } from './read-cases.js';
 import { meanScores, scoreForecast, scoreRaw, type ForecastScores, type RawScores } from './scores.js';
 
 interface ModelScores extends ForecastScores, Decomposition {
-  /** Threshold-weighted CRPS, if a threshold was given. */
+  /** Threshold-weighted CRPS; undefined if no threshold was given. */
   twCrps?: number;
 }
 
-/** Mean score of `model` − `against` over the same rows, with the 95% interval; negative if `model` is better. */
+/** Mean score of `model` minus `against` over the same rows, with its 95% interval; negative if `model` is better. */
 interface Comparison {
   model: ModelName;
   against: ModelName;
@@ -60,7 +60,7 @@ export function compareModels(
 interface Scored {
   name: ModelName;
   scores: ModelScores;
-  /** By row, in date order. */
+  /** Scores by row, in date order. */
   byRow: readonly ForecastScores[];
 }
 
@@ -107,7 +107,7 @@ function compare(
 }
 
 /**
- * Errors within a date are correlated and last some days, so blocks of seven dates are drawn.
+ * Errors within a date are correlated and persist for some days, so blocks of seven dates are resampled.
  * @param differences in date order, each with its day
  */
 export function differenceByDate(

@@ -6,7 +6,6 @@ interface Case {
 
 type Cdf = (z: number) => number;
 
-/** Temperatures that count: above or below a threshold. */
 export interface Tail {
   side: 'above' | 'below';
   threshold: number;
@@ -14,7 +13,7 @@ export interface Tail {
 
 const POINTS = 200;
 
-/** Range outside which all forecasts and observations are effectively 0 or 1. */
+/** Returns the range outside which all forecasts and observations are effectively 0 or 1. */
 function rangeOf(cases: readonly Case[]): { from: number; to: number } {
   let [from, to] = [Infinity, -Infinity];
   for (const { observed, mean, deviation } of cases) {
@@ -28,8 +27,8 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * ∫ (F(t) − 1{y ≤ t})² dt over the temperatures that count, averaged. T. Gneiting, R. Ranjan, Comparing Density
- * Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
+ * ∫ (F(t) − 1{y ≤ t})² dt over the temperatures in the tail, averaged over the cases. T. Gneiting, R. Ranjan, Comparing
+ * Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
   let sum = 0;
@@ -50,19 +49,19 @@ export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold
 export interface Decomposition {
   /** Loss from probabilities that differ from observed frequencies; 0 is best. */
   reliability: number;
-  /** Gain from telling cases apart. */
+  /** Gain from distinguishing between cases. */
   resolution: number;
-  /** CRPS of the pooled observations as the forecast for every case. */
+  /** CRPS of forecasting the pooled observations in every case. */
   uncertainty: number;
 }
 
 /**
- * The decomposition of the Brier score at each temperature, summed over temperatures. The recalibrated probability is
+ * Decomposes the Brier score at each temperature and sums the parts over temperatures. The recalibrated probability is
  * the isotonic regression of outcomes on forecasts (pool adjacent violators), which needs no bins. T. Dimitriadis, T.
- * Gneiting, A. I. Jordan, Stable Reliability Diagrams for Probabilistic Classifiers, PNAS 118 (2021); over
- * thresholds: S. Arnold, E.-M. Walz, J. Ziegel, T. Gneiting, Decompositions of the Mean Continuous Ranked Probability
- * Score, Electron. J. Stat. 18 (2024).
- * @param crps the mean, which the parts sum to
+ * Gneiting, A. I. Jordan, Stable Reliability Diagrams for Probabilistic Classifiers, PNAS 118 (2021); over thresholds:
+ * S. Arnold, E.-M. Walz, J. Ziegel, T. Gneiting, Decompositions of the Mean Continuous Ranked Probability Score,
+ * Electron. J. Stat. 18 (2024).
+ * @param crps the mean CRPS, which the parts add up to
  */
 export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decomposition {
   const { from, to } = rangeOf(cases);
@@ -80,12 +79,12 @@ export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decom
   return { reliability: crps - calibrated, resolution: uncertainty - calibrated, uncertainty };
 }
 
-/** Mean of p (1 − p) over blocks of the isotonic fit, which is the Brier score of the recalibrated probabilities. */
+/** Returns the mean of p (1 − p) over blocks of the isotonic fit: the Brier score of the recalibrated probabilities. */
 function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: number) => number): number {
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
-    // Equal forecasts form one block whatever the outcomes.
+    // Equal forecasts form one block, whatever their outcomes.
     for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
       block.sum += outcomeOf(order[i]!);
       block.count++;

@@ -2,21 +2,21 @@ import { crpsAndGradient } from '../../learning/pit.js';
 import { minimize, type Minimum, type Objective } from '../../learning/minimize.js';
 
 const ROUNDING = 1e-12;
-/** Initial splits of the residual variance between constant and ensemble. */
+/** Initial shares of the residual variance for the constant; the ensemble gets the rest. */
 const SPLITS = [0.5, 0.95, 0.05] as const;
-/** Roots start no closer to 0, where the slope vanishes. */
+/** Starting roots are at least this large, because the slope vanishes at 0. */
 const SMALLEST_START = 0.1;
 
-/** Units that scale the search variables to about 1, from the least-squares line. */
+/** Units from the least-squares line that scale the search variables to about 1. */
 interface Scale {
-  /** Mean and deviation of the members' means over the cases. */
+  /** Mean and standard deviation of the ensemble means over the cases. */
   centre: number;
   width: number;
-  /** For the observations: the line's value at the centre, its slope per width, and the deviation from it. */
+  /** For the observations: the line's value at `centre`, its slope per `width`, and the deviation around the line. */
   level: number;
   slope: number;
   residual: number;
-  /** Mean of the members' variances; 0 if all are equal and so uninformative. */
+  /** Mean ensemble variance; 0 if all variances are equal and so uninformative. */
   variance: number;
 }
 
@@ -46,7 +46,7 @@ function meanOf(cases: readonly EmosCase[], read: (each: EmosCase) => number): n
   return sum / cases.length;
 }
 
-/** Starting points: near the known coefficients, then the line with the spread split in several ways. */
+/** Returns starting points: near the known coefficients, then on the least-squares line with several splits. */
 function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][] {
   const { centre, width, level, slope, residual, variance } = scale;
   const hasSpread = variance > 0;
@@ -65,7 +65,6 @@ function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][]
   return [nearby, ...starts];
 }
 
-/** Converts (α, β, √c, √d) from the units of the scale. */
 function toCoefficients(point: Float64Array, scale: Scale): EmosCoefficients {
   const { centre, width, level, residual, variance } = scale;
   const [alpha = 0, beta = 0, rootC = 0, rootD = 0] = point;
@@ -85,47 +84,50 @@ export interface EmosCase {
 export interface EmosFit {
   coefficients: EmosCoefficients;
   trainingCrps: number;
-  /** Whether the optimality conditions hold; otherwise the fit is the best one found. */
+  /** True if the optimality conditions hold; otherwise the fit is the best one found. */
   hasConverged: boolean;
 }
 
 /**
- * Why there is no fit: fewer cases than `MIN_FIT_CASES`; a value that is not finite, or a negative variance; the same
- * ensemble mean in all cases; observations exactly on the line, which leave no errors to fit a spread to.
+ * Reason for having no fit: fewer cases than `MIN_FIT_CASES`; a value that is not finite, or a negative variance; the
+ * same ensemble mean in all cases; or observations exactly on the line, which leave no errors to fit a spread to.
  */
 export type NoFitReason = 'too_few_cases' | 'not_finite' | 'constant_mean' | 'no_errors';
 
 type EmosFitResult = EmosFit | { reason: NoFitReason };
 
-/** Two more than the number of coefficients. Callers decide how many cases a reliable forecast needs. */
+/** Two more than the number of coefficients. Callers decide how many cases they need for a reliable forecast. */
 export const MIN_FIT_CASES = 6;
-/** Gradient tolerance for variables and observations scaled to about 1: 1e-8 of the residuals' deviation. */
+/** Gradient tolerance with variables and observations scaled to about 1: 1e-8 of the residuals' standard deviation. */
 const TOLERANCE = 1e-8;
-/** Gradient that still counts as converged after rounding has ended the search. */
+/** Gradient that still counts as converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-6;
-/** Largest downward slope accepted at a bound. */
+/** Steepest downward slope accepted at a bound. */
 const BOUND_TOLERANCE = 1e-4;
-/** Lower bound for deviations in the search, which keeps slopes finite. */
+/** Lower bound for standard deviations in the search, which keeps slopes finite. */
 const SMALLEST = 1e-9;
 
-/** CRPS of a forecast with error observed − mean, and its derivatives by the forecast's mean and deviation. */
+/**
+ * Returns the CRPS of a forecast with the given error (observed − mean), and its derivatives with respect to the
+ * forecast's mean and standard deviation.
+ */
 export type ScoreKernel = (
   error: number,
   deviation: number,
 ) => { crps: number; byMean: number; byDeviation: number };
 
 interface FitOptions {
-  /** Coefficients of a fit to almost the same cases, as a starting point. */
+  /** Starting point: coefficients fitted to almost the same cases. */
   near?: EmosCoefficients | undefined;
-  /** Kernel of the fitted distribution. Default: normal. */
+  /** Default: the normal distribution's kernel. */
   kernel?: ScoreKernel;
 }
 
 /**
- * The coefficients with the least mean CRPS over the cases: T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman,
- * Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares so that they stay nonnegative. Starts from least
- * squares. If the members' variance is the same in all cases, it cannot be separated from the constant, and d is 0.
- * The same cases in the same order give bitwise equal coefficients.
+ * Finds the coefficients with the lowest mean CRPS over the cases: T. Gneiting, A. E. Raftery, A. H. Westveld, T.
+ * Goldman, Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares so that they stay nonnegative. Starts from
+ * least squares. If the members' variance is the same in all cases, it cannot be separated from the constant, and d is
+ * 0. The same cases in the same order give bitwise equal coefficients.
  */
 export function fitEmos(
   cases: readonly EmosCase[],
@@ -154,8 +156,8 @@ const isFinite = ({ mean, variance, observed }: EmosCase): boolean =>
   Number.isFinite(mean) && Number.isFinite(observed) && variance >= 0 && variance < Infinity;
 
 /**
- * The mean CRPS as a function of (α, β, c, d) in the units of the scale. Writes its partial derivatives to `slopes`,
- * through σ = √(c + d s²), ∂σ/∂c = 1/(2σ) and ∂σ/∂d = s²/(2σ).
+ * The mean CRPS as a function of (α, β, c, d) in scaled units. Writes its partial derivatives to `slopes`, through σ =
+ * √(c + d s²), ∂σ/∂c = 1/(2σ) and ∂σ/∂d = s²/(2σ).
  */
 type Score = (alpha: number, beta: number, c: number, d: number, slopes: Float64Array) => number;
 
@@ -183,7 +185,7 @@ function scoreOf(cases: readonly EmosCase[], scale: Scale, kernel: ScoreKernel):
   };
 }
 
-/** The score as a function of (α, β, √c, √d), or of the first three. */
+/** Turns the score into a function of (α, β, √c, √d), or of the first three. */
 function inRoots(score: Score): Objective {
   const slopes = new Float64Array(4);
   return (point, gradient) => {
@@ -198,8 +200,8 @@ function inRoots(score: Score): Objective {
 }
 
 /**
- * The Karush-Kuhn-Tucker conditions: no slope along a free coefficient, and no downward slope at a bound. The
- * gradient by a root vanishes at 0 regardless, so a search can wrongly stop there.
+ * Checks the Karush-Kuhn-Tucker conditions: no slope along a free coefficient, and no downward slope at a bound. The
+ * derivative with respect to a root is always 0 at 0, so a search can wrongly stop there.
  */
 function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float64Array): boolean {
   const slopes = new Float64Array(4);
@@ -213,8 +215,8 @@ function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float6
 }
 
 /**
- * A temperature is normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are the mean and sample variance
- * of an ensemble's members. T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Calibrated Probabilistic
+ * Models a temperature as normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are the mean and sample
+ * variance of the ensemble's members. T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Calibrated Probabilistic
  * Forecasting Using Ensemble Model Output Statistics and Minimum CRPS Estimation, Mon. Wea. Rev. 133 (2005).
  */
 export interface EmosCoefficients {

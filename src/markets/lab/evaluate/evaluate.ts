@@ -10,7 +10,7 @@ import { meanScores, scoreForecast, scoreRaw } from './scores.js';
 import { formatEpochDay } from './training.js';
 import { crpsOfNormal } from '../../learning/pit.js';
 
-/** @throws CommandError if there is nothing to train on, to test or to fit */
+/** @throws CommandError if no rows can be trained on, tested or fitted */
 export function evaluate(
   options: EvaluateOptions,
   file: FileCases,
@@ -70,7 +70,7 @@ export function evaluate(
   };
 }
 
-/** Keeps the fit of a window that a gap in the data repeats. */
+/** Reuses the last fit if a gap in the data makes the next window the same. */
 function keepFits<Coefficients>(model: Model<Coefficients>): Model<Coefficients> {
   let kept: { window: string; fitted: ReturnType<Model<Coefficients>['fit']> } | undefined;
   return {

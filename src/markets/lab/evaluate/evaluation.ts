@@ -3,33 +3,33 @@ import type { ForecastScores, RawScores } from './scores.js';
 import type { FixedTraining, RollingTraining } from './training.js';
 
 export interface EvaluateOptions {
-  /** As given; `-` is standard input. */
+  /** File path as given; `-` is standard input. */
   file: string;
   observed: string;
-  /** Regular expression for the columns of the ensemble's members. */
+  /** Regular expression that matches the columns of the ensemble's members. */
   members: string;
-  /** Column of the standard deviation, for a single member; undefined: the members' own. */
+  /** Column with the standard deviation, for a single member. If undefined, the members' standard deviation is used. */
   spread?: string | undefined;
   date: string;
   training: RollingTraining | FixedTraining;
-  /** Months (1 to 12) whose rows are used for training and testing. Null: all. */
+  /** Months (1 to 12) whose rows are used for training and testing; null for all. */
   months: readonly number[] | null;
-  /** Column whose values are fitted separately; null: one fit for all rows. */
+  /** Column that splits the rows into groups with separate fits; null for one fit of all rows. */
   by: string | null;
   distribution: 'normal' | 'logistic';
-  /** Whether the spread is widened until the central 90% interval covers 90% of the training cases. */
+  /** If true, the spread is widened until the central 90% interval covers 90% of the training cases. */
   isWidened: boolean;
-  /** Values that mark missing data, besides empty fields and NA. */
+  /** Values that mark missing data, in addition to empty fields and NA. */
   missing: readonly string[];
   delimiter: string;
 }
 
-/** The output of the command. Scores are means over the tested cases, in the unit of the observations. */
+/** The command's output. Scores are means over the tested cases, in the unit of the observations. */
 export interface EvaluationSummary {
   n: number;
   raw: RawScores;
   emos: ForecastScores;
-  /** Coefficients of the fit (the last one for a rolling window), by value of the `by` column if given. */
+  /** Coefficients of the fit (the last one for a rolling window), keyed by the value of the `by` column if any. */
   coefficients: EmosCoefficients | Record<string, EmosCoefficients>;
 }
 
@@ -43,9 +43,9 @@ export interface EvaluatedCase {
   mean: number;
   rawCrps: number;
   emosCrps: number;
-  /** CRPS of a normal forecast with the mean and deviation of the training observations. */
+  /** CRPS of a normal forecast with the mean and standard deviation of the training observations. */
   climateCrps: number;
-  /** The calibrated forecast's probability of at most the observation. */
+  /** Probability integral transform: the calibrated forecast's probability of a value up to the observation. */
   pit: number;
   /** Number of members below the observation, 0 to `memberCount`; ties are broken with a fixed seed. */
   rawRank: number;
@@ -59,21 +59,21 @@ export const leftOutReasons = {
   notNumeric: 'with a value that is not a number',
 };
 
-/** Unused rows; each counts once, for its first reason. */
+/** Counts of unused rows; each row counts once, for the first reason that applies. */
 export type LeftOut = Record<keyof typeof leftOutReasons, number>;
 
 export interface Evaluation {
   options: EvaluateOptions;
-  /** Without its folder. */
+  /** File name without its folder. */
   fileName: string;
   memberCount: number;
-  /** Rows in the file, and rows in the selected months after `leftOut`. */
+  /** Rows in the file, and rows in the selected months except those in `leftOut`. */
   rows: number;
   usedRows: number;
   leftOut: LeftOut;
-  /** Usable rows in the test period without a forecast, because of too few earlier dates or no fit. */
+  /** Usable rows in the test period that got no forecast, because they had too few earlier dates or no fit. */
   untested: { tooEarly: number; notFitted: number; whyNotFitted: string | null };
   summary: EvaluationSummary;
-  /** In date order. Computed lazily, so that a long file needs little memory; may be iterated repeatedly. */
+  /** In date order. Computed lazily, so that a long file needs little memory; may be iterated more than once. */
   cases: Iterable<EvaluatedCase>;
 }

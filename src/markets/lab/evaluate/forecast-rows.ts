@@ -6,20 +6,20 @@ import type { FileCases } from './read-cases.js';
 import { fitWindows } from './training.js';
 
 type RowFit<Coefficients> = Fitted<Coefficients> & {
-  /** Mean and sample deviation of the window's observations, the forecast without an ensemble. */
+  /** Mean and sample standard deviation of the window's observations: the forecast without an ensemble. */
   climate: { mean: number; deviation: number };
   trainingRows: () => readonly number[];
 };
 
 export interface RowForecasts<Coefficients> {
-  /** By table row; undefined for rows without a forecast. */
+  /** Indexed by table row; undefined for rows without a forecast. */
   fits: readonly (RowFit<Coefficients> | undefined)[];
   /** Rows with a forecast, group by group. */
   rows: readonly number[];
-  /** The last fit's; for several groups by value of the `--by` column. */
+  /** Coefficients of the last fit; if there are several groups, keyed by the value of the `--by` column. */
   coefficients: Coefficients | Record<string, Coefficients>;
   tooEarly: number;
-  /** Rows that unfitted windows would have tested, by reason. */
+  /** Number of rows that windows without a fit would have tested, by reason. */
   notFitted: ReadonlyMap<NoFitReason, number>;
 }
 

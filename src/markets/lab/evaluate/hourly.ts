@@ -92,7 +92,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     return 0;
   });
 
-/** A day of a station, hour by hour from midnight in local standard time. */
+/** A station's day, hour by hour from midnight in local standard time. */
 interface HourlyDay {
   stationId: string;
   day: number;
@@ -104,7 +104,7 @@ interface HourlyFile {
   /** In date order. */
   days: HourlyDay[];
   rows: number;
-  /** Rows with an empty field, and the first such field. */
+  /** Number of rows with an empty field, and the first such field. */
   incomplete: { count: number; line: number; column: string } | null;
 }
 
@@ -117,7 +117,10 @@ interface HourlyColumns {
   curve: number[];
 }
 
-/** Columns: station, date, o00 to o23 (observed), f00 to f23 (forecast). @throws CommandError with line and column */
+/**
+ * Reads the columns station, date, o00 to o23 (observed) and f00 to f23 (forecast).
+ * @throws CommandError with line and column
+ */
 async function readHourly(input: Input, file: string, onRow: () => void): Promise<HourlyFile> {
   let columns: HourlyColumns | undefined;
   let header: string[] = [];
@@ -190,12 +193,12 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
 const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} usable rows more than ${LAG_DAYS} days earlier.`;
 
-/** The results of these latest days do not yet count as known. */
+/** Results of this many latest days do not count as known yet. */
 const LAG_DAYS = 2;
 
 interface HourlyFit {
   censored: SameDayFit | undefined;
-  /** The normal distribution of the day before, which is then cut off. */
+  /** The day-ahead normal distribution, which is then truncated. */
   dayAhead: EmosCoefficients | undefined;
 }
 
@@ -243,18 +246,18 @@ function scoreHourly(
 }
 
 interface HourlyCase extends SameDayCase {
-  /** Whole degrees reached so far, and at the end of the day. */
+  /** Settled value in whole degrees: so far, and at the end of the day. */
   reachedDegree: number;
   degree: number;
 }
 
-/** @param sign −1 for minima, which are treated as maxima of the negated temperature */
+/** @param sign −1 for minima, which are handled as maxima of the negated temperature */
 function toCase({ stationId, observedF, curveF }: HourlyDay, hour: number, sign: 1 | -1): HourlyCase {
   const signed = observedF.map((t) => sign * t);
   const soFar = signed.slice(0, hour + 1);
   const reachedF = Math.max(...soFar);
   const extremeF = Math.max(...signed);
-  // Half a degree rounds up, whatever the sign.
+  // Half a degree rounds up, for minima too.
   const settled = (x: number) => sign * Math.round(sign * x);
   return {
     stationId,
@@ -287,7 +290,7 @@ function atMostOfTruncated(normal: EmosCoefficients, { curveF, reachedDegree }: 
   return (degree: number) => probabilityWithin(distribution, { lowest: null, highest: degree, step: 1 });
 }
 
-/** Remainders below this do not visibly change the score. */
+/** Remainders below this do not change the score noticeably. */
 const NEGLIGIBLE = 1e-7;
 const MIN_PROBABILITY = 1e-15;
 const MAX_DEGREES = 300;
@@ -302,7 +305,7 @@ function scoreDegree(
   distribution: (degree: number) => number,
   { reachedDegree, degree }: HourlyCase,
 ): DegreeScores {
-  // Half of the degree already reached has been passed.
+  // The final value cannot be below the degree already reached.
   const atMost = (whole: number) => (whole < reachedDegree ? 0 : distribution(whole));
   let crps = 0;
   for (let whole = reachedDegree; whole < reachedDegree + MAX_DEGREES; whole++) {

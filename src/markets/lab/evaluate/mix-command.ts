@@ -144,7 +144,7 @@ function toOptions(file: string, flags: Flags): EvaluateOptions[] {
   }));
 }
 
-/** @throws CommandError for a file that is not such a CSV, an unknown model or a date that cannot be read */
+/** @throws CommandError for a file that is not such a CSV, an unknown model or an invalid date */
 async function readVersions(
   file: string,
   terminal: Terminal,

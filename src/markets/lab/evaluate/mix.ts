@@ -32,7 +32,10 @@ export interface MixSummary {
   without: Record<string, ForecastScores & { crpsDifference: Interval }>;
 }
 
-/** @param given the first model decides which rows are tested @throws CommandError if no row can be tested */
+/**
+ * @param given the first model decides which rows are tested
+ * @throws CommandError if no row can be tested
+ */
 export function compareMixes(
   given: readonly MixedModel[],
   fit: ModelName,
@@ -70,7 +73,7 @@ interface Part {
   name: string;
   table: CaseTable;
   forecasts: RowForecasts<Coefficients>;
-  /** Place in the table by row of the file. */
+  /** Maps a row of the file to its position in the table. */
   places: ReadonlyMap<number, number>;
   mark: (rows: readonly AheadCase[]) => readonly AheadCase[];
 }
@@ -100,7 +103,7 @@ interface Tested {
   mix: ForecastScores;
   weights: ReadonlyMap<string, number>;
   alone: ReadonlyMap<string, ForecastScores>;
-  /** The mix of the others. */
+  /** Scores of the mix without each model. */
   without: ReadonlyMap<string, ForecastScores>;
 }
 
@@ -146,7 +149,7 @@ interface Forecast {
   deviationF: number;
 }
 
-/** None without members in the row or earlier dates. */
+/** Returns an empty list if the row has no members or no earlier dates. */
 function forecastOf({ name, table, forecasts, places }: Part, row: number): [string, Forecast][] {
   const place = places.get(row);
   const fit = place === undefined ? undefined : forecasts.fits[place];
@@ -156,7 +159,7 @@ function forecastOf({ name, table, forecasts, places }: Part, row: number): [str
   return [[name, { row: seen, meanF, deviationF }]];
 }
 
-/** Errors that a date's fits leave on the dates from which they were learned. */
+/** Returns the errors that a date's fits leave on the dates they were fitted to. */
 function errorsBefore({ table, forecasts, places, mark }: Part, rows: readonly number[]): ModelError[] {
   const fits = new Set(rows.map((row) => forecasts.fits[places.get(row) ?? -1]));
   return [...fits].flatMap((fit) => {
@@ -175,7 +178,7 @@ type Mixer = (
   found: ReadonlyMap<string, Forecast>,
 ) => Pick<Forecast, 'meanF' | 'deviationF'> & { weights: ReadonlyMap<string, number> };
 
-/** Mixes by the trading server's rules; the first of the parts is its first model. */
+/** Mixes models by the trading server's rules; the first part is its first model. */
 function createMixer(parts: readonly Part[], errors: ReadonlyMap<string, readonly ModelError[]>): Mixer {
   const first = parts[0]!.name;
   const named = (name: string) => (name === first ? MAIN_MODEL : name);
@@ -196,7 +199,6 @@ function createMixer(parts: readonly Part[], errors: ReadonlyMap<string, readonl
 }
 
 const past = new Date(0);
-/** Fields that the mix does not use. */
 const notUsed = { id: '', kind: 'daily_maximum' as const, leadHours: 0, knownThrough: past, trainedAt: past };
 const noRun = {
   kind: 'daily_maximum' as const,

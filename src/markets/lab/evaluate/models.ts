@@ -19,15 +19,15 @@ import { distributions, INTERVAL, type Distribution } from './training.js';
 export interface Fitted<Coefficients> {
   predict(row: AheadCase): { mean: number; deviation: number };
   coefficients: Coefficients;
-  /** Coefficients from which the fit to almost the same rows starts. */
+  /** Starting point of the fit: coefficients fitted to almost the same rows. */
   start: Coefficients;
 }
 
 export interface Model<Coefficients = unknown> {
-  /** Whether rows of all values of the `--by` column are fitted together. */
+  /** True if rows with all values of the `--by` column are fitted together. */
   isPooled: boolean;
   distribution: Distribution;
-  /** @returns a reason, or undefined, if the rows cannot be fitted */
+  /** @returns the reason if the rows cannot be fitted; undefined if the model gives none */
   fit(
     rows: readonly AheadCase[],
     near: Fitted<Coefficients> | undefined,
@@ -59,12 +59,12 @@ export function createEmos({
 }
 
 /**
- * Minimum CRPS rewards sharpness: if errors have heavier tails than the distribution, its intervals cover too little.
- * Multiplies the deviation by the least factor, at least 1, with which the interval covers its share of the training
- * cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation.
- * J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-Free Predictive Inference for
- * Regression, J. Amer. Statist. Assoc. 113 (2018). Their guarantee does not hold here, because the same cases are
- * fitted and counted.
+ * Widens the spread, because minimizing CRPS rewards sharpness: if errors have heavier tails than the distribution, its
+ * intervals cover too little. Multiplies the standard deviation by the smallest factor, at least 1, with which the
+ * interval covers its share of the training cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th
+ * smallest of |observed − mean| / deviation. J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman,
+ * Distribution-Free Predictive Inference for Regression, J. Amer. Statist. Assoc. 113 (2018). Their guarantee does not
+ * hold here, because the same cases are fitted and counted.
  */
 function widen(
   { coefficients: fitted }: EmosFit,

@@ -10,7 +10,7 @@ import { CaseTable, describeMembers } from './case-table.js';
 import type { EvaluateOptions, LeftOut } from './evaluation.js';
 import { monthNumberOf, parseDay } from './training.js';
 
-/** The first row left out for a reason. */
+/** The first row excluded for a reason. */
 interface Example {
   line: number;
   column: string | null;
@@ -25,7 +25,7 @@ export interface FileCases {
   rows: number;
   leftOut: LeftOut;
   examples: Partial<Record<keyof LeftOut, Example>>;
-  /** Counts of numbers that often mark missing data, used as values because no flag declared them missing. */
+  /** Counts of numbers that often mark missing data but were used as values, because no flag declared them missing. */
   suspects: Map<number, number>;
 }
 
@@ -35,7 +35,6 @@ const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
 const ROWS_PER_UPDATE = 1000;
 
-/** Reads a file row by row and shows the progress. */
 export async function readRows<Found>(
   file: string,
   { stdin, stderr }: Terminal,
@@ -55,7 +54,7 @@ export async function readRows<Found>(
   }
 }
 
-/** @throws CommandError for a file that is not a CSV, or lacks the columns */
+/** @throws CommandError for a file that is not a CSV or lacks the columns */
 export async function readCases(
   input: Input,
   options: EvaluateOptions,
@@ -66,9 +65,10 @@ export async function readCases(
 }
 
 /**
- * Reads one file for several models, each with columns of its own. A row without one model's members serves the others.
- * @param models options that differ in their members only
- * @throws CommandError for a file that is not a CSV, or lacks the columns
+ * Reads one file for several models, each with its own columns. A row without one model's members is still used for the
+ * others.
+ * @param models options that differ only in their members
+ * @throws CommandError for a file that is not a CSV or lacks the columns
  */
 export async function readModels(
   input: Input,
@@ -99,7 +99,7 @@ export async function readCsv(
     skip_empty_lines: true,
     relax_column_count: true,
     ...options,
-    // Handling rows in the callback instead of passing them on is several times as fast.
+    // Handling rows in the callback is several times as fast as passing them on.
     on_record: (record: string[], { lines }) => {
       onRecord(record, lines);
       return null;
@@ -192,10 +192,10 @@ export function missingTest(own: readonly string[]): (text: string) => boolean {
 
 const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 9999, 99999, -32768]);
 
-/** Files mark missing data with numbers beyond this, such as 9.96921e+36 or 1e20. */
+/** Files mark missing data with numbers above this, such as 9.96921e+36 or 1e20. */
 const LARGEST = 1e15;
 
-/** A decimal number. Rejects other JavaScript notations, such as 0x10 or Infinity. */
+/** Parses a decimal number. Rejects other JavaScript notations, such as 0x10 or Infinity. */
 export function parseNumber(text: string): number | undefined {
   const number = Number(text);
   return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
@@ -207,11 +207,11 @@ interface Columns {
   count: number;
   date: number;
   observed: number;
-  /** Undefined if all rows belong together. */
+  /** Undefined if all rows form one group. */
   by: number | undefined;
   spread: number | undefined;
   members: { index: number; name: string }[];
-  /** Columns that match the pattern but are used otherwise. */
+  /** Columns that match the pattern but have another role. */
   excluded: string[];
 }
 
@@ -236,7 +236,7 @@ function findColumns(
       `${where}--members: ${quote(options.members)} takes too long to match, as nested repetitions such as (a+)+ do.`,
     );
   const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
-  // An observation among the members would give the forecast knowledge of the outcome.
+  // Using the observation as a member would leak the outcome into the forecast.
   const isOther = ({ index }: { index: number }) =>
     index === date || index === observed || index === by || index === spread;
   const members = matching.filter((column) => !isOther(column));
@@ -256,7 +256,7 @@ function findColumns(
   };
 }
 
-/** Whether each name matches the pattern. Undefined after a timeout, so that no pattern can hang the command. */
+/** Returns whether each name matches the pattern; undefined after a timeout, so that no pattern hangs the command. */
 function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
   const script = 'names.map((name) => new RegExp(pattern).test(name))';
   try {

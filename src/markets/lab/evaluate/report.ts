@@ -21,7 +21,7 @@ import {
 } from './evaluation.js';
 import { styleSheets } from '../../../core/pages/stylesheet.js';
 
-/** The relative path is the same from the sources and from the build. */
+/** The relative path is the same from the source and from the build. */
 const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
 /** @throws CommandError for a missing folder, or if the target exists and is not an ordinary file */
@@ -29,13 +29,13 @@ export async function requireReportTarget(file: string): Promise<void> {
   const target = resolve(file);
   const folder = await stat(dirname(target)).catch(() => undefined);
   if (!folder?.isDirectory()) throw refuse(file, `there is no folder ${dirname(target)}`);
-  // The report replaces the target, which must not be a device or a link.
+  // The report replaces the target, so it must not be a device or a link.
   const found = await lstat(target).catch(() => undefined);
   if (found && !found.isFile()) throw refuse(file, 'the existing target is not an ordinary file');
 }
 
 /**
- * Writes the evaluation as one self-contained HTML file that works offline, in both colour schemes and in print.
+ * Writes the evaluation as one self-contained HTML file that works offline, in both color schemes and in print.
  * Replaces an existing file atomically.
  * @throws CommandError like `requireReportTarget`, or if writing fails
  */
@@ -69,7 +69,7 @@ async function renderReport(evaluation: Evaluation): Promise<string> {
 /** More groups than this are not listed individually. */
 const MAX_GROUPS = 500;
 
-/** Reads the cases once. */
+/** Iterates over the cases only once. */
 function toReportView(evaluation: Evaluation) {
   const { options, summary, fileName } = evaluation;
   const tally = tallyCases(evaluation);
@@ -100,7 +100,7 @@ function describeResult({ summary }: Evaluation, { total }: Tally): string {
   return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90% interval held ${formatPercent(emos.coverage)} of the observations.`;
 }
 
-/** Marks text given by users, so that the page isolates its writing direction. */
+/** `isGiven` marks text from the user, so that the page isolates its writing direction. */
 function toFacts(evaluation: Evaluation, { days }: Tally): { name: string; value: string; isGiven?: true }[] {
   const { options, fileName, memberCount, rows, usedRows } = evaluation;
   const day = (date: string | undefined) => (date === undefined ? '–' : ui.formatDay(new Date(date)));
@@ -225,7 +225,6 @@ function describeMethod({ distribution, isWidened }: EvaluateOptions): string {
   return `EMOS: a ${distribution} distribution with mean a + b·x̄ and variance c + d·s² of the ensemble’s mean and sample variance, by minimum CRPS${widened}`;
 }
 
-/** Rows that no score covers, with the reason; reasons without rows are left out. */
 function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; count: number }[] {
   return [
     ...(Object.entries(leftOutReasons) as [keyof LeftOut, string][]).map(([name, reason]) => ({
@@ -240,7 +239,7 @@ function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; c
   ].filter(({ count }) => count > 0);
 }
 
-/** Compares a score with another, such as `81% below`; smaller is better. */
+/** Compares a score with another in words, such as `81% below`. Lower is better. */
 export function compareScores(score: number, other: number): string {
   const difference = ((other - score) / other) * 100;
   if (!Number.isFinite(difference) || Math.abs(difference) < 0.05) return 'as good as';
@@ -260,7 +259,7 @@ interface ScoreSums {
 
 type Tally = ReturnType<typeof tallyCases>;
 
-/** Reads the cases once. */
+/** Iterates over the cases only once. */
 export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'memberCount'>) {
   const total = newSums();
   const days = new Map<string, ScoreSums>();
@@ -293,12 +292,11 @@ export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'm
         ];
   return {
     total,
-    /** In date order. */
     days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([date, sums]) => toPoint(date, sums)),
     /** By value of the `by` column, in order of appearance. */
     groups,
     pitCounts,
-    /** How often the observation had 0, 1, … members below it. */
+    /** Counts of observations with 0, 1, … members below them. */
     rankCounts,
     coverage,
     pairs,
@@ -329,9 +327,9 @@ const toPoint = (date: string, { n, raw, emos, climate }: ScoreSums): SeriesPoin
 });
 
 /**
- * How often the observation lay between two members symmetric in rank. If observation and members are drawn from one
- * distribution, all m + 1 ranks are equally likely, so the nominal coverage is the share of ranks within. T. M.
- * Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
+ * Returns how often the observation lay between two members of symmetric rank. If observation and members come from one
+ * distribution, all m + 1 ranks are equally likely, so the nominal coverage is the share of ranks inside. T. M. Hamill,
+ * Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
  */
 function rankCoverage(counts: readonly number[], n: number): { nominal: number; actual: number }[] {
   const ranks = counts.length;

@@ -3,15 +3,15 @@ import { INTERVAL, type Distribution } from './training.js';
 
 export interface RawScores {
   crps: number;
-  /** Absolute error of the distribution's mean; `bias` is that mean − observed. */
+  /** `mae`: absolute error of the distribution's mean. `bias`: that mean − observed. */
   mae: number;
   bias: number;
-  /** Whether (or how often) the observation is within the central 90% interval, from 0 to 1. */
+  /** Share of observations within the central 90% interval, from 0 to 1; 0 or 1 for a single case. */
   coverage: number;
 }
 
 export interface ForecastScores extends RawScores {
-  /** −ln of the density at the observation. */
+  /** Negative natural logarithm of the density at the observation. */
   logScore: number;
 }
 
@@ -41,7 +41,6 @@ export function scoreForecast(
   };
 }
 
-/** The mean of each score over the items. */
 export function meanScores<Item, Scores extends object>(
   items: Iterable<Item>,
   score: (item: Item) => Scores,

@@ -8,24 +8,24 @@ import {
 import type { NoFitReason, ScoreKernel } from './emos.js';
 import { logScoreOfNormal, crpsAndGradient } from '../../learning/pit.js';
 
-/** For each date: the latest `days` dates with data that are more than `lagDays` days earlier. */
+/** Trains for each date on the latest `days` dates with data that are more than `lagDays` days earlier. */
 export interface RollingTraining {
   days: number;
   lagDays: number;
 }
 
-/** Trained once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
+/** Trains once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
 export interface FixedTraining {
   until: string;
   lagDays: number;
 }
 
-/** 2010-03-01, alone or before a time; / and . may replace the dashes. */
+/** Matches 2010-03-01, alone or before a time; / and . may replace the dashes. */
 const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
-/** 20100301, alone or before hours, minutes and seconds. */
+/** Matches 20100301, alone or before hours, minutes and seconds. */
 const compact = /^(\d{4})(\d{2})(\d{2})(?:\d{2}){0,3}(?:Z|T\d.*)?$/;
 
-/** Day number, 0 for 1970-01-01, without the time. Undefined for other text and ambiguous orders of day and month. */
+/** Returns the day number, 0 for 1970-01-01; undefined for other text and for ambiguous orders of day and month. */
 export function parseDay(text: string): number | undefined {
   const found = separated.exec(text);
   if (found) return dayOf(Number(found[1]), Number(found[3]), Number(found[4]));
@@ -39,19 +39,19 @@ function dayOf(year: number, month: number, day: number): number | undefined {
   return isReal ? date.getTime() / DAY_MS : undefined;
 }
 
-/** 1 to 12. */
+/** Returns 1 to 12. */
 export const monthNumberOf = (day: number): number => new Date(day * DAY_MS).getUTCMonth() + 1;
 
-/** YYYY-MM-DD. */
+/** Returns YYYY-MM-DD. */
 export const formatEpochDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/** Positions from `from` (inclusive) to `to` (exclusive) in the rows of a group, in date order. */
+/** Positions from `from` (inclusive) to `to` (exclusive) in a group's rows, in date order. */
 export interface RowRange {
   from: number;
   to: number;
 }
 
-/** For each date from `since` (a day number) on: all dates more than `lagDays` days earlier. */
+/** Trains for each date from `since` (a day number) on all dates more than `lagDays` days earlier. */
 interface GrowingTraining {
   since: number;
   lagDays: number;
@@ -59,14 +59,14 @@ interface GrowingTraining {
 
 type Training = FixedTraining | RollingTraining | GrowingTraining;
 
-/** Rows of one or more days tested with the same fit. */
+/** Rows of one or more days that are tested with the same fit. */
 interface Step {
   /** Null if there are too few earlier dates. */
   training: RowRange | null;
   test: RowRange;
 }
 
-/** @param days of the rows of a group, ascending */
+/** @param days day numbers of a group's rows, ascending */
 export function planWindows(days: ArrayLike<number>, training: Training): Step[] {
   if (!('until' in training)) return stepsByDate(days, training);
   const until = parseDay(training.until)!;
@@ -79,7 +79,7 @@ export function planWindows(days: ArrayLike<number>, training: Training): Step[]
 function stepsByDate(days: ArrayLike<number>, training: RollingTraining | GrowingTraining): Step[] {
   const dates = datesOf(days);
   const steps: Step[] = [];
-  // Number of dates already known on the tested day; never decreases.
+  // Number of dates whose results are known on the tested day; never decreases.
   let known = 0;
   for (const { day, from, to } of dates) {
     while (dates[known]!.day < day - training.lagDays) known++;
@@ -95,8 +95,8 @@ function stepsByDate(days: ArrayLike<number>, training: RollingTraining | Growin
 }
 
 /**
- * Fits the windows one after the other. `fit` gets the last successful fit, as a starting point.
- * @param days of the rows of a group, ascending
+ * Fits the windows one after another and passes the last successful fit to `fit` as a starting point.
+ * @param days day numbers of a group's rows, ascending
  */
 export function* fitWindows<Fit extends object>(
   days: ArrayLike<number>,
@@ -130,7 +130,7 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
 /** Nominal coverage of the central interval. */
 export const INTERVAL = 0.9;
 
-/** A family of symmetric distributions with mean and deviation; z counts deviations from the mean. */
+/** A family of symmetric distributions with mean and standard deviation; z counts deviations from the mean. */
 export interface Distribution {
   kernel: ScoreKernel;
   cdf: (z: number) => number;
@@ -145,7 +145,7 @@ const normal: Distribution = {
   logScore: logScoreOfNormal,
 };
 
-/** The logistic distribution's scale for a deviation of 1. */
+/** The logistic distribution's scale for a standard deviation of 1. */
 const SCALE = 1 / LOGISTIC_DEVIATION;
 
 /**

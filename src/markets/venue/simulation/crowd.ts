@@ -7,29 +7,29 @@ import type { SimulatedWeather, SimulatedWorld } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /**
- * In most cities prices match the best possible forecast. In these cities, prices lean towards the grid point instead
+ * In most cities, prices match the best possible forecast. In these cities, prices lean toward the grid point instead
  * of the station, by a share of the traders' uncertainty. The gates opened while the lean was large, before the traders
  * noticed.
  */
 const leaning = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
 const EARLY_LEAN = 2;
-/** A few cents. */
+/** Shifts prices by a few cents. */
 const LASTING_LEAN = 0.2;
 
 const NOTICING_MS = 7 * DAY_MS;
-/** The thermometer corrects the grid point in the last hours. */
+/** In the last hours, observations correct the error of the grid point. */
 const CORRECTED_HOURS = 3;
 
-/** When the traders begin to notice, so that only the lasting lean is left at `at`. */
+/** Returns when the traders must begin to notice, so that only the lasting lean is left at `at`. */
 export const noticedBefore = (at: Date): Date => new Date(at.getTime() - NOTICING_MS);
 
 export interface Belief {
-  /** °F, before truncation by that day's observations. */
+  /** °F, before truncation by the day's observations. */
   meanF: number;
   probabilityOf(bracket: Bracket): number;
 }
 
-/** Combines both models, an own view that sharpens as the peak nears, and the thermometer so far. */
+/** Combines both models, observations so far, and the traders' own view, which sharpens as the peak nears. */
 export function believe(
   { seed, weather, noticedAt }: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   subject: SimulatedSubject,
@@ -53,7 +53,7 @@ export function believe(
   );
 }
 
-/** @param noticedAt when the traders begin to notice; undefined: long ago */
+/** @param noticedAt when the traders begin to notice; undefined means long ago */
 function leanAt(at: Date, noticedAt: Date | undefined): number {
   const sinceMs = noticedAt ? at.getTime() - noticedAt.getTime() : Infinity;
   const unnoticed = Math.max(0, Math.min(1, 1 - sinceMs / NOTICING_MS));
@@ -71,7 +71,7 @@ function soFar(
     : weather.runningMinimum(station, date, at);
 }
 
-/** Treats a minimum as the maximum of negated temperatures, and an hour's value in hundredths. */
+/** Handles a minimum as the maximum of negated temperatures, and an hour's value in hundredths. */
 function toBelief(
   { kind }: SimulatedSubject,
   mean: number,
@@ -95,7 +95,7 @@ function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   return { kind: 'greater', floor: at(floor ?? cap), cap: null };
 }
 
-/** Error of the traders' own view in °F: large a day ahead, tenths once the temperature is reached. */
+/** Returns the error of the traders' own view in °F: large a day ahead, tenths once the temperature is reached. */
 const insightF = (hoursAhead: number): number =>
   hoursAhead > 0 ? 0.3 + 2 * Math.expm1(hoursAhead / 8) : Math.max(0.05, 0.3 * Math.exp(hoursAhead / 6));
 

@@ -6,12 +6,12 @@ import { blend, gaussian, nextGaussian, smoothNoise, uniformsOf } from './random
 import { cityStationOf, dailySubject, type StationDay, type SimulatedSubject } from './world.js';
 
 const RUN_MS = 6 * HOUR_MS;
-/** Delay from a run's start to its availability. */
+/** Time from a run's start until it is available. */
 const RUN_TAKES_MS = 4 * HOUR_MS;
 const MEMBERS = 31;
-/** °F. Smaller than the shared error: the ensemble is overconfident, as real ones are. */
+/** °F. Smaller than the error that the members share, so the ensemble is overconfident, as real ones are. */
 const MEMBER_SPREAD_F = 1.5;
-/** °F. Warm bias of the members at the daily maximum, since the grid point is not the station. */
+/** °F. Warm bias of the members at the daily maximum, because the grid point is not the station. */
 const maximumBiasF: Readonly<Record<string, number>> = {
   KNYC: 0.4,
   KMDW: 1.2,
@@ -38,10 +38,10 @@ const maximumBiasF: Readonly<Record<string, number>> = {
   KEWR: 1,
   KSDF: -0.9,
 };
-/** Bias of the minimum relative to the maximum's: a grid point with days too warm has nights too cold, by less. */
+/** The minimum's bias relative to the maximum's: if days are too warm, nights are too cold, by less. */
 const MINIMUM_BIAS = -0.6;
 
-/** Warm bias of the members, °F. An hour's bias lies between the night's and the afternoon's. */
+/** Returns the warm bias of the members in °F. An hour's bias lies between the night's and the afternoon's. */
 export function gridBiasF({
   kind,
   station,
@@ -56,24 +56,27 @@ export function gridBiasF({
   return maximumBias * (day + MINIMUM_BIAS * (1 - day));
 }
 
-/** Members are expensive and requested at every refresh, so this many subject days stay cached. */
+/** Number of subject days to cache, because members are expensive and requested at every refresh. */
 const MAX_KEPT = 2_000;
 
-/** Standard deviation of a run's timing error, and its additional error in °F over a few hours. */
+/** `LATE_MS`: standard deviation of a run's timing error. `CURVE_NOISE_F`: additional error in °F over a few hours. */
 const LATE_MS = 40 * MINUTE_MS;
 const CURVE_NOISE_F = 0.8;
 const CURVE_NOISE_HOURS = 3;
 
-/** Finer grid, other biases, slightly smaller errors; half shared, since models start from the same data. */
+/**
+ * The other model has a finer grid, different biases and slightly smaller errors. Half of its error variance is shared,
+ * because models start from the same data.
+ */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
-/** Weights of ensemble and single run with the smallest error, and that error as a share of the ensemble's. */
+/** Weights of ensemble and single run that give the smallest error, and that error as a share of the ensemble's. */
 const best = { ensemble: 0.35, single: 0.65, errorShare: 0.87 };
 
 /** Correlation time of the error: runs of the same day share most of it. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
-/** Standard deviation in °F of the error shared by all members, by hours from the run's start to the target. */
+/** Returns the deviation in °F of the error that all members share, by hours from the run's start to the target. */
 export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
 
 export interface Estimate {
@@ -82,7 +85,7 @@ export interface Estimate {
   deviation: number;
 }
 
-/** The best forecast from the runs of one time, for a reader who knows how this world is built. */
+/** Returns the best forecast from the runs of one time, for a reader who knows how the simulated world is built. */
 export function readModels(
   weather: Pick<Ensembles, 'members' | 'single'> & { decidedAt(subject: SimulatedSubject): Date },
   subject: SimulatedSubject,
@@ -98,12 +101,15 @@ export function readModels(
   };
 }
 
-/** Runs cover today and tomorrow, so a day's first run exists a day before it begins. */
+/** Runs cover today and tomorrow, so a day's first run starts a day before it. */
 const SEEN_BEFORE_MS = DAY_MS;
 
 type Span = Pick<ClimateDay, 'start' | 'end'>;
 
-/** Start of the last run about the target: for a day, before it ends; for an hour, available in time. */
+/**
+ * Returns the start of the last run for the target: for a day, it starts before the day ends; for an hour, it is
+ * available before the hour.
+ */
 function lastRunMs({ start, end }: Span): number {
   const isHour = start.getTime() === end.getTime();
   return isHour
@@ -137,7 +143,7 @@ export interface Ensembles {
   curve(day: StationDay, runAt: Date): readonly number[];
 }
 
-/** Seed of a subject's noise. Maxima use only the day, which keeps their values stable. */
+/** Returns the seed of a subject's noise. Maxima use only the day, which keeps their values stable. */
 export const seedParts = ({ kind, station, date, hour }: SimulatedSubject): (string | number)[] => [
   station.id,
   date,
@@ -145,7 +151,10 @@ export const seedParts = ({ kind, station, date, hour }: SimulatedSubject): (str
   ...(hour === undefined ? [] : [hour]),
 ];
 
-/** Truth, station bias, an error shared by all members that drifts between runs, and each member's own error. */
+/**
+ * Builds ensembles from the truth, the station's bias, an error that all members share and that drifts between runs,
+ * and each member's own error.
+ */
 export function simulateEnsembles(
   seed: string,
   weather: {
@@ -163,7 +172,7 @@ export function simulateEnsembles(
   const leadHoursOf = (subject: SimulatedSubject, runMs: number): number =>
     (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
 
-  /** Standard normal. All hours of a day share the error. */
+  /** Standard normal; all hours of a day share the error. */
   function errorOf(subject: SimulatedSubject, runMs: number, ...name: string[]): number {
     const { hour: _, ...day } = subject;
     const of = [seed, ...seedParts(day), 'error', ...name].join('|');
@@ -189,7 +198,7 @@ export function simulateEnsembles(
     return Array.from({ length: MEMBERS }, () => toTenths(centre + MEMBER_SPREAD_F * nextGaussian(next)));
   }
 
-  /** The true course of the day, shifted in time and rescaled to the forecast low and high. */
+  /** Shifts the day's true temperatures in time and rescales them to the forecast low and high. */
   function makeCurve(stationDay: StationDay, runMs: number): readonly number[] {
     const { station, day } = stationDay;
     const [high, low] = (['daily_maximum', 'daily_minimum'] as const).map((kind) => {
@@ -225,7 +234,7 @@ export function simulateEnsembles(
   };
 }
 
-/** °F by hour, blended between knots like smooth noise, from a single hash. */
+/** Returns noise in °F by hour, blended between knots like smooth noise, from a single hash. */
 function curveNoise(next: () => number): (hour: number) => number {
   const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
   return (hour) => {

@@ -5,8 +5,8 @@ import { normalQuantile } from '../../../core/statistics/distributions.js';
 const SLICE_MS = 10;
 
 /**
- * Await this between steps of long work, so that other work runs after each 10 ms.
- * @param share share of time that the work may take, above 0; 1 yields but never sleeps
+ * Returns a function to await between steps of long work, so that other work can run every 10 ms.
+ * @param share of time that the work may use, above 0; 1 yields but never sleeps
  */
 export function createPace(share = 1): () => Promise<void> {
   let startedAt = performance.now();
@@ -18,7 +18,7 @@ export function createPace(share = 1): () => Promise<void> {
   };
 }
 
-/** Uniform in (0, 1), determined by the name alone: a simulation needs only a seed and the clock. */
+/** Returns a uniform number in (0, 1) that depends only on the name, so a simulation needs only seed and clock. */
 export function uniform(...name: (string | number)[]): number {
   const bits = Number.parseInt(hash('sha256', name.join('|'), 'hex').slice(0, 12), 16);
   return (bits + 0.5) / 2 ** 48;
@@ -27,8 +27,8 @@ export function uniform(...name: (string | number)[]): number {
 export const gaussian = (...name: (string | number)[]): number => normalQuantile(uniform(...name));
 
 /**
- * Deterministic stream of uniform numbers in (0, 1) for a name, for callers that need many: one hash each would
- * dominate the cost. The generator is sfc32 of C. Doty-Humphrey's PractRand.
+ * Returns a deterministic stream of uniform numbers in (0, 1) for a name. For callers that need many numbers, because a
+ * hash for each would dominate the cost. The generator is sfc32 from C. Doty-Humphrey's PractRand.
  */
 export function uniformsOf(...name: (string | number)[]): () => number {
   const bits = Buffer.from(hash('sha256', name.join('|'), 'hex').slice(0, 24), 'hex');
@@ -41,16 +41,16 @@ export function uniformsOf(...name: (string | number)[]): () => number {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return ((sum >>> 0) + 0.5) / 2 ** 32;
   };
-  // Warm-up: mixes every bit of the seed with every other.
+  // Warm-up, which mixes every bit of the seed with every other.
   for (let i = 0; i < 12; i++) next();
   return next;
 }
 
-/** Standard normal number from two uniform ones: G. E. P. Box, M. E. Muller, Ann. Math. Statist. 29 (1958). */
+/** Box-Muller transform to a standard normal number: G. E. P. Box, M. E. Muller, Ann. Math. Statist. 29 (1958). */
 export const nextGaussian = (next: () => number): number =>
   Math.sqrt(-2 * Math.log(next())) * Math.cos(2 * Math.PI * next());
 
-/** Smooth noise in `t`: Gaussian at whole numbers, blended in between. */
+/** Returns smooth noise in `t`: Gaussian at whole numbers, blended in between. */
 export const smoothNoise = (t: number, ...name: (string | number)[]): number =>
   blend(t, (knot) => gaussian(...name, knot));
 

@@ -11,11 +11,11 @@ export interface SimulatedWorld {
   clock: Clock;
   seed: string;
   weather: SimulatedWeather;
-  /** When the traders began to notice their errors, see `crowd.ts`; undefined: long ago. */
+  /** When the traders began to notice their error (see `crowd.ts`); undefined means long ago. */
   noticedAt?: Date;
 }
 
-/** Yearly course of a temperature in °F: mean and amplitude. */
+/** Annual cycle of a temperature in °F: mean and amplitude. */
 interface Yearly {
   mean: number;
   swing: number;
@@ -71,23 +71,23 @@ const climates = new Map(
   ]),
 );
 
-/** @throws Error for a station without a climate, such as one added only to the table of stations */
+/** @throws Error for a station without a climate, such as one that was added only to the table of stations */
 function climateOf(stationId: string): StationClimate {
   const climate = climates.get(stationId);
   if (!climate) throw new Error(`${stationId} has no climate in the invented world`);
   return climate;
 }
 
-/** Seasonal value in °F, warmest at the end of July. */
+/** Returns the seasonal value in °F, warmest at the end of July. */
 const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing * seasonOf(date);
 
-/** −1 at the end of July, 1 at the end of January. */
+/** Returns −1 at the end of July and 1 at the end of January. */
 function seasonOf(date: string): number {
   const dayOfYear = (Date.parse(`${date}T00:00:00Z`) - Date.UTC(Number(date.slice(0, 4)), 0, 1)) / DAY_MS;
   return Math.cos(((dayOfYear - 22) / 365.25) * 2 * Math.PI);
 }
 
-/** A turning point: local extreme at an hour of the climate day (local standard time). */
+/** A local extreme of temperature, at an hour of the climate day (local standard time). */
 interface Turn {
   hour: number;
   temperatureF: number;
@@ -107,19 +107,19 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
   return [...behind, temperatureAt(turns, hour)];
 }
 
-/** Enough for the days that every refresh requests, and their neighbours. */
+/** Enough for the days that every refresh requests, and their neighbors. */
 const MAX_KEPT = 1_000;
 
 export interface SimulatedWeather extends Ensembles {
   temperature(place: Place, at: Date): number;
-  /** Extremes of a climate day, °F, unrounded. */
+  /** Extremes of a climate day in °F, unrounded. */
   maximum(station: Place, date: string): number;
   minimum(station: Place, date: string): number;
-  /** Extremes of the climate day so far, °F; null before it begins. */
+  /** Extremes of the climate day so far in °F; null before it begins. */
   runningMaximum(station: Place, date: string, at: Date): number | null;
   runningMinimum(station: Place, date: string, at: Date): number | null;
   peak(station: Place, date: string): Date;
-  /** Reported value in whole degrees. */
+  /** Value of the climate report in whole degrees. */
   report(station: Place, date: string, kind?: 'daily_maximum' | 'daily_minimum'): number;
   /** True temperature of a subject, °F, unrounded. */
   truth(subject: SimulatedSubject): number;
@@ -132,19 +132,19 @@ interface Day {
   /** °F. */
   maximum: number;
   peakHour: number;
-  /** Morning low, °F. Equals the day's minimum unless a midnight is colder. */
+  /** Morning low in °F. Equals the day's minimum unless one of its midnights is colder. */
   morning: number;
   morningHour: number;
 }
 
-/** Position of a midnight between the morning low and the previous maximum. */
+/** Temperature at midnight, as a fraction of the way from the morning low to the previous maximum. */
 const MIDNIGHT = 0.35;
-/** °F by which a midnight stays below both days' maxima. */
+/** °F by which the temperature at midnight stays below both days' maxima. */
 const BELOW_MAXIMUM_F = 0.5;
-/** The temperature is constant from this hour to midnight, so that the day's last report covers the whole day. */
+/** Hour from which the temperature is constant until midnight, so that the day's last report covers the whole day. */
 const LAST_TURN_HOUR = 23.75;
 
-/** Deviation of an area's index from the city's station in °F: a constant part, and noise over a few hours. */
+/** °F by which an area's index differs from the city's station: a constant part, and noise over a few hours. */
 const AREA_OFFSET_F = 0.8;
 const AREA_NOISE_F = 0.5;
 
@@ -254,14 +254,14 @@ function makeDay(seed: string, id: string, date: string): Day {
   const spell = smoothNoise(Date.parse(`${date}T00:00:00Z`) / (4 * DAY_MS), seed, id, 'spell');
   const day = gaussian(seed, id, date, 'day');
   const maximum = usual + climate.spread * (0.8 * spell + 0.6 * day);
-  // Clear days rise far above their morning low, overcast days little.
+  // On clear days, the temperature rises far above the morning low; on overcast days, only a little.
   const range =
     (usual - usualF(climate.minimum, date)) * (1 + 0.25 * within(2.5, gaussian(seed, id, date, 'range')));
   return {
     maximum,
     peakHour: 15 + within(2, 0.8 * gaussian(seed, id, date, 'peak')),
     morning: maximum - range,
-    // About sunrise: later in winter.
+    // Around sunrise, which is later in winter.
     morningHour: 6.2 + 1.2 * seasonOf(date) + within(1, 0.4 * gaussian(seed, id, date, 'morning')),
   };
 }

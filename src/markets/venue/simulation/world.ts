@@ -16,12 +16,12 @@ export interface StationDay {
   day: ClimateDay;
 }
 
-/** Subject of simulated markets: an extreme of a climate day at a station, or an hour in an area. */
+/** Subject of simulated markets: an extreme of a climate day at a station, or the temperature of an area at an hour. */
 export interface SimulatedSubject {
   kind: TemperatureKind;
   station: Place;
   date: string;
-  /** Local clock hour; set for hours only. */
+  /** Local clock hour; set for hourly subjects only. */
   hour?: number;
   /** The climate day; for an hour, start and end are equal. */
   span: { start: Date; end: Date };
@@ -97,7 +97,7 @@ export function stationDaysAround(at: Date, of: readonly Station[] = stations): 
   );
 }
 
-/** Hours of the next day and the last few hours in each area. */
+/** Returns the hours of the next day and the last few hours in each area. */
 function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   return areasOf(selection).flatMap((area) => {
     const today = clockAt(area, at).date;

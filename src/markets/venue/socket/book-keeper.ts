@@ -22,7 +22,7 @@ export interface BookProblem {
 
 interface Subscription {
   lastSeq: number;
-  /** Set once the sequence is broken: nothing from it is trusted until it ends. */
+  /** True once the sequence is broken: none of its frames are trusted until the subscription ends. */
   isBroken: boolean;
   tickers: Set<string>;
 }
@@ -39,10 +39,10 @@ interface Kept {
 export type BookKeeper = ReturnType<typeof createBookKeeper>;
 
 /**
- * Maintains order books from snapshots and deltas, independent of connections, commands and time. A sequence spans all
- * markets of a subscription: a break puts all of them in doubt, a contradiction in one book only that book. A new
- * snapshot in sequence ends the doubt; after a repeated number, only a new subscription does. A book in doubt is never
- * returned.
+ * Maintains order books from snapshots and deltas, independently of connections, commands and time. A sequence spans
+ * all markets of a subscription, so a break puts all of its books in doubt, whereas a contradiction in one book affects
+ * only that book. A new snapshot in sequence ends the doubt; after a repeated number, only a new subscription does. A
+ * book in doubt is never returned.
  * @param onChange called when a book or its trust changes
  */
 export function createBookKeeper(onChange: (ticker: string) => void = () => undefined) {
@@ -62,7 +62,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   }
 
   function takeChange(frame: SnapshotFrame | DeltaFrame, market: Kept): BookProblem | undefined {
-    // A book in doubt needs a snapshot: deltas on a wrong book stay wrong.
+    // A book in doubt needs a snapshot, because applying deltas to a wrong book leaves it wrong.
     if (frame.type === 'delta' && !market.isTrusted) return undefined;
     const isPossible = frame.type === 'snapshot' ? putSnapshot(frame, market) : putDelta(frame, market);
     return isPossible ? settle(frame.ticker, market) : doubtOne(frame.ticker, 'negative');
@@ -94,7 +94,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return sharedProblem ?? problem;
     },
     doubt,
-    /** Undefined while in doubt or not kept. */
+    /** Returns undefined if the book is in doubt or not kept. */
     book(ticker: string): OrderBook | undefined {
       const market = kept.get(ticker);
       return market?.isTrusted ? bookOf(market) : undefined;
@@ -153,7 +153,7 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
     subscriptions.get(market.sid)?.tickers.delete(ticker);
   }
 
-  /** Assigns markets to a subscription; in doubt until their snapshots arrive. */
+  /** Assigns markets to a subscription. Their books are in doubt until their snapshots arrive. */
   function expect(sid: number, tickers: Iterable<string>): void {
     const subscription = subscriptions.get(sid) ?? { lastSeq: 0, isBroken: false, tickers: new Set() };
     subscriptions.set(sid, subscription);

@@ -9,13 +9,13 @@ import type { KeptBooks } from './kept-books.js';
 
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
-/** Books re-read at a time, one venue call. The others are compared after the next refresh. */
+/** Maximum books to read again, which is one venue call. The others are compared after the next refresh. */
 const MAX_SUSPECTS = 100;
 
 /**
- * Compares read books with kept ones. Both move, so a difference is only a suspicion. It is confirmed if a second read
- * matches none of the books kept from some time before it until some time after.
- * @returns the refuted tickers
+ * Compares books that were read with books kept from the stream. Both change, so a difference is only a suspicion. It
+ * is confirmed if a second read matches none of the versions kept from shortly before that read until shortly after it.
+ * @returns the tickers of books proven wrong
  */
 export async function compareBooks(
   kept: KeptBooks,
@@ -33,7 +33,7 @@ export async function compareBooks(
   if (seen.size === 0) return [];
   const unwatch = kept.watch((ticker) => {
     const book = kept.book(ticker);
-    // A book that went into doubt meanwhile has been repaired already.
+    // A book that came into doubt in the meantime is already being repaired.
     if (book === undefined) seen.delete(ticker);
     else seen.get(ticker)?.push(book);
   });
@@ -69,14 +69,14 @@ export interface KalshiChanges extends MarketChanges {
 interface Life {
   status?: MarketStatus;
   closeTime?: Date;
-  /** Its price steps or text changed; the next listing has them. */
+  /** True if the market's price steps or text changed; the next listing has the new values. */
   isUnsure?: true;
   receivedAt: number;
 }
 
 /**
- * Merges kept books into market data and marks doubtful ones.
- * @param keepBooks called once, after the first read, so that merely creating a source connects to nothing
+ * Merges kept books into market data and marks books in doubt.
+ * @param keepBooks called once, after the first read, so that creating a source does not open a connection
  */
 export function createKalshiChanges({
   keepBooks,
@@ -142,7 +142,7 @@ export function createKalshiChanges({
       kept.follow(active);
       const signal = stopping.signal;
       comparing ??= compareBooks(kept, books, readAgain, signal)
-        // A failed read says nothing about books; the source monitors its own reads.
+        // A failed read says nothing about the books, and the source monitors its own reads.
         .catch(() => undefined)
         .finally(() => (comparing = undefined));
     },
@@ -162,7 +162,7 @@ function noteLife(
   const known = lives.get(ticker);
   if (event === 'deactivated') lives.set(ticker, { ...known, status: 'inactive', receivedAt });
   else if (event === 'activated') lives.set(ticker, { ...known, status: 'active', receivedAt });
-  // The payout comes with the next listing.
+  // The next listing has the payout.
   else if (event === 'determined' || event === 'settled')
     lives.set(ticker, { ...known, status: 'closed', receivedAt });
   else if (event === 'close_date_updated' && closeSeconds !== undefined)

@@ -9,11 +9,11 @@ interface Repair {
 }
 
 const MAX_PAUSE_MS = MINUTE_MS;
-/** Failed snapshot attempts for all markets before resubscribing. */
+/** Number of failed snapshot attempts for all markets before resubscribing. */
 const MAX_SNAPSHOTS = 3;
 
 /**
- * Schedules repairs of subscriptions with doubtful books: at once, then with growing pauses while repairs fail.
+ * Schedules repairs of subscriptions with books in doubt: at once, then with growing pauses while repairs fail.
  * @param pauseMs pause before the second attempt; doubles each time
  */
 export function createRepairs(pauseMs: number) {
@@ -26,7 +26,7 @@ export function createRepairs(pauseMs: number) {
   }
 
   return {
-    /** Waits for snapshots on their way before requesting more. */
+    /** Waits for snapshots that are on their way before requesting more. */
     begin(sid: number): void {
       const repair = of(sid);
       repair.dueAt = Math.max(repair.dueAt, performance.now() + 2 * pauseMs);
@@ -40,7 +40,7 @@ export function createRepairs(pauseMs: number) {
       const repair = of(sid);
       const at = performance.now();
       if (doubtful === 0 && !repair.isCondemned) {
-        // After a healthy minute, the next repair may start at once again.
+        // After a minute without doubt, the next repair may start at once again.
         if (at > repair.dueAt + MAX_PAUSE_MS) bySid.delete(sid);
         return undefined;
       }
@@ -58,28 +58,28 @@ export interface ConnectionOptions {
   url: string;
   /** Authentication headers, created per handshake. `path` is the full path. */
   headers: (method: 'GET', path: string) => Record<string, string>;
-  /** A connection that is silent for this long, even to pings, is dead. */
+  /** A connection that is silent for this long, even to pings, counts as dead. */
   silenceMs: number;
-  /** First pause before a reconnect; doubles up to `maxBackoffMs`. */
+  /** Pause before the first reconnect; doubles up to `maxBackoffMs`. */
   backoffMs: number;
   maxBackoffMs: number;
   onOpen(): void;
   onMessage(text: string): void;
-  /** The connection closed and is being reopened; not called after `stop`. */
+  /** Called when the connection has closed and is being reopened; not called after `stop`. */
   onClose(): void;
   log: Pick<Logger, 'info' | 'warn'>;
 }
 
 const MAX_BYTES = 64 * 1024 * 1024;
-/** Unsent bytes after which the venue is assumed to have stopped reading. */
+/** Number of unsent bytes at which the venue is assumed to have stopped reading. */
 const MAX_UNSENT_BYTES = 1024 * 1024;
 const HANDSHAKE_MS = 10_000;
-/** After this long, a connection's failure count starts over. */
+/** After this time, a connection's failure count is reset. */
 const STEADY_MS = MINUTE_MS;
 
 /**
- * A WebSocket that reconnects automatically. Uses `ws` because the platform's WebSocket cannot sign its handshake
- * everywhere or expose pings, the only sign of life in a quiet market.
+ * A WebSocket that reconnects automatically. Uses `ws`, because the platform's WebSocket cannot sign its handshake
+ * everywhere and does not expose pings, the only sign of life in a quiet market.
  */
 export function createConnection(options: ConnectionOptions) {
   const { url, silenceMs, backoffMs, maxBackoffMs, log } = options;
@@ -116,7 +116,7 @@ export function createConnection(options: ConnectionOptions) {
     });
     own.on('message', (data, isBinary) => {
       hear();
-      // After a restart, the old socket may still deliver messages.
+      // After a reconnect, the old socket may still deliver messages.
       if (own === socket && !isBinary) options.onMessage((data as Buffer).toString('utf8'));
     });
     own.on('error', (error) => log.warn({ err: error }, "the venue's stream failed"));
@@ -137,7 +137,7 @@ export function createConnection(options: ConnectionOptions) {
 
   connect();
   return {
-    /** Ignored while not open: a reconnect starts from scratch. */
+    /** Ignored while not open, because a reconnect starts from scratch. */
     send(command: object): void {
       if (socket?.readyState !== WebSocket.OPEN) return;
       if (socket.bufferedAmount > MAX_UNSENT_BYTES) socket.terminate();

@@ -10,7 +10,7 @@ export interface RawLevel {
   hundredths: number;
 }
 
-/** Common fields. Every frame with `sid` and `seq` uses a number of that subscription's sequence. */
+/** Common fields. Every frame with `sid` and `seq` takes one number of that subscription's sequence. */
 interface Envelope {
   id?: number | undefined;
   sid?: number | undefined;
@@ -34,7 +34,7 @@ export interface DeltaFrame extends Envelope {
   hundredths: number;
 }
 
-/** Market lifecycle event; times in seconds. */
+/** Lifecycle event of a market; times are in seconds. */
 export interface LifecycleFrame extends Envelope {
   type: 'lifecycle';
   ticker: string;
@@ -48,7 +48,7 @@ export type Frame =
   | LifecycleFrame
   | (Envelope & { type: 'subscribed'; channel: string; sid: number })
   | (Envelope & { type: 'error'; code: number; message: string })
-  // Acknowledgements and frames that are ignored.
+  // Acknowledgements and ignored frames.
   | (Envelope & { type: 'other' })
   // A known type with an invalid body.
   | (Envelope & { type: 'unreadable'; ticker: string | undefined; problem: string });
@@ -84,7 +84,7 @@ const lifecycleSchema = z.object({
 });
 const tickerSchema = z.object({ market_ticker: z.string() });
 
-/** @param text one message, subscribed with `use_yes_price`: NO prices are given as YES prices */
+/** @param text one message of a subscription with `use_yes_price`, in which NO prices are given as YES prices */
 export function readFrame(text: string): Frame {
   const parsed = envelopeSchema.safeParse(parseJson(text));
   if (!parsed.success) return { type: 'unreadable', ticker: undefined, problem: 'no envelope' };
@@ -142,7 +142,7 @@ const readLevels = (of: Side, levels: [string, string][] | null | undefined): Ra
     hundredths: readHundredths(contracts),
   }));
 
-/** Converts to the side's own price. */
+/** Converts a YES price to the side's own price. */
 const readPrice = (of: Side, text: string): Micros =>
   of === 'yes' ? parseDollars(text) : DOLLAR - parseDollars(text);
 

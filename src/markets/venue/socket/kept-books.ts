@@ -13,10 +13,10 @@ export interface KeptBooksTimings {
   maxBackoffMs: number;
   /** Changes within this time are reported together. */
   gatherMs: number;
-  /** A command unanswered for this long was lost with its connection. */
+  /** A command that is unanswered for this long was lost with its connection. */
   answerMs: number;
   tendMs: number;
-  /** First pause before a repair is repeated; doubles up to a minute. */
+  /** Pause before the first repeated repair; doubles up to a minute. */
   repairMs: number;
 }
 
@@ -43,9 +43,9 @@ export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'heade
 export interface KeptBooks {
   follow(tickers: readonly string[]): void;
   book(ticker: string): OrderBook | undefined;
-  /** Reports markets with a changed book, trust or lifecycle until the returned function is called. */
+  /** Reports markets whose book, trust or lifecycle has changed, until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void): () => void;
-  /** Like `subscribe`, but after every single book change. */
+  /** Like `subscribe`, but called after every single book change. */
   watch(listener: (ticker: string) => void): () => void;
   refute(tickers: readonly string[]): void;
   stop(): void;
@@ -143,7 +143,7 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
     const sid =
       isOfAll || !('ticker' in frame) || frame.ticker === undefined ? frame.sid : keeper.sidOf(frame.ticker);
     if (sid === undefined || !keeper.has(sid)) return;
-    // Only a gap can be repaired within the same sequence.
+    // Only a gap can be repaired without a new subscription.
     if (isOfAll && doubt !== 'gap') repairs.condemn(sid);
     subscriptions.repair(sid);
   }

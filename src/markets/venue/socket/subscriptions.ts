@@ -4,9 +4,9 @@ import type { BookKeeper } from './book-keeper.js';
 import type { createRepairs } from './connection.js';
 import type { Frame } from './frames.js';
 
-/** Markets per subscription and per command. A broken sequence costs at most this many new snapshots. */
+/** Markets per subscription and per command, to limit the number of new snapshots after a broken sequence. */
 const MARKETS_PER_SUBSCRIPTION = 100;
-/** Refused subscriptions are retried with growing pauses up to this. */
+/** Refused subscriptions are retried with pauses that grow up to this. */
 const MAX_PLACE_PAUSE_MS = MINUTE_MS;
 
 interface Pending {
@@ -31,7 +31,7 @@ export function createCommands(send: (command: object) => void) {
     subscribeLifecycle: () => command('subscribe', { channels: ['market_lifecycle_v2'] }),
     subscribe(all: readonly string[]): void {
       for (const tickers of inChunks(all, MARKETS_PER_SUBSCRIPTION)) {
-        // The venue will change the default of `use_yes_price` on an unannounced day.
+        // Set explicitly, because the venue will change its default on an unannounced day.
         const params = { channels: ['orderbook_delta'], market_tickers: tickers, use_yes_price: true };
         pending.set(command('subscribe', params), { tickers, sid: undefined, sentAt: performance.now() });
       }
@@ -51,7 +51,7 @@ export function createCommands(send: (command: object) => void) {
 interface SubscriptionOptions {
   keeper: BookKeeper;
   repairs: ReturnType<typeof createRepairs>;
-  /** First pause after a refusal; doubles each time. */
+  /** Pause after the first refusal; doubles each time. */
   repairMs: number;
   commands: ReturnType<typeof createCommands>;
 }
@@ -62,7 +62,7 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
   let refusals = 0;
   let placeAt = 0;
 
-  /** Subscribes wanted markets that are neither kept nor requested, filling existing subscriptions first. */
+  /** Subscribes to wanted markets that are neither kept nor requested, filling existing subscriptions first. */
   function place(): void {
     if (!isOpen || performance.now() < placeAt) return;
     const asked = new Set([...commands.pending.values()].flatMap(({ tickers }) => tickers));
@@ -77,7 +77,7 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
     commands.subscribe(loose);
   }
 
-  /** A new subscription starts a new sequence with new snapshots. */
+  /** Replaces a subscription, because a new one starts a new sequence with new snapshots. */
   function resubscribe(sid: number, isGone = false): void {
     const tickers = keeper.end(sid).filter((ticker) => wanted.has(ticker));
     repairs.forget(sid);

@@ -129,7 +129,10 @@ async function readText(path: string, stdin: Terminal['stdin']): Promise<string>
   }
 }
 
-/** Reads only what the file has. @throws RefusedError, and CommandError for what the service cannot do */
+/**
+ * Reads only the sections that the file declares. @throws RefusedError, and CommandError for a change that the service
+ * cannot make
+ */
 async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): Promise<Plan> {
   const state = await readState(api, (slug) => {
     const { entitlements, webhooks } = declared.organizations?.[slug] ?? {};
@@ -157,7 +160,7 @@ async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): 
 
 type KeepSecret = (organization: string, answer: Record<string, unknown>) => void;
 
-/** Appends to a file that only its owner can read. */
+/** Opens a file for appending that only its owner can read. */
 function openSecrets(path: string | undefined): KeepSecret | undefined {
   if (path === undefined) return undefined;
   const file = openSync(path, 'a', 0o600);
@@ -167,7 +170,7 @@ function openSecrets(path: string | undefined): KeepSecret | undefined {
   };
 }
 
-/** Stops at the first change that is refused. */
+/** Stops at the first refused change. */
 async function makeChanges(
   api: OperatorApi,
   work: readonly Change[],
@@ -250,7 +253,7 @@ export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
 const describeSchema = (): string =>
   `${JSON.stringify(z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }), null, 2)}\n`;
 
-/** Writes a number with all its digits. */
+/** Writes numbers with all their digits. */
 const exactTag: ScalarTag = {
   tag: 'tag:yaml.org,2002:float',
   default: true,

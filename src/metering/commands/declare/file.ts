@@ -28,10 +28,10 @@ import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
 /** The parser needs about a second and 200 MB for a file of this size. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** Values that aliases may expand to. */
+/** Maximum number of values that aliases may expand to. */
 const MAX_ALIASES = 1_000;
 
-/** Whatever the file declares is active, unless the file says otherwise. */
+/** A declared resource is active unless the file says otherwise. */
 const archived = z.boolean().default(false).describe('Whether it is archived. Default: false.');
 
 export const fileSchema = z.strictObject({
@@ -63,15 +63,14 @@ export const fileSchema = z.strictObject({
     .describe('All Organizations, by slug. Without this section, they are left alone.'),
 });
 
-/** What a file says. Numbers are text with all their digits. */
+/** Contents of a file. Numbers are text, which keeps all their digits. */
 export type Declared = AsText<z.input<typeof fileSchema>>;
 
-/** All that a service has. */
 export type State = { [Section in keyof Declared]-?: NonNullable<Declared[Section]> };
 
 export interface DeclaredFile {
   declared: Declared;
-  /** `gauge.yaml:12` for a JSON pointer into the file. */
+  /** Returns the file's name and line, such as `gauge.yaml:12`, for a JSON pointer into the file. */
   placeOf: (pointer: string) => string;
 }
 
@@ -117,7 +116,7 @@ function refuse(name: string, problems: readonly string[], hint = ''): void {
   throw new CommandError(lines.join('\n'));
 }
 
-/** @throws CommandError if the text is too deep, or its aliases are unknown or expand to too much */
+/** @throws CommandError if the text is nested too deeply, or its aliases are unknown or expand to too much */
 function whileBounded<T>(name: string, work: () => T): T {
   try {
     return work();
@@ -135,7 +134,7 @@ function whileBounded<T>(name: string, work: () => T): T {
 
 type Offend = (node: Node | undefined, detail: string) => string;
 
-/** Makes every key a text, as written, and refuses keys that would hide another value. */
+/** Turns every key into text as it is written, and refuses keys that would hide another value. */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
   visit(document, {
@@ -162,8 +161,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Whether keys of the map are values of a dimension, where `__proto__` is a value like any other. A map with an anchor
- * can also appear elsewhere, where zod would silently drop that key.
+ * Whether the map's keys are values of a dimension, where `__proto__` is an ordinary value. A map with an anchor can
+ * also appear elsewhere, where zod would silently drop that key.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&
@@ -191,14 +190,14 @@ function keepDigits(document: Document, offend: Offend): string[] {
   return problems;
 }
 
-/** Only decimals can have more digits than a double. */
+/** Only decimals can have more digits than a double can hold. */
 const digitsOf = ({ source = '', value }: Scalar<number>): string =>
   toBoundedDecimal(
     /^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(source) ? source.replace(/^\+/, '') : String(value),
     'number',
   );
 
-/** The key or item at a JSON pointer, or else the nearest above it. */
+/** The key or item at a JSON pointer, or its nearest ancestor. */
 function findNode(document: Document, pointer: string): Node | undefined {
   let found: unknown;
   let node: unknown = document.contents;
@@ -227,7 +226,7 @@ function findContradictions({ products, organizations = {} }: Declared) {
         places.push({ pointer: `${pointer}/endsAt`, detail: 'must be later than startsAt' });
     }
     for (const [i, { url }] of webhooks.entries()) {
-      // The service applies its own, narrower rules.
+      // The service applies its own, stricter rules.
       const detail = whyNoReceiver(url, { production: false, allowsPrivate: true });
       if (detail !== undefined) places.push({ pointer: `/organizations/${slug}/webhooks/${i}/url`, detail });
     }

@@ -11,21 +11,20 @@ export type Organization = State['organizations'][string];
 type Entitlement = NonNullable<Organization['entitlements']>[string];
 type Webhook = NonNullable<Organization['webhooks']>[number];
 
-/** Something that the operator API declares. */
 export interface Resource {
-  /** Identifies it in both the file and the service. */
+  /** Identifies the resource in both the file and the service. */
   label: string;
-  /** JSON pointer into the file. */
+  /** JSON pointer to the resource in the file. */
   pointer: string;
-  /** Address below `/operator`; for a new webhook endpoint, that of the list. */
+  /** Path below `/operator`; for a new webhook endpoint, the path of the list. */
   path: string;
-  /** Body of its PUT. Absent fields stay as they are. */
+  /** Body of the PUT request. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
-  /** Body of the POST of a new webhook endpoint, with the full URL of a chat. */
+  /** Body of the POST request for a new webhook endpoint, with a chat's full URL. */
   created?: Record<string, unknown>;
 }
 
-/** Resources in an order in which they can be created. */
+/** Lists resources in an order in which they can be created. */
 export function listResources({ products = {}, organizations = {} }: Declared): Resource[] {
   return [
     ...Object.entries(products).map(([slug, product]) => ({
@@ -84,7 +83,7 @@ const organizationFields = ({
   archived,
 });
 
-/** The order of the values has no meaning. */
+/** Sorts the prices, so that their order makes no difference. */
 const toCredits = ({ price, by, enforcement }: NonNullable<Product['credits']>) => {
   const prices = Object.entries(by?.prices ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return creditPriceJson({
@@ -137,7 +136,7 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
   isEnabled,
 });
 
-/** What the export writes: fields that have their default or are null are left out, unless the default is "unchanged". */
+/** What the export writes: omits fields that are null or have their default, unless the default is "unchanged". */
 export function withoutDefaults({ products, organizations }: State) {
   return {
     products: mapValues(products, (product) => {
@@ -194,15 +193,15 @@ export function withoutDefaults({ products, organizations }: State) {
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 
-/** A chat's masked URL names an endpoint that the service already has. */
+/** A masked chat URL names an endpoint that the service already has. */
 export const isMasked = ({ fields, created }: Resource): boolean =>
   fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
 
 export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';
-  /** As declared in the file; for a deletion, as the service has it. */
+  /** The resource as declared in the file; for a deletion, as the service has it. */
   resource: Resource;
-  /** Lines with each field before and after. */
+  /** One line per changed field, with its old and new value. */
   differences: string[];
   method: 'PUT' | 'POST' | 'DELETE';
   path: string;
@@ -211,7 +210,7 @@ export interface Change {
 
 export interface Plan {
   changes: Change[];
-  /** Deletes what only the service has, in an order without conflicts. */
+  /** Deletions of what only the service has, ordered to avoid conflicts. */
   removals: Change[];
   unchanged: number;
 }
@@ -245,7 +244,7 @@ export function makePlan(wanted: readonly Resource[], current: readonly Resource
   return { changes, removals, unchanged };
 }
 
-/** Products and Organizations have records, so they are archived. */
+/** Products and Organizations have records, so they are archived instead of deleted. */
 function toRemoval(resource: Resource): Change {
   const { path, fields } = resource;
   return 'archived' in fields
@@ -258,7 +257,7 @@ const compare = (before: Resource['fields'], after: Resource['fields']): string[
     .filter((name) => textOf(before[name]) !== textOf(after[name]))
     .map((name) => `${name}: ${textOf(before[name])} → ${textOf(after[name])}`);
 
-/** The same text for equal values. */
+/** Returns the same text for equal values. */
 function textOf(value: unknown): string {
   if (value === undefined) return 'not set';
   if (typeof value === 'string') return value;

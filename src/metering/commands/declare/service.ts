@@ -10,14 +10,14 @@ const PAGE_SIZE = 500;
 const TIMEOUT_MS = 60_000;
 const CONCURRENT_READS = 8;
 
-/** The service did not do what was asked. */
+/** The service refused a request or gave no usable answer. */
 export class RefusedError extends Error {
   override name = 'RefusedError';
 }
 
 export type OperatorApi = ReturnType<typeof createOperatorApi>;
 
-/** @param url without a slash at its end */
+/** @param url without a trailing slash */
 export function createOperatorApi(url: string, token: string) {
   /** @returns the answer, with numbers as text @throws RefusedError */
   async function call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
@@ -69,7 +69,7 @@ export function createOperatorApi(url: string, token: string) {
   return { call, readAll };
 }
 
-/** An answer without a body is empty. */
+/** An empty body counts as an empty object. */
 function parseAnswer(text: string): Record<string, unknown> | undefined {
   if (text === '') return {};
   try {
@@ -89,8 +89,8 @@ type Entitlements = NonNullable<Organization['entitlements']>;
 type Webhooks = NonNullable<Organization['webhooks']>;
 
 /**
- * Reads the state of the service in the form of a file.
- * @param reads selects what is read of each Organization; default: everything
+ * Reads the service's state in the form of a file.
+ * @param reads selects which parts of each Organization to read; default: everything
  */
 export async function readState(
   { call, readAll }: OperatorApi,
@@ -130,7 +130,7 @@ export async function readState(
   };
 }
 
-/** What a file can say about a row, so that a new field of the operator API is compared without further code. */
+/** Picks the fields of a row that a file can declare, so a new field of the operator API needs no further code here. */
 const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =>
   Object.fromEntries(Object.entries(row).filter(([name]) => Object.hasOwn(shape, name))) as T;
 

@@ -2,7 +2,7 @@ import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
 import type { MapRecord, OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
 
 export interface OutgoingBatch {
-  /** Number of the batch, from 0. */
+  /** Batch number, from 0. */
   index: number;
   events: OutgoingEvent[];
   refusals: RecordRefusal[];
@@ -47,14 +47,14 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   position: 0,
 });
 
-/** Confirmed results of the records from the start of the input up to `lastRecord`. */
+/** Confirmed results from the start of the input up to `lastRecord`. */
 export interface Tally {
   lastRecord: number;
   records: number;
   accepted: number;
   deduped: number;
   rejected: number;
-  /** Number of rejected records by reason, for the first reasons found. */
+  /** Number of rejected records by reason. Only the first 100 reasons are counted. */
   reasons: Record<string, number>;
 }
 
@@ -69,7 +69,7 @@ export const emptyTally = (): Tally => ({
   reasons: {},
 });
 
-/** Without the values of one record, which would make each reason unique. */
+/** Leaves out the record's own values, which would make each reason unique. */
 const reasonOf = ({ code, detail }: RecordRefusal): string =>
   code === 'invalid_record' ? detail.replace(/"(?:[^"\\]|\\.)*"/g, '…').replace(/: .*/s, '.') : detail;
 
@@ -80,18 +80,21 @@ function countReason(reasons: Tally['reasons'], refusal: RecordRefusal): void {
 }
 
 export interface Warnings {
-  /** The latest warning per product, metric and period above its cap. */
+  /** The latest warning for each product, metric and period above its cap. */
   overCap: Map<string, CapWarning>;
-  /** The latest warning per limit. */
+  /** The latest warning for each limit. */
   overLimit: Map<string, LimitWarning>;
   mismatches: number;
   firstMismatch: number | undefined;
 }
 
-/** Settles batches and reports refusals in input order, whatever order answers arrive in, so that a later run can resume. */
+/**
+ * Settles batches and reports refusals in input order, whatever order the answers arrive in, so that a later run can
+ * resume.
+ */
 export function createLedger(options: {
   tally: Tally;
-  /** How many answered batches may wait for an earlier batch. */
+  /** How many answered batches may wait for an earlier one. */
   window: number;
   onSettled(refusals: RecordRefusal[]): void;
 }) {

@@ -6,14 +6,14 @@ import type { Input } from '../../../commands/kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
 import type { MappedColumn, SourceRecord } from './mapping.js';
 
-/** The lines of one record; several if a quoted field contains line ends. */
+/** The lines of one record. There are several if a quoted field contains line breaks. */
 type Row = Line[];
 
 /**
- * CSV (RFC 4180) whose first record names the columns. A record ends at the first line end outside quotes. A misplaced quote
- * refuses only the line that opened it, and reading continues with the next line. csv-parse alone would lose everything
- * after an open quote, and calling it row by row is 13 times slower.
- * @throws CommandError if the header is unusable, or lacks a column that is needed
+ * Reads CSV (RFC 4180) whose first record names the columns. A record ends at the first line break outside quotes. A
+ * misplaced quote refuses only the line that opened it, and reading continues with the next line. csv-parse alone would
+ * lose everything after an open quote, and calling it row by row is 13 times slower.
+ * @throws CommandError if the header is unusable or lacks a required column
  */
 export async function* readCsv(
   input: Input,
@@ -159,7 +159,9 @@ const refused = (row: Row, problem: string): SourceRecord => ({
   position: 0,
 });
 
-/** A record's text without the carriage return of its line end; carriage returns inside quotes belong to the field. */
+/**
+ * A record's text without the carriage return of its line ending; carriage returns inside quotes belong to the field.
+ */
 const textOf = (row: Row): string =>
   row
     .map(({ text }) => text)

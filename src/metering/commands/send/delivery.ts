@@ -6,14 +6,14 @@ type Warning = UsageAnswer['warnings'][number];
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;
 export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }>;
 
-/** The outcome of some events: each is accepted, deduped or refused. */
+/** Outcome of delivering events: each was accepted, deduplicated or refused. */
 export interface Delivery {
   accepted: number;
   deduped: number;
   refusals: RecordRefusal[];
   overCap: CapWarning[];
   overLimit: LimitWarning[];
-  /** Repeats that differ from the first event with their key. */
+  /** Repeats that differ from the first event with the same key. */
   mismatches: SourceRecord[];
 }
 
@@ -35,7 +35,10 @@ export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Deli
   return delivery;
 }
 
-/** Events sent without an answer, and how many of them the service had recorded; null if it could not be asked. */
+/**
+ * Events sent without an answer, and how many of them the service had recorded. `recorded` is null if the service could
+ * not be asked.
+ */
 export interface Unanswered {
   records: number;
   recorded: number | null;

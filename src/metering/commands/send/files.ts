@@ -50,7 +50,7 @@ export interface ProgressOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
-  /** Id of the backfill to stage into; undefined if events are counted at once. */
+  /** Id of the backfill to stage into; undefined if events are counted immediately. */
   backfill: string | undefined;
   mapping: MappingOptions;
   isDryRun: boolean;
@@ -70,7 +70,7 @@ export function openProgressFile(
   if (size === undefined || modifiedAt === undefined || isDryRun)
     return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
 
-  // Another key may mean another Organization, and another mapping yields other events, so both start over.
+  // Another key may belong to another Organization, and another mapping yields other events, so either one starts over.
   const settings = createHash('sha256')
     .update(
       JSON.stringify([
@@ -117,16 +117,17 @@ function findStart(path: string, identity: object, isRestart: boolean, beginning
       return { start: { tally, rejectedBytes }, note };
     }
   } catch {
-    // Not a progress file of this command; treat it like the progress of another input.
+    // This command did not write the file; it is treated like the progress of another input.
   }
   const note = `Starting from the beginning, because ${path} belongs to another input, address, key or mapping.`;
   return { ...none, note };
 }
 
 /**
- * The file of refused records, created with the first refusal.
+ * Opens the file of refused records, which is created with the first refusal.
  * @param inputPath the input file, which must be a different file
- * @param settledBytes length that an interrupted run had settled; the rest is cut off, because its records are sent again
+ * @param settledBytes length that an interrupted run had settled; the rest is cut off, because its records are sent
+ * again
  * @throws CommandError if the file cannot be written
  */
 export function openRejectedFile(path: string, inputPath: string, settledBytes: number) {
@@ -152,7 +153,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
 
   return {
     path,
-    /** Includes the runs that this run continues. */
+    /** Includes bytes written by the runs that this run resumes. */
     get bytes() {
       return bytes;
     },
@@ -166,7 +167,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
       bytes += Buffer.byteLength(text);
       isDirty = true;
     },
-    /** Makes appended data survive a power cut. */
+    /** Flushes appended data to disk, so that it survives a power failure. */
     sync() {
       if (file === undefined || !isDirty) return;
       isDirty = false;

@@ -8,7 +8,7 @@ export const MAX_LINE_BYTES = 1024 * 1024;
 export interface Line {
   /** Counted from 1. */
   number: number;
-  /** Without its line end. */
+  /** Without the line ending. */
   text: string;
   problem?: string;
 }
@@ -50,7 +50,10 @@ export async function* readLines(input: Input): AsyncGenerator<Line[]> {
   if (lines.length > 0) yield lines;
 }
 
-/** `bytes` holds whole lines without the last line end. Decoding them together is several times faster than one by one. */
+/**
+ * `bytes` holds whole lines without the last line ending. Decoding them together is several times faster than one by
+ * one.
+ */
 function addLines(lines: Line[], bytes: Buffer, before: number): number {
   let number = before;
   if (isUtf8(bytes)) {

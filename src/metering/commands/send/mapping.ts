@@ -10,13 +10,13 @@ export interface SourceRecord {
   /** Property names on the path from the root of a JSON document to the record: `$1`, `$2` and so on. */
   keys: readonly string[];
   value: unknown;
-  /** Why the record cannot be mapped; `value` is then its raw text. */
+  /** Why the record cannot be mapped; if set, `value` is the record's raw text. */
   problem?: string;
-  /** Bytes of the file read when this record was produced. */
+  /** Number of bytes of the file read when this record was produced. */
   position: number;
 }
 
-/** An event with its JSON text: its quantity may have more digits than a double can hold. */
+/** An event and its JSON text. The text is needed because the quantity may have more digits than a double can hold. */
 export interface OutgoingEvent {
   record: SourceRecord;
   event: UsageEvent;
@@ -44,13 +44,12 @@ export interface MappingOptions {
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
 
-/** A column of a CSV file that the mapping reads. */
 export interface MappedColumn {
   flag: string;
   name: string;
 }
 
-/** Leaves out what may be missing: the default fields for the quantity and the time. */
+/** Omits columns that may be missing: the default fields for quantity and time. */
 export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   const expressions: [flag: string, expression: string | undefined][] = [
     ['--product-slug', options.productSlug ?? 'productSlug'],
@@ -81,7 +80,7 @@ const divideDimensions = ({ dimension = [] }: MappingOptions): [name: string, fi
     return [flag.slice(0, at), flag.slice(at + 1)];
   });
 
-/** The field that an expression names; undefined for a constant and for a name on the path. */
+/** The field that an expression reads; undefined for a constant or a name on the path. */
 function fieldOf(expression: string): string | undefined {
   if (expression.startsWith('=') || pathName.test(expression)) return undefined;
   const inner = lowered.exec(expression)?.[1];
@@ -116,7 +115,7 @@ export function createMapping(options: MappingOptions): MapRecord {
     ([name, field]) => [name, readerOf('--dimension', field)] as const,
   );
 
-  /** A record without a value names none. */
+  /** An empty value counts as no subject or no dimension. */
   function readDetails(record: SourceRecord): Pick<UsageEvent, 'subject' | 'dimensions'> {
     const textOf = (read: Read, flag: string) => {
       const value = read(record);
@@ -200,7 +199,7 @@ function readField(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** A hash derives a key from the record, its place in the input and the text. */
+/** A hash expression derives the key from the record, its place in the input and the text. */
 function keyReaderOf(expression: string): Read {
   if (expression.startsWith('=')) {
     throw new CommandError(
@@ -224,7 +223,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 
-/** The service accepts 100 digits. */
+/** The service accepts up to 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 

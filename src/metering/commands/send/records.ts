@@ -16,7 +16,7 @@ export interface FormatOptions {
 }
 
 /**
- * The records of the input in groups, skipping those up to `lastRecord`.
+ * Yields the input's records in groups, skipping those up to `lastRecord`.
  * @param needed columns that a CSV file must have
  */
 export function readRecords(
@@ -44,7 +44,9 @@ export function guessFormat(file: string): FormatOptions | undefined {
   return Object.hasOwn(byExtension, extension) ? byExtension[extension] : undefined;
 }
 
-/** One JSON value per line, skipping blank lines. Lines up to `lastRecord` are already done and are not parsed. */
+/**
+ * Reads one JSON value per line, skipping blank lines. Lines up to `lastRecord` are already done and are not parsed.
+ */
 export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
   let before = 0;
   for await (const lines of readLines(input)) {
@@ -76,8 +78,9 @@ const MAX_DEPTH = 100;
 const SLICE = 500;
 
 /**
- * The records of one JSON document: the objects in its arrays, at any depth. Objects inside a record belong to that record.
- * @throws CommandError if the document is not JSON, too large, or holds no record
+ * Yields the records of one JSON document: the objects in its arrays, at any depth. Objects inside a record belong to
+ * that record.
+ * @throws CommandError if the document is not JSON, too large, or contains no record
  */
 export async function* readJsonTree(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
   const records = findRecords(await readDocument(input));

@@ -34,7 +34,10 @@ export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
 const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
-/** Returns the settled events, even if interrupted or stopped by a failure. @throws CommandError if the run cannot start */
+/**
+ * Summarizes the settled events, even if the run is interrupted or stopped by a failure. @throws CommandError if the
+ * run cannot start
+ */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();
@@ -91,7 +94,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   await runInParallel(options.concurrency, work, stop, input);
 
   const isComplete = !stop.signal.aborted;
-  // A run that failed at once leaves no progress.
+  // A run that failed before its first record leaves no progress file.
   if (isComplete || ledger.tally.records === 0) progressFile.remove();
   else save(true);
   rejected.close();
@@ -127,7 +130,7 @@ async function runInParallel(
   await Promise.all(workers);
 }
 
-/** The backfill's path, which is below its Organization. @throws CommandError */
+/** Path of the backfill, below its Organization. @throws CommandError */
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;
   const client = createGaugeClient({ baseUrl: url, apiKey });
@@ -143,7 +146,7 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
   );
 }
 
-/** A backfill accepts the same bodies and gives the same answers as normal ingestion, at its own path. */
+/** A backfill accepts the same bodies and gives the same answers as normal ingestion, but at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
   const address = `${url}${backfill}/events`;
@@ -168,14 +171,14 @@ function openPost(
     backoffMs,
     signal,
     onRetry(reason, waitMs) {
-      // All senders hit the same problem; report it once, and again while it lasts.
+      // All senders hit the same problem, so it is reported once, and again at intervals while it lasts.
       const now = performance.now();
       if (reason === lastReport.reason && now - lastReport.at < REPORT_AGAIN_MS) return;
       lastReport = { reason, at: now };
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
     onUnclear(events) {
-      // Staged events are not recorded yet.
+      // Staged events cannot be looked up, because they are not recorded yet.
       if (options.backfill !== undefined) return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
@@ -191,7 +194,7 @@ interface PostParts {
   unanswered: Set<OutgoingEvent>;
 }
 
-/** Ends a run early, by the user or the first failure. Later failures are consequences of the first. */
+/** Ends a run early, on an interrupt or the first failure. Later failures are consequences of the first. */
 function createStop(interrupt: AbortSignal) {
   const failing = new AbortController();
   const signal = AbortSignal.any([interrupt, failing.signal]);
@@ -219,7 +222,7 @@ interface Rejections {
 
 /** The result of a run, printed by `--json`. */
 export interface Summary {
-  /** `stopped` means before the end of the input; `stopReason` says why. */
+  /** `stopped` means that the run ended before the input did; `stopReason` says why. */
   state: 'complete' | 'stopped';
   stopReason: string | undefined;
   url: string;
@@ -233,10 +236,10 @@ export interface Summary {
   accepted: number;
   deduped: number;
   rejected: number;
-  /** The most frequent reasons first. */
+  /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
-  /** Events sent without an answer before the run stopped, and how many were recorded; null if unknown. */
+  /** Events sent without an answer before the run stopped, and how many of them were recorded. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning

@@ -40,18 +40,18 @@ import { axisName } from '../report-view.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { CREDITS_PATH, kindOptions, LEDGER_PATH, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
-/** Longest range for which costs are read from the events. */
+/** Longest range for which costs are calculated from events. */
 const MAX_PART_DAYS = 92;
 const LATEST_ENTRIES = 5;
 const PAGE_SIZE = 50;
-/** Entries per statement of a file. */
+/** Entries per statement when exporting. */
 const BATCH_SIZE = 2_000;
 
 const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() });
 
 const accountOf = (orgId: string, mode: Mode): AccountId => ({ orgId, livemode: mode === 'live' });
 
-/** `/dashboard/credits`, and the ledger below it. */
+/** `/dashboard/credits` and the ledger pages below it. */
 export function addCreditPages(router: Router, context: Context): void {
   const { db, clock } = context;
   const { orm } = db;
@@ -90,7 +90,7 @@ export function addCreditPages(router: Router, context: Context): void {
 export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   const credits = await readCredits(orm, id, now);
   const from = new Date(now.getTime() - PACE_DAYS * DAY_MS);
-  // Entries of this millisecond count.
+  // Includes entries of this millisecond.
   const to = new Date(now.getTime() + 1);
   const pace = await readCreditPace(orm, id, { from, to });
   return toAccountView(credits, pace, now);
@@ -99,9 +99,9 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
 interface Burned {
   period: Period;
   sums: BurnSum[];
-  /** The product whose costs are divided. */
+  /** The product whose costs are broken down. */
   product: UsageProduct | undefined;
-  /** Undefined if they could not be read. */
+  /** Undefined if the costs could not be read in time. */
   parts: CostPart[] | undefined;
 }
 
@@ -129,7 +129,7 @@ async function readBurned(
   return { period, sums, product, parts };
 }
 
-/** The sums of each product, largest first. */
+/** Groups the sums by product, largest first. */
 function byProduct(sums: readonly BurnSum[]) {
   const slugs = [...new Set(sums.map(({ slug }) => slug))];
   return slugs
@@ -180,7 +180,7 @@ function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode) {
       names.flatMap((name, place) => {
         const own = parts.filter((part) => part.place === place);
         const sum = sumDecimals(own.map(({ credits }) => credits));
-        // A single part without a value shows nothing.
+        // Leaves out a dimension whose only part has no value.
         return own.some(({ value, isOther }) => value || isOther)
           ? [{ name, rows: own.map((part) => ({ ...part, share: formatShare(part.credits, sum) })) }]
           : [];
@@ -202,7 +202,10 @@ const ledgerSchema = z.object({
   cursor: z.string().optional(),
 });
 
-/** The filter of a ledger's form; `to` is the last day. @throws AppError invalid_request that names the field */
+/**
+ * Reads the filter of a ledger's form, in which `to` is the last day. @throws AppError invalid_request that names the
+ * field
+ */
 export function parseLedger(query: FormFields) {
   requireOnce(query);
   const { mode, product, grant, kind, from, to, cursor } = parseInput(ledgerSchema, query);
@@ -258,7 +261,7 @@ function addLedger(router: Router, context: Context): void {
   router.get('/credits/ledger.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
     const { mode, filter } = parseLedger(readQuery(req));
-    // Without an end, new entries could keep the file from ever ending.
+    // Without an end, new entries could keep the export running forever.
     const to = filter.to ?? new Date(clock.now() + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: `credits-${mode}.csv`,
@@ -268,7 +271,9 @@ function addLedger(router: Router, context: Context): void {
   });
 }
 
-/** Newest first, in batches. Each is a separate statement, so that memory does not grow with the file. */
+/**
+ * Yields entries newest first, in batches. Each batch is a separate statement, so memory does not grow with the file.
+ */
 async function* exportEntries(
   orm: Orm,
   id: AccountId,

@@ -13,11 +13,11 @@ interface Range {
 const within = ({ from, to }: Range): SQL =>
   sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;
 
-/** Credits of a product that the ledger entered in a step. Exact decimals. */
+/** A product's credits in one time step, from the ledger. Exact decimals. */
 export interface BurnSum {
   slug: string;
   name: string;
-  /** Milliseconds. */
+  /** In milliseconds. */
   start: number;
   burned: string;
   /** Given back by corrections. */
@@ -39,10 +39,10 @@ export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): S
 export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }): Promise<BurnSum[]> =>
   selectRows(orm, selectBurns(id, range));
 
-/** What was burned lately, less what was given back. */
+/** Credits burned recently, minus what was given back. */
 export interface CreditPace {
   quantity: string;
-  /** The largest quantity first. */
+  /** Largest quantity first. */
   products: { slug: string; name: string; quantity: string }[];
   /** The first entry since `from`. */
   firstAt: string | null;
@@ -66,21 +66,21 @@ export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Pro
 
 /** Maximum number of parts shown individually. */
 export const MAX_PARTS = 20;
-/** Longest time that one reading of events may take. */
+/** Timeout for reading the events. */
 const PARTS_MS = 4_000;
 
-/** What the events of a subject or of a value cost. */
+/** Cost of the events with one subject or one value of a dimension. */
 export interface CostPart {
-  /** 0 for subjects, otherwise the place of the dimension from 1. */
+  /** 0 for subjects, otherwise the dimension's place, counted from 1. */
   place: number;
   value: string | null;
-  /** True for the sum of all parts beyond the largest. */
+  /** True for the sum of all parts that are not among the largest. */
   isOther: boolean;
   credits: string;
   count: number;
 }
 
-/** Events and their corrections at the prices that are written on them, by the time at which they occurred. */
+/** Selects the costs of events and their corrections at their recorded prices, by the time when the events occurred. */
 export function selectCostParts(
   { orgId, productId, livemode }: UsageScope,
   { from, to, places }: Range & { places: readonly number[] },
@@ -135,7 +135,7 @@ export async function readCostParts(
   }
 }
 
-/** Whether an Organization has or had credits, or an entitlement to a product that costs some. */
+/** Whether an Organization has ever had credits, or has an entitlement to a product that costs credits. */
 export const selectHasCredits = (orgId: string): SQL => sql`
   select exists (select from credit_accounts where org_id = ${orgId}::uuid)
     or exists (

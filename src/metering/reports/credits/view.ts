@@ -16,7 +16,7 @@ const statuses: Record<CreditGrant['status'], { label: string; tone: string }> =
   voided: { label: 'Void', tone: '' },
 };
 
-/** When an open grant ends, in milliseconds: once it has rolled over, at its later end. */
+/** When an open grant ends, in milliseconds. After a rollover, the later end. */
 function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
   if (expiresAt === null) return Infinity;
   const ms = Date.parse(expiresAt);
@@ -41,7 +41,7 @@ export function toGrantView(grant: CreditGrant, now: Date) {
   };
 }
 
-/** @param pace of the last `PACE_DAYS` days */
+/** @param pace over the last `PACE_DAYS` days */
 export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
   const grants = credits.grants.map((grant) => toGrantView(grant, now));
   const open = grants.filter(({ status }) => status === 'open');
@@ -84,7 +84,7 @@ const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> 
 
 export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
 
-/** Undone entries have negative amounts, which turns their sign around. */
+/** A negative amount undoes an entry, so its sign is reversed. */
 export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
@@ -101,10 +101,10 @@ export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: E
 }
 
 export const PACE_DAYS = 7;
-/** How far a projection looks ahead. */
+/** Longest time that a projection looks ahead. */
 const HORIZON_DAYS = 366;
 
-/** Undefined unless credits were burned over at least a day, some are left, and none is owed. */
+/** Undefined unless credits were burned over at least a day, some are left, and there is no overdraft. */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
   const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
@@ -115,9 +115,10 @@ function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now
 }
 
 /**
- * When the grants run out if credits burn at one pace, with each grant's begin and end; `later` beyond a year. Undefined if
- * some open grants pay only for some of what is burned, because no single pace describes that. An estimate, in doubles.
- * @param slugs the products that burn
+ * When the grants run out if credits keep burning at the same pace, considering each grant's start and end; `later` if
+ * beyond `HORIZON_DAYS`. Undefined if some open grants pay for only some of the products, because no single pace
+ * describes that case. An estimate, calculated in doubles.
+ * @param slugs the products that burn credits
  */
 function projectEnd(
   grants: readonly CreditGrant[],

@@ -9,7 +9,7 @@ export const steps = ['hour', 'day', 'month'] as const;
 export const granularities = [...steps, 'total'] as const;
 export type Granularity = (typeof granularities)[number];
 
-/** A customer's usage of a product in a time step. The sums are exact decimals. */
+/** A customer's usage of a product in one time step. Sums are exact decimals. */
 export interface CustomerUsage {
   organization: string;
   product: string;
@@ -18,36 +18,36 @@ export interface CustomerUsage {
   metric: string;
   quantity: string;
   events: string;
-  /** Burned by the product's usage of the step, on the row of its first metric; 0 on others. */
+  /** Credits burned by the product's usage in the step, on the row of its first metric; 0 on its other rows. */
   credits: string;
 }
 
-/** The unique key of the row order. */
+/** The unique key by which rows are ordered. */
 export type UsagePosition = Pick<CustomerUsage, 'organization' | 'product' | 'start' | 'metric'>;
 
 interface SumRange {
-  /** Whole hours, days or months. */
+  /** Aligned to hours, days or months. */
   from: Date;
   to: Date;
   granularity: Granularity;
   livemode: boolean;
-  /** If undefined, all products. */
+  /** Undefined for all products. */
   productId: string | undefined;
   after: UsagePosition | undefined;
   limit: number;
 }
 
 export interface CustomerUsageRange extends SumRange {
-  /** If undefined, all Organizations. */
+  /** Undefined for all Organizations. */
   orgId: string | undefined;
 }
 
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
-/** The parts into which sums are divided, and the combinations of dimensions that they count. */
+/** How sums are divided, and which combinations of dimensions they include. */
 export interface SumParts {
   isByKey: boolean;
-  /** Place of a dimension in declared order, from 1. */
+  /** The dimension's place in declared order, from 1. */
   byDimension?: number | undefined;
   where?: readonly { place: number; value: string }[] | undefined;
 }
@@ -61,8 +61,8 @@ const hasDimensions = ({ byDimension, where = [] }: SumParts): boolean =>
   byDimension !== undefined || where.length > 0;
 
 /**
- * `quantity` and `events` of an Organization `o` by product, start, metric and the parts. Usage beyond the bound of
- * combinations may have any value, so it is a part that no condition leaves out.
+ * Sums `quantity` and `events` for an Organization `o` by product, start, metric and the parts. Usage in combinations
+ * beyond the limit may have any value, so every condition includes it, as a separate part.
  */
 function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
@@ -72,7 +72,7 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const totals = sql`${t('usage_totals')} u
       cross join lateral (select slug from ${t('products')} where id = u.product_id limit 1) p
       where u.org_id = o.id and u.period between ${monthOf(from.getTime())}::date and ${lastDay}::date and u.livemode = ${livemode} ${ofProduct}`;
-  // Monthly sums exist already, but sums of API keys exist only by hour.
+  // Monthly sums are stored, but sums by API key exist only by hour.
   const hasMonthlySums =
     granularity === 'month' || (granularity === 'total' && isMonthStart(from) && isMonthStart(to));
   if (hasMonthlySums && !parts.isByKey && !hasDimensions(parts)) {
@@ -94,7 +94,7 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const names = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, value, is_other` : sql``}`;
   const columns = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, ${value} as value, ${isOther} as is_other` : sql``}`;
   const isWanted = where.map((one) => sql` and (${isOther} or ${valueAt(one.place)} = ${one.value})`);
-  // The monthly totals list the products; the hours of each are then read by primary key.
+  // Finds the products in the monthly totals, then reads each product's hours by primary key.
   const isBehind = after && sql`and (o.slug > ${after.organization} or p.slug >= ${after.product})`;
   const first =
     after === undefined
@@ -112,10 +112,10 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
       ) h`;
 }
 
-/** Maximum number of subjects with their own series. */
+/** Maximum number of subjects with a series of their own. */
 export const MAX_SUBJECTS = 100;
 
-/** Like `sumsOf`, by subject: the largest in the range, then all others together. */
+/** Like `sumsOf`, by subject: the subjects with the largest sums in the range, then all others together. */
 function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefined): SQL {
   const { from, to, granularity, livemode, productId } = range;
   const start =
@@ -153,7 +153,9 @@ function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefi
 const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
   ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
-/** What the usage of each step burned, less what corrections gave back. Entries begin with the hour of the usage. */
+/**
+ * Credits burned by each step's usage, minus what corrections gave back. Ledger entries carry the hour of the usage.
+ */
 function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: GroupTables): SQL {
   const fromTime = sql`${from.toISOString()}::timestamptz`;
   const start =
@@ -169,7 +171,7 @@ function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: 
       group by 1, 2`;
 }
 
-/** Walks Organizations by slug only until the page is full, and reads each one's sums by primary key. */
+/** Walks Organizations by slug only until the page is full, and reads each Organization's sums by primary key. */
 export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
   const isAsked = and(
@@ -213,14 +215,14 @@ export const listCustomerUsage = (
 
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization' | 'credits'> {
   apiKeyId?: string;
-  /** With `isOther`: the subject or the dimension's value; null for other usage. */
+  /** The subject or the dimension's value; null if the point covers all other usage (`isOther`). */
   value?: string | null;
   isOther?: boolean;
 }
 
 export interface SeriesRange extends Omit<SumRange, 'after'>, SumParts {
   orgId: string;
-  /** Sums of subjects: one, or all. */
+  /** If set, sums by subject, for one subject or for all. */
   subjects?: { only: string | undefined } | undefined;
 }
 

@@ -15,11 +15,11 @@ type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
 type Steps = Pick<SeriesRange, 'from' | 'to'> & {
   granularity: 'hour' | 'day' | 'month';
-  /** Whether the sums are divided into parts. */
+  /** Whether the sums are divided by, or limited to, an API key, a subject or the value of a dimension. */
   isDivided: boolean;
 };
 
-/** Parts of sums are kept only by hour, so the range is limited to a year and the month before it. */
+/** Divided sums are kept only by hour, so their range is limited to a year and the month before it. */
 const MAX_DIVIDED_MONTHS = 13;
 
 /** @throws AppError invalid_request that names the query parameter */
@@ -38,7 +38,7 @@ function countSteps(from: Date, to: Date, granularity: Steps['granularity']): nu
   return (to.getUTCFullYear() - from.getUTCFullYear()) * 12 + to.getUTCMonth() - from.getUTCMonth();
 }
 
-/** @throws AppError invalid_request if the result exceeds one answer */
+/** @throws AppError invalid_request if the result is too large for one response */
 export async function readSeries(
   db: Pick<Database, 'shards'>,
   range: Omit<SeriesRange, 'limit'>,
@@ -65,7 +65,7 @@ interface Series {
   total: string;
 }
 
-/** @param dimension the one by which the sums are grouped */
+/** @param dimension the dimension by which the sums are grouped, if any */
 function toSeries(sums: SeriesPoint[], isBySubject: boolean, dimension: string | undefined) {
   const all: Series[] = [];
   let last: string | undefined;
@@ -119,7 +119,10 @@ export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string
   return presentEvent(event);
 }
 
-/** One result per key, in the order of the keys. @throws AppError batch_too_large if their corrections exceed one answer */
+/**
+ * Returns one result per key, in the order of the keys. @throws AppError batch_too_large if the corrections are too
+ * many for one response
+ */
 export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: string[]) {
   const distinct = [...new Set(idempotencyKeys)];
   requireFewCorrections(await countCorrections(orm, reader.orgId, distinct, MAX_LOOKUP_CORRECTIONS + 1));
@@ -129,7 +132,7 @@ export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: st
     const event = byKey.get(idempotencyKey);
     return event ? { idempotencyKey, recorded: true, event } : { idempotencyKey, recorded: false };
   });
-  // A key requested several times repeats its corrections each time.
+  // The corrections of an event requested several times count each time, because the response repeats them.
   requireFewCorrections(results.reduce((sum, { event }) => sum + (event?.corrections.length ?? 0), 0));
   return results;
 }

@@ -151,7 +151,7 @@ function readParts(
   return { isByKey, subjects, dimension, isDivided };
 }
 
-/** The place of a product's dimension, from 1. @throws AppError unknown_dimension */
+/** The place of a product's dimension, counted from 1. @throws AppError unknown_dimension */
 function placeOf({ slug, dimensions }: UsageProduct, parameter: string, key: string): number {
   const place = dimensions.indexOf(key) + 1;
   if (place > 0) return place;

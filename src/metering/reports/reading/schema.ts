@@ -15,7 +15,7 @@ import {
 } from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
-/** Across all series. */
+/** Total number of sums across all series. */
 export const MAX_SUMS = 20_000;
 
 export const usageQuerySchema = z.strictObject({
@@ -37,9 +37,9 @@ export const usageQuerySchema = z.strictObject({
 const DIMENSION = 'dimension.';
 const dimensionValue = text(MAX_VALUE_LENGTH);
 
-/** Divides a query into its fixed parameters and the values of dimensions, like `dimension.model=large`. */
+/** Splits a query into its fixed parameters and the values of dimensions, such as `dimension.model=large`. */
 export function divideQuery(query: Request['query']) {
-  // Without a prototype, `__proto__` is a name like any other.
+  // Without a prototype, `__proto__` is an ordinary name.
   const dimensions = Object.create(null) as Record<string, string>;
   const rest = Object.create(null) as Request['query'];
   for (const [name, value] of Object.entries(query)) {
@@ -127,7 +127,7 @@ export const recordedEventSchema = z
     description: 'A usage event as recorded, with its corrections.',
   });
 
-/** Across all events of an answer: 20 MB if each correction has the maximum length. */
+/** Across all events of a response, which is 20 MB if each correction has the maximum length. */
 export const MAX_LOOKUP_CORRECTIONS = 10_000;
 
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;

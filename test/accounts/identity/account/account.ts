@@ -12,7 +12,7 @@ export const post = (browser: Browser, path: string, form: Record<string, string
 export const open = (browser: Browser, path: string): Promise<Answer> =>
   browser.get(`${ACCOUNT}${path}`, html);
 
-/** Follows the redirect after a form. */
+/** Follows the redirect of a submitted form. */
 export async function follow(browser: Browser, answer: Answer): Promise<Answer> {
   return browser.get(answer.headers.get('location') ?? 'nowhere', html);
 }
@@ -20,10 +20,7 @@ export async function follow(browser: Browser, answer: Answer): Promise<Answer> 
 export const isSignedIn = async (browser: Browser): Promise<boolean> =>
   (await browser.get('/dashboard/session')).status !== 401;
 
-/**
- * A person's entries in the operator's log, newest first, without sign-ins and wrong codes, which have their own
- * tests.
- */
+/** A person's entries in the operator's log, newest first, without sign-ins and wrong codes (tested separately). */
 export const logOf = ({ db }: TestDatabase, email: string) =>
   db.orm
     .select()

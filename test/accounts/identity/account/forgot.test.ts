@@ -24,7 +24,7 @@ const post = (browser: Browser, path: string, form: Record<string, string>, head
   browser.send('POST', path, { form, headers: { ...html, ...headers } });
 const forgot = (email: string, headers = {}) => post(new Browser(service.url), '/forgot', { email }, headers);
 
-/** Runs the job and returns the mail that an address has received since. */
+/** Runs the jobs and returns the mail that they deliver to the address. */
 async function deliver(to: string): Promise<Received[]> {
   const before = server.received.length;
   await answerPasswordRequests(service.context);
@@ -63,7 +63,7 @@ describe('a forgotten password', () => {
     ]);
     const log = await operatorLogOf(database.db, user.email);
     expect(log.map(({ action }) => action)).toContain('link.created');
-    // The links are erased.
+    // The texts, which contained the links, are erased.
     const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));
     expect(rows.map(({ text }) => text)).toEqual(['', '']);
   });

@@ -26,7 +26,7 @@ const { database, service } = useService({
   app: { signInLimits: { firstDelayMs: 1, maxDelayMs: 1, perAddress: 1000 } },
 });
 
-/** Passkeys belong to a domain, so tests use localhost. */
+/** Passkeys are bound to a domain name, so these tests use localhost instead of 127.0.0.1. */
 const localUrl = () => service.url.replace('127.0.0.1', 'localhost');
 
 const ask = async (browser: Browser, path: string) => {
@@ -46,7 +46,7 @@ async function add(browser: Browser, userId: string, name = 'Laptop', deviations
   return { passkey, field, answer: await post(browser, PASSKEYS, { name, passkey: field }) };
 }
 
-/** A member with only a passkey, and a browser that has not signed in. */
+/** Creates a member who has only a passkey, and a browser that is not signed in. */
 async function withPasskey() {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -86,7 +86,7 @@ describe.runIf(isEmbedded)('adding a passkey', () => {
       { action: 'user.passkey_added', actor: user.id, details: { sessionsEnded: 1 } },
     ]);
     expect((await other.signIn(user.email)).headers.get('location')).toMatch(/^\/login\/code/);
-    // The second passkey changes neither sessions nor codes.
+    // Adding the second passkey ends no sessions and creates no recovery codes.
     const second = await add(browser, user.id, 'Phone');
     expect(second.answer.headers.get('location')).toBe(`${ACCOUNT}${PASSKEYS}?done=added`);
     expect(await database.db.orm.$count(recoveryCodes, eq(recoveryCodes.userId, user.id))).toBe(10);
@@ -226,7 +226,7 @@ describe.runIf(isEmbedded)('adding a passkey', () => {
     const { browser: stranger, user: other } = await signedIn(database.db, service.url);
     const foreign = new SoftPasskey(service.url, user.id).create(await newOptions(stranger));
     expect((await post(browser, PASSKEYS, { name: 'Foreign', passkey: foreign })).status).toBe(400);
-    // Another person's credential, created again by the same authenticator.
+    // Another person's credential, registered again by the same authenticator.
     const taken = await givePasskey(database.db, other.id, service.url);
     const again = taken.create(await newOptions(browser));
     const answer = await post(browser, PASSKEYS, { name: 'Taken', passkey: again });
@@ -346,7 +346,7 @@ describe('a passkey after the password', () => {
     const { browser, user, passkey } = await halfSignedIn();
     const options = await ask(browser, '/login/code/passkey-options');
     expect(options.allowCredentials).toMatchObject([{ id: passkey.id }]);
-    // After the password, the device need not verify its person.
+    // User verification is not required after the password.
     const answer = await sendCode(browser, passkey.use(options, { isVerified: false, userHandle: null }));
     expect(answer.headers.get('location')).toBe('/dashboard');
     expect(await isSignedIn(browser)).toBe(true);

@@ -98,7 +98,7 @@ describe('the QR code', () => {
     const dark = new Set<string>();
     for (const [, x, y, length] of path.matchAll(/M(\d+) (\d+)h(\d+)v1h-\d+z/g))
       for (let i = 0; i < Number(length); i++) dark.add(`${Number(x) + i},${y}`);
-    // The finder pattern in the corner: a ring of 7 by 7 around a block of 3 by 3.
+    // The QR finder pattern in the corner: a 7 by 7 ring around a 3 by 3 block.
     const row = (y: number) =>
       Array.from({ length: 9 }, (_, x) => (dark.has(`${x + 3},${y + 4}`) ? '#' : '.')).join('');
     expect([0, 1, 2, 3, 4, 5, 6].map(row)).toEqual([

@@ -23,7 +23,7 @@ const wrongCodeOf = (right: string) => (right === '000000' ? '000001' : '000000'
 const factorOf = async (userId: string) =>
   (await database.db.orm.select().from(secondFactors).where(eq(secondFactors.userId, userId)))[0];
 
-/** A person who has started the set-up, and an app with the secret from the page. */
+/** Creates a person who has started the set-up, and an authenticator app with the secret from the page. */
 async function settingUp() {
   const person = await signedIn(database.db, service.url);
   const answer = await post(person.browser, FACTOR, { currentPassword: PASSWORD });
@@ -78,7 +78,7 @@ describe('setting up a second factor', () => {
     expect(await logOf(database, user.email)).toMatchObject([
       { action: 'user.second_factor_turned_on', actor: user.id, details: { sessionsEnded: 1 } },
     ]);
-    // The set-up consumed its code; the next one works.
+    // The set-up consumed this code; the next code works.
     const first = await other.send('POST', '/login/code', { form: { code: code() } });
     expect(first.status).toBe(401);
     const second = await other.send('POST', '/login/code', { form: { code: codes[9]! } });
@@ -136,7 +136,7 @@ describe('setting up a second factor', () => {
     expect((await factorOf(user.id))!.confirmedAt).toBeNull();
   });
 
-  it('again issues a new secret and voids the old one', async () => {
+  it('a second time issues a new secret and voids the old one', async () => {
     const { browser, code, secret } = await settingUp();
     const page = await follow(browser, await post(browser, FACTOR, { currentPassword: PASSWORD }));
     expect(secretOn(page.text)).not.toBe(secret);
@@ -167,7 +167,7 @@ describe('setting up a second factor', () => {
     }
   });
 
-  it('is refused while it is on', async () => {
+  it('is refused while the factor is on', async () => {
     const { browser, user, app } = await secured();
     const answer = await post(browser, FACTOR, { currentPassword: PASSWORD });
     expect(answer.status).toBe(404);
@@ -246,7 +246,7 @@ describe.runIf(isEmbedded)('turning the second factor off', () => {
     expect(await logOf(database, user.email)).toMatchObject([
       { action: 'user.second_factor_turned_off', details: { sessionsEnded: 1 } },
     ]);
-    // The second time, nothing is left to turn off.
+    // The second request finds nothing to turn off.
     const again = await post(browser, `${FACTOR}/off`, { currentPassword: PASSWORD, code });
     expect(again.headers.get('location')).toBe(`${ACCOUNT}/second-factor`);
   });
@@ -276,7 +276,7 @@ describe.runIf(isEmbedded)('turning the second factor off', () => {
     expect((await post(browser, `${FACTOR}/off`, form)).status).toBe(429);
   });
 
-  it('has no page while it is off', async () => {
+  it('has no page while the factor is off', async () => {
     const { browser } = await signedIn(database.db, service.url);
     for (const path of [`${FACTOR}/off`, `${FACTOR}/recovery-codes`])
       expect((await open(browser, path)).headers.get('location')).toBe(`${ACCOUNT}/second-factor`);

@@ -15,7 +15,7 @@ const { database, service } = useService({ env: { TRUST_PROXY: '1' } });
 
 const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));
 
-/** A person signed in here and on a phone. */
+/** Signs a person in with this browser and with a phone. */
 async function onTwoDevices(userAgent = iPhone) {
   const person = await signedIn(database.db, service.url);
   const phone = new Browser(service.url);

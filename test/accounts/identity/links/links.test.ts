@@ -298,7 +298,7 @@ it('two concurrent starts leave one working link and store only its hash', async
   expect(tokens.map(hashToken)).toContain(stored[0]!.hashedToken);
 });
 
-it('a start during a set-up does not create a second way in', async () => {
+it('a start during a set-up does not create a second link', async () => {
   await withoutOperators();
   const { id } = await createUser(database.db);
   const token = tokenOf(await createSetUpLink(service.context));
@@ -344,7 +344,7 @@ it('a reset ends every session, for pages and API, and pending sign-ins', async 
   const waiting = new Browser(service.url);
   expect((await waiting.signIn(user.email)).headers.get('location')).toContain('/login/code');
   const browser = await open('reset', await makeLink(service, 'password_reset', user));
-  // A session of another person in this browser ends too, so nobody can plant one.
+  // The link also ends another person's session in this browser, so nobody can plant a session.
   const stranger = await createUser(database.db);
   await browser.signIn(stranger.email);
   const before = browser.copy();
@@ -411,7 +411,7 @@ it('an address that sends thirty wrong links is blocked, and right ones do not c
     for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
     for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
     expect(await send('short')).toBe(429);
-    // The other pages have separate limits.
+    // The set-up page has a separate limit.
     expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
   } finally {
     await other.stop();

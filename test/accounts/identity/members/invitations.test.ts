@@ -224,7 +224,7 @@ describe('POST /dashboard/members/invite', () => {
     const answers = await Promise.all([1, 2, 3].map(() => sendInvitation(team.owner.browser, freshEmail())));
     expect(answers.map(({ status }) => status).sort((a, b) => a - b)).toEqual([201, 400, 400]);
     expect(answers.find(({ status }) => status === 400)!.text).toContain('At most 100 invitations');
-    // A new invitation replaces the address's open one.
+    // A new invitation replaces the open invitation for the same address.
     expect((await sendInvitation(team.owner.browser, rows[0]!.email)).status).toBe(201);
     expect((await post(team.owner.browser, revokePath(rows[1]!.id))).status).toBe(303);
     expect((await sendInvitation(team.owner.browser, freshEmail())).status).toBe(201);

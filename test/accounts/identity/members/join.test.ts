@@ -148,7 +148,7 @@ describe('a signed-in person', () => {
     }
   });
 
-  it('who is already a member learns so, and the invitation stays open', async () => {
+  it('who is already a member sees a notice, and the invitation stays open', async () => {
     const token = await invite(team.owner.browser, freshEmail(), { role: 'owner' });
     expect((await look(team.member.browser, token)).text).toContain('You are already a member');
     const answer = await accept(team.member.browser, token);
@@ -210,7 +210,7 @@ describe.runIf(isEmbedded)('an invitation to an archived Organization', () => {
     expect(await userOf(newcomer)).toBeUndefined();
     expect(await roleOf(database.db, orgId, person.id)).toBeUndefined();
     await setArchived(null);
-    // The link opened earlier is still remembered.
+    // The browser still remembers the link that it opened earlier.
     expect((await person.browser.get(JOIN, html)).text).toContain(team.organization.name);
     expect((await accept(person.browser, token)).status).toBe(303);
     expect((await makeAccount(new Browser(service.url), newToken)).status).toBe(303);

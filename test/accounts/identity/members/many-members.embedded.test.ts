@@ -33,7 +33,7 @@ it('10,000 members are counted and paginated in order, each shown once', async (
     expect(emails.length).toBeLessThanOrEqual(50);
     seen.push(...emails);
     path = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-    // Visits the first pages and then the last ones.
+    // After the first two pages, skips to the last ones.
     if (pages === 2)
       path = `/dashboard/members?cursor=${Buffer.from('crowd-09900@example.com').toString('base64url')}`;
   }
@@ -45,7 +45,6 @@ it('10,000 members are counted and paginated in order, each shown once', async (
 });
 
 it('a page of 10,000 members and a search among them need few queries', async () => {
-  // Counts the statements of the ORM's own session.
   const session = (database.db.orm as any).session;
   for (const path of [
     '/dashboard/members',

@@ -243,7 +243,7 @@ describe('changing a role', () => {
     expect(await roleNow(orgId, owner.id)).toBe('owner');
     expect((await setRole(owner.browser, owner.id, 'member', confirmed)).status).toBe(303);
     expect(await roleNow(orgId, owner.id)).toBe('member');
-    // The person cannot promote themselves again.
+    // The former owner cannot promote themselves again.
     expect((await setRole(owner.browser, owner.id, 'owner', confirmed)).status).toBe(403);
   });
 });

@@ -11,7 +11,7 @@ const { database, service } = useService();
 
 const operator = operatorClient(() => service);
 
-/** A person's row in the list and the text of their page. */
+/** Reads a person's row in the list and the text of their page. */
 async function readRow(browser: Browser, name: string) {
   const list = (await browser.get('/dashboard/members', html)).text;
   const row = list.split('<tr role="row">').find((part) => part.includes(`<bdi>${name}</bdi>`))!;
@@ -46,7 +46,7 @@ it('member pages say who came by an invitation, by the operator or with the demo
   await post(await signIn(service.url, guest.email), '/dashboard/join', { invitation: token });
   const added = await createUser(database.db, { name: 'Added One' });
   await operator('PUT', `/organizations/${slug}/members/${added.email}`, { role: 'member' });
-  // Their membership elsewhere does not affect this Organization.
+  // The guest's membership in another Organization does not affect this one.
   await operator('PUT', `/organizations/${other.organization.slug}/members/${guest.email}`, {
     role: 'member',
   });
@@ -79,7 +79,7 @@ it('member pages say who came by an invitation, by the operator or with the demo
   expect(await readRow(owner, 'Demo One')).toMatchObject({ cell: 'Created with the demo' });
   expect(await readRow(owner, team.admin.name)).toMatchObject({ cell: 'Not recorded' });
 
-  // A person who returns has the origin of their latest membership.
+  // A person who rejoins shows the origin of their latest membership.
   service.clock.advance(1_000);
   await remove(owner, (await readRow(owner, 'New Account')).id);
   const { rows } = (await database.db.orm.execute("select email from users where name = 'New Account'")) as {

@@ -60,7 +60,7 @@ export const setRole = (browser: Browser, userId: string, role: string, more: Re
 export const remove = (browser: Browser, userId: string) =>
   post(browser, `/dashboard/members/${userId}/remove`);
 
-/** The hidden id of a new form. */
+/** Returns the hidden id of a new form. */
 export async function openForm(browser: Browser): Promise<string> {
   const { text } = await browser.get('/dashboard/members/invite', html);
   return /name="id" value="([^"]+)"/.exec(text)![1]!;
@@ -75,7 +75,6 @@ export async function sendInvitation(
   return post(browser, '/dashboard/members/invite', { id, email, role: 'member', days: '7', ...values });
 }
 
-/** The token in the link that a page shows. */
 export const tokenIn = ({ text }: Answer): string => /dashboard\/join#([\w-]+)/.exec(text)![1]!;
 
 export async function invite(
@@ -90,7 +89,7 @@ export async function invite(
 
 export const JOIN = '/dashboard/join';
 
-/** Opens a link like the page's script, which posts the part after `#`, and follows the redirect. */
+/** Opens a link as the page's script does: posts the part after `#` and follows the redirect. */
 export async function openLink(
   browser: Browser,
   token: string,

@@ -7,7 +7,7 @@ import { useService } from '../../../support/use.js';
 
 const { database, service } = useService();
 
-/** An owner of one Organization who later joined another as billing. */
+/** Creates an owner who later joined a second Organization in the billing role. */
 async function inTwo() {
   const { browser, user, organization: first } = await signedIn(database.db, service.url);
   const second = await createOrganization(database.db);

@@ -10,7 +10,6 @@ const call = (service: TestService, headers: Record<string, string> = {}, path =
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** All operator routes. */
 const routes = [
   'GET /products',
   'GET /products/a',

@@ -15,19 +15,19 @@ const { database, service } = useService({
 });
 
 const CALLERS = 10;
-/** More than half a second of hashing, with room in the queue for later callers. */
+/** Enough hashes for more than half a second, with room left in the queue for later callers. */
 const AHEAD = 80;
 /** See MAX_PARALLEL in src/accounts/identity/password.ts. */
 const RUNNING = 2;
 
-/** Shared by many callers. */
+/** Creates a controller whose signal many callers can share without a warning about listeners. */
 function createSignal(): AbortController {
   const controller = new AbortController();
   setMaxListeners(0, controller.signal);
   return controller;
 }
 
-/** Length of the queue. 100 further callers are refused, and their passwords are not hashed. */
+/** Measures the queue: adds 100 callers that give up before they are hashed, and counts those that were refused. */
 async function countWaiting(): Promise<number> {
   const counted = createSignal();
   const more = Array.from({ length: 100 }, () => hashPassword('one more', counted.signal));
@@ -44,7 +44,7 @@ interface Call {
   body: string;
 }
 
-/** Callers join a queue with hashes ahead of them and disconnect while they wait. */
+/** Fills the queue, lets further callers join it, and disconnects them while they wait. */
 async function hangUpInTheQueue(callOf: (n: number) => Call): Promise<void> {
   const over = createSignal();
   let ahead = AHEAD;

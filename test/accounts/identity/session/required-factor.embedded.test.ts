@@ -90,7 +90,7 @@ describe('the members page', () => {
     const theirs = new Browser(service.url);
     await theirs.signIn(other.email);
     expect((await theirs.get('/dashboard', html)).headers.get('location')).toBe(setUp);
-    // Repeating the change writes and logs nothing.
+    // Repeating the same change writes and logs nothing.
     expect((await send(browser, 'yes')).status).toBe(303);
     expect((await browser.get('/dashboard/members', html)).text).toContain('>\n      Required\n');
     const log = await browser.get('/dashboard/audit-log', html);

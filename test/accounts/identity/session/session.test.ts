@@ -156,7 +156,7 @@ describe('a session', () => {
       expect(line).not.toMatch(/domain/i);
     }
     expect((await browser.get('/dashboard/session', secure)).status).toBe(200);
-    // The secure cookie is ignored on a plain connection.
+    // Over plain HTTP, the secure cookie is ignored.
     expect(await browser.get('/dashboard/session')).toMatchObject(notSignedIn);
     const plain = await new Browser(proxied.url).signIn(user.email);
     expect(plain.headers.getSetCookie().join('\n')).toMatch(/^gauge_session=/m);
@@ -189,7 +189,7 @@ describe('a change made elsewhere', () => {
     const page = await browser.get('/dashboard/session', html);
     expect(page.status).toBe(403);
     expect(page.text).toContain('do not belong to an Organization');
-    // There is no redirect loop: the sign-in form lets them return as another person.
+    // The sign-in form does not redirect back, so the person can sign in as somebody else.
     expect((await browser.get('/login', html)).status).toBe(200);
   });
 
@@ -219,7 +219,7 @@ describe('a change made elsewhere', () => {
       .where(and(eq(memberships.userId, user.id), eq(memberships.orgId, organization.id)));
     for (let i = 0; i < 2; i++)
       expect(await create()).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-    // Once the person has seen the other Organization, changes apply to it.
+    // After the person has viewed the other Organization, changes apply to it.
     expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toEqual([]);
     expect((await create()).status).toBe(201);
     expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toHaveLength(1);
@@ -228,7 +228,7 @@ describe('a change made elsewhere', () => {
   it('of the password prevents a session from a concurrent sign-in', async () => {
     const user = await createUser(database.db);
     const { orm } = database.db;
-    // The password changes after it was verified and before the session is written.
+    // The password changes after it was verified but before the session is written.
     const transaction: typeof orm.transaction = async (work) => {
       await orm.update(users).set({ passwordHash: 'changed' }).where(eq(users.id, user.id));
       return orm.transaction(work);
@@ -274,7 +274,7 @@ describe('an unknown address', () => {
     expect(page.text).toContain('Page not found');
     expect(page.text).toContain('find-me');
     expect(page.headers.get('content-security-policy')).toContain("default-src 'none'");
-    // An undecodable path cannot be looked up.
+    // A path that cannot be decoded gets 400.
     const broken = await browser.get('/dashboard/%E0%A4%A', html);
     expect(broken.status).toBe(400);
     expect(broken.headers.get('content-type')).toContain('text/html');

@@ -30,7 +30,7 @@ const { database, service, startAnother } = useService(withLimits());
 
 const start = (limits = {}) => startAnother(withLimits(limits));
 
-/** A member with a second factor, and a browser that has sent the right password. */
+/** Creates a member with a second factor and a browser that has sent the right password. */
 async function challenged(on: TestService = service) {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -219,12 +219,12 @@ describe('an app code', () => {
     const reused = await give(second, app.code());
     expect(reused.status).toBe(401);
     expect(reused.text).toContain('used before');
-    // The next code is new; the previous one is older than the used one.
+    // The previous step's code is older than the used code and fails; the next step's code works.
     expect((await give(second, app.code(-1))).status).toBe(401);
     expect((await give(second, app.code(1))).status).toBe(303);
   });
 
-  it('of the previous step works once', async () => {
+  it('from the previous step works once', async () => {
     const { user, app, browser } = await challenged();
     const code = app.code(-1);
     expect((await give(browser, code)).status).toBe(303);
@@ -234,7 +234,7 @@ describe('an app code', () => {
     expect((await give(second, app.code())).status).toBe(303);
   });
 
-  it('of two steps before or after is refused', async () => {
+  it('from two steps before or after is refused', async () => {
     const { app, browser } = await challenged();
     expect((await give(browser, app.code(-2))).status).toBe(401);
     expect((await give(browser, app.code(2))).status).toBe(401);
@@ -405,7 +405,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
   });
 
   const newPassword = 'a long phrase of my own';
-  /** A browser that has opened a new password link. */
+  /** Opens a link for a new password in a new browser. */
   async function withLink(own: TestService, user: TestUser) {
     const browser = new Browser(own.url);
     const link = await makeLink(own, 'password_reset', user);
@@ -430,7 +430,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
     const { reset, browser: last } = await withLink(own, user);
     expect(await reset(app.code())).toBe(429);
     expect((await last.get('/reset', html)).status).toBe(200);
-    // Other people are not affected.
+    // Other accounts are not affected.
     const other = await challenged(own);
     expect(await (await withLink(own, other.user)).reset(other.app.code())).toBe(303);
   });
@@ -445,7 +445,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
     const wrong = wrongCodeOf(app.code());
     const confirm = async (form: Record<string, string>) =>
       (await signedIn.send('POST', '/confirm', { form, headers: html })).status;
-    // The wrong password fails first, so the code does not count as a guess.
+    // The password is checked first, so a code sent with a wrong password does not count as a guess.
     for (let i = 0; i < 2; i++) expect(await confirm({ currentPassword: 'wrong', code: wrong })).toBe(400);
     for (let i = 0; i < 5; i++) expect(await confirm({ currentPassword: PASSWORD, code: wrong })).toBe(400);
     const guesser = new Browser(own.url);
@@ -467,7 +467,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
       });
       expect([path, status, text.includes('Too many wrong')]).toEqual([path, 429, true]);
     }
-    // A browser unknown to the account has a separate count.
+    // A browser that the account does not know has a separate counter.
     const stranger = new Browser(own.url);
     await stranger.signIn(user.email);
     expect((await give(stranger, app.code())).status).toBe(303);

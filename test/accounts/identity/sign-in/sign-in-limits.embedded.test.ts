@@ -51,7 +51,7 @@ describe('failed sign-ins', () => {
       attempt(service, user.email, 'wrong', `192.0.2.${i}`),
     );
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    // Five of them wait at a time; the others are refused.
+    // Five attempts wait at a time; the others are refused.
     expect(statuses.filter((status) => status === 401)).toHaveLength(3 + 5);
     const timeOf = async (work: () => Promise<{ status: number }>) => {
       const startedAt = performance.now();
@@ -61,7 +61,7 @@ describe('failed sign-ins', () => {
     const elsewhere = await timeOf(() => attempt(service, user.email, PASSWORD, '198.51.100.1'));
     expect(elsewhere).toBeGreaterThan(1990);
     expect(await timeOf(() => device.signIn(user.email))).toBeLessThan(elsewhere);
-    // The device is known only to this account, and a modified cookie is ignored.
+    // The device is known only to this account, and a forged cookie is ignored.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
     const forged = device.copy();
     forged.cookies.set(
@@ -133,7 +133,7 @@ describe('failed sign-ins', () => {
     expect(took[3]).toBeGreaterThanOrEqual(295);
     expect(took[4]).toBeGreaterThanOrEqual(595);
     expect(took[7]).toBeGreaterThanOrEqual(595);
-    // Doubling further would take 4.8 s.
+    // Without the maximum, the delay would have doubled to 4.8 s.
     expect(took[7]).toBeLessThan(4000);
   });
 
@@ -145,7 +145,7 @@ describe('failed sign-ins', () => {
     expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
     expect(refused.headers.get('retry-after')).toBe('2');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
-    // Answered requests make room.
+    // Completed requests make room in the queue.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
   });
 

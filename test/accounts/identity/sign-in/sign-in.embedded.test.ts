@@ -104,7 +104,7 @@ describe('POST /login', () => {
     const msOf = (email: () => string) => cpuMsOf(() => new Browser(service.url).signIn(email(), 'wrong'));
     const unknown = () => `${randomUUID()}@example.com`;
     await new Browser(service.url).signIn(unknown(), 'wrong');
-    // Without the hash, an unknown address would take a tenth of the time.
+    // Without hashing, an unknown address would take a tenth of the time.
     expect(await msOf(unknown)).toBeGreaterThan((await msOf(() => user.email)) / 3);
   });
 

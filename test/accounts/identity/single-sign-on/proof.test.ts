@@ -18,7 +18,7 @@ beforeEach(() => service.clock.advance(61_000));
 
 const secondsAgo = (seconds: number) => Math.floor(service.clock.now() / 1000) - seconds;
 
-/** Signed in by an issuer that remembered them. */
+/** Creates a person who has signed in through an issuer that remembered them. */
 async function person() {
   const user = await createUser(database.db);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
@@ -27,7 +27,7 @@ async function person() {
   return { user, browser };
 }
 
-/** @param authTime seconds since 1970; undefined: the issuer does not say */
+/** @param authTime seconds since 1970; undefined if the issuer does not report it */
 async function confirm(browser: Browser, next: string, authTime?: number) {
   issuer.claims.auth_time = authTime;
   const path = await issuer.visit(browser, next, { confirm: 'yes' });
@@ -37,7 +37,7 @@ async function confirm(browser: Browser, next: string, authTime?: number) {
 const post = (browser: Browser, path: string, form: Record<string, string> = {}) =>
   browser.send('POST', path, { form, headers: html });
 
-it('asks the issuer to ask the person again, only to confirm', async () => {
+it('makes the issuer ask the person again, but only to confirm', async () => {
   const { browser } = await person();
   for (const [query, asked] of [
     ['', [null, null]],
@@ -71,7 +71,7 @@ it('replaces the password for ten minutes', async () => {
   expect((await post(browser, PASSWORD, passwords)).headers.get('location')).toContain('done=changed');
   const other = new Browser(service.url);
   expect((await other.signIn(user.email, passwords.newPassword)).status).toBe(303);
-  // A session by password does not have the issuer's proof.
+  // A session started with a password does not have the issuer's proof.
   expect((await post(other, FACTOR)).status).toBe(400);
 });
 
@@ -90,7 +90,7 @@ it.each([
   expect((await browser.get('/dashboard/account/passkeys', html)).text).toContain('confirm it’s you');
 });
 
-it('a second factor is due too', async () => {
+it('a second factor is still required', async () => {
   const { browser, user } = await person();
   const app = await giveSecondFactor(database.db, user.id, service.clock);
   const due = await confirm(browser, PASSWORD, secondsAgo(0));
@@ -105,7 +105,7 @@ it('a second factor is due too', async () => {
   expect((await post(browser, `${FACTOR}/recovery-codes`, { code: app.code() })).status).toBe(200);
 });
 
-it('the form to confirm still needs the password, so nothing lasts longer without proof', async () => {
+it('the confirmation form still needs the password, so a proof by single sign-on cannot be prolonged there', async () => {
   const { browser } = await person();
   await confirm(browser, FACTOR, secondsAgo(0));
   expect((await browser.get('/confirm', html)).text).toContain('name="currentPassword"');

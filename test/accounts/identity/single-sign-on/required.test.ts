@@ -27,7 +27,7 @@ beforeEach(() => {
   service.clock.advance(61_000);
 });
 
-/** A person with a password session in an Organization that requires single sign-on. */
+/** Creates a person with a password session in an Organization that requires single sign-on. */
 async function member(role: Role = 'owner') {
   const made = await signedIn(database.db, service.url, role);
   await database.db.orm
@@ -46,7 +46,7 @@ const openPage = async (browser: Browser, path = '/dashboard/api-keys') =>
 const waive = (browser: Browser) =>
   browser.send('POST', `${ACCOUNT}/waiver`, { form: { next: '/dashboard/members' }, headers: html });
 
-it('hides everything from sessions by password, and continues the session after single sign-on', async () => {
+it('hides everything from password sessions, and continues the session after single sign-on', async () => {
   const { browser, organization } = await member();
   for (const path of ['/dashboard', '/dashboard/api-keys', '/dashboard/members', '/dashboard/audit-log'])
     expect((await browser.get(path, html)).headers.get('location'), path).toBe(
@@ -59,7 +59,7 @@ it('hides everything from sessions by password, and continues the session after 
   const signedIn = await issuer.signIn(browser, '/dashboard/members');
   expect(signedIn.headers.get('location')).toBe('/dashboard/members');
   expect([await openPage(browser), await createKey(browser)]).toEqual([200, 201]);
-  // A later sign-in with the password needs it again.
+  // After the next password sign-in, single sign-on is required again.
   const again = new Browser(service.url);
   await again.signIn(issuer.claims.email as string);
   expect(await openPage(again)).toBe(303);
@@ -134,7 +134,7 @@ describe('the setting', () => {
   const send = (browser: Browser, required: string) =>
     browser.send('POST', path, { form: { required }, headers: html });
 
-  it('an owner sets it after signing in that way', async () => {
+  it('can be changed by an owner who has signed in that way', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     expect((await browser.get(path, html)).text).toContain('First sign in with Test Login');
     const refused = await send(browser, 'yes');
@@ -152,7 +152,7 @@ describe('the setting', () => {
     expect((await send(browser, 'no')).headers.get('location')).toBe('/dashboard/members?done=sso-optional');
   });
 
-  it('nobody else does', async () => {
+  it('cannot be changed by any other member', async () => {
     for (const role of ['admin', 'member', 'billing'] as const) {
       const { browser } = await signedIn(database.db, service.url, role);
       expect([await openPage(browser, path), (await send(browser, 'yes')).status]).toEqual([403, 403]);
@@ -160,7 +160,7 @@ describe('the setting', () => {
     expect((await send(new Browser(service.url), 'yes')).status).toBe(401);
   });
 
-  it('the operator sets it, unless the service has no single sign-on', async () => {
+  it('can be changed by the operator, unless the service has no single sign-on', async () => {
     const { slug, name } = await createOrganization(database.db);
     const body = { name, requireSingleSignOn: true };
     const set = await call('PUT', `/organizations/${slug}`, body);
@@ -174,7 +174,7 @@ describe('the setting', () => {
     ]);
   });
 
-  it('hides the Organization where single sign-on is gone, until the operator lifts it', async () => {
+  it('hides the Organization if the service no longer has single sign-on, until the operator lifts the requirement', async () => {
     const { browser, organization } = await member();
     const other = await startAnother();
     const there = browser.copy(other.url);

@@ -31,13 +31,13 @@ beforeEach(() => {
     signsWithAnotherKey: false,
     isChallenging: false,
   });
-  // The limit of an address.
+  // Resets the rate limit per address.
   service.clock.advance(61_000);
 });
 
 const arrive = () => new Browser(service.url);
 
-/** A person with an account here and another at the issuer, with the same address. */
+/** Creates a person whose account here and account at the issuer have the same address. */
 async function newPerson() {
   const user = await createUser(database.db);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
@@ -59,7 +59,7 @@ describe('signing in', () => {
     const signedIn = await issuer.signIn(first, '/dashboard/account');
     expect([signedIn.status, signedIn.headers.get('location')]).toEqual([303, '/dashboard/account']);
     expect(await nameOf(first)).toBe(user.name);
-    // The address at the issuer now belongs to another person here.
+    // At the issuer, the address now belongs to another person who has an account here.
     const other = await createUser(database.db);
     issuer.claims = { ...issuer.claims, email: other.email };
     const second = arrive();
@@ -82,7 +82,7 @@ describe('signing in', () => {
     expect(await nameOf(browser)).toBe(user.name);
   });
 
-  it('a second factor is still due', async () => {
+  it('a second factor is still required', async () => {
     const user = await newPerson();
     const app = await giveSecondFactor(database.db, user.id, service.clock);
     const browser = arrive();
@@ -97,20 +97,23 @@ describe('signing in', () => {
     ]);
   });
 
-  it.each([false, 'true', undefined])('an address that is verified: %s finds nobody', async (verified) => {
-    const user = await newPerson();
-    issuer.claims.email_verified = verified;
-    const refused = await issuer.signIn(arrive());
-    expect([refused.status, refused.text]).toEqual([
-      401,
-      expect.stringContaining('Test Login has not verified your e-mail address.'),
-    ]);
-    expect(await entriesOf(user.email)).toMatchObject([
-      ['user.single_sign_on_refused', { reason: 'unverified_address' }],
-    ]);
-  });
+  it.each([false, 'true', undefined])(
+    'an address with email_verified %s matches no account',
+    async (verified) => {
+      const user = await newPerson();
+      issuer.claims.email_verified = verified;
+      const refused = await issuer.signIn(arrive());
+      expect([refused.status, refused.text]).toEqual([
+        401,
+        expect.stringContaining('Test Login has not verified your e-mail address.'),
+      ]);
+      expect(await entriesOf(user.email)).toMatchObject([
+        ['user.single_sign_on_refused', { reason: 'unverified_address' }],
+      ]);
+    },
+  );
 
-  it('neither an unknown address nor another account of the issuer opens an account', async () => {
+  it('neither an unknown address nor another account at the issuer opens an account', async () => {
     const user = await newPerson();
     issuer.claims.email = `nobody-${uuid()}@example.com`;
     const unknown = await issuer.signIn(arrive());
@@ -245,7 +248,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const used = await issuer.visit(browser);
     expect((await browser.get(used)).status).toBe(303);
     expect((await browser.get(used)).status).toBe(401);
-    // A code of another sign-in, used or not, lacks the right verifier.
+    // The code of another sign-in, used or not, does not match this sign-in's verifier.
     for (const other of [used, await issuer.visit(arrive())]) {
       const back = new URL(await issuer.visit(browser), service.url);
       back.searchParams.set('code', new URL(other, service.url).searchParams.get('code')!);
@@ -263,7 +266,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const other = arrive();
     await issuer.visit(other);
     for (const stranger of [arrive(), other]) expect((await stranger.get(path)).status).toBe(401);
-    // None of these has used it up.
+    // None of these attempts has used up the path.
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);
@@ -280,32 +283,35 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     expect((await browser.get(late, html)).text).toContain('name="next" value="/dashboard/members"');
   });
 
-  it.each([false, true])('a wrong client secret is named, with a challenge: %s', async (isChallenging) => {
-    issuer.isChallenging = isChallenging;
-    const lines: string[] = [];
-    const other = await startAnother({
-      env: issuer.env({ OIDC_CLIENT_SECRET: 'another-secret' }),
-      context: { log: pino({}, { write: (line: string) => void lines.push(line) }) },
-    });
-    const browser = new Browser(other.url);
-    const refused = await browser.get(await issuer.visit(browser), html);
-    expect([refused.status, refused.text]).toEqual([
-      401,
-      expect.stringContaining('must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET'),
-    ]);
-    const log = lines.join('');
-    expect(log).toContain('the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET');
-    expect(log).not.toContain('another-secret');
-  });
+  it.each([false, true])(
+    'a wrong client secret is reported on the page and in the log (challenge: %s)',
+    async (isChallenging) => {
+      issuer.isChallenging = isChallenging;
+      const lines: string[] = [];
+      const other = await startAnother({
+        env: issuer.env({ OIDC_CLIENT_SECRET: 'another-secret' }),
+        context: { log: pino({}, { write: (line: string) => void lines.push(line) }) },
+      });
+      const browser = new Browser(other.url);
+      const refused = await browser.get(await issuer.visit(browser), html);
+      expect([refused.status, refused.text]).toEqual([
+        401,
+        expect.stringContaining('must check OIDC_CLIENT_ID and OIDC_CLIENT_SECRET'),
+      ]);
+      const log = lines.join('');
+      expect(log).toContain('the issuer refuses OIDC_CLIENT_ID or OIDC_CLIENT_SECRET');
+      expect(log).not.toContain('another-secret');
+    },
+  );
 
-  it('the person refuses at the issuer', async () => {
+  it('a refusal by the person at the issuer is reported', async () => {
     const browser = arrive();
     const path = (await issuer.visit(browser)).replace(/code=[^&]*/, 'error=access_denied');
     const refused = await browser.get(path, html);
     expect([refused.status, refused.text]).toEqual([401, expect.stringContaining('did not sign you in')]);
   });
 
-  it('a page to continue at keeps the browser on this site', async () => {
+  it('the page to continue at must be on this site', async () => {
     await newPerson();
     for (const next of ['https://evil.example/', '/login/single-sign-on?next=/dashboard/members']) {
       const signedIn = await issuer.signIn(arrive(), next);
@@ -321,7 +327,7 @@ describe.runIf(isEmbedded)('an issuer that is down', () => {
     ['before its keys', '/jwks'],
   ])('is named on the form, where passwords still work: %s', async (_what, path) => {
     const user = await newPerson();
-    // The description of the issuer is kept for a minute.
+    // The issuer's metadata is cached for a minute.
     service.clock.advance(61_000);
     const browser = arrive();
     const back = path === '/openid-configuration' ? '/login/single-sign-on' : await issuer.visit(browser);
@@ -390,7 +396,7 @@ describe('without single sign-on', () => {
   });
 });
 
-it('begins at most 60 times a minute for an address, and forgets what expired', async () => {
+it('begins at most 60 times a minute for an address, and forgets expired sign-ins', async () => {
   const other = await startAnother({ env: issuer.env() });
   const browser = new Browser(other.url);
   const statuses = [];
@@ -402,7 +408,7 @@ it('begins at most 60 times a minute for an address, and forgets what expired', 
   expect(await database.db.orm.$count(singleSignOns)).toBe(0);
 });
 
-describe('at the same time', () => {
+describe('concurrent answers', () => {
   it('an answer that arrives twice signs in once', async () => {
     await newPerson();
     const browser = arrive();
@@ -411,7 +417,7 @@ describe('at the same time', () => {
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 401]);
   });
 
-  it('two first sign-ins link once, also if they create the account', async () => {
+  it('two first sign-ins link once, even if they create the account', async () => {
     const { slug } = await createOrganization(database.db);
     const roles = { OIDC_ROLES_CLAIM: 'groups', OIDC_ROLES: `staff=${slug}:member` };
     const other = await startAnother({ env: issuer.env(roles) });

@@ -20,16 +20,17 @@ async function countStatements(work: () => Promise<unknown>): Promise<number> {
     typeof first === 'string' ? first : (first as { text: string }).text,
   );
   query.mockRestore();
-  // Settings of a new connection.
+  // Ignores the settings of a new connection.
   return texts.filter((text) => !/^set /i.test(text)).length;
 }
 
-/** Statements of a page, of a change and of the sign-in form. */
+/** Counts the statements of a page, a change and the sign-in form. */
 async function countEach(browser: Browser) {
   const html = { accept: 'text/html' };
   const create = () =>
     browser.send('POST', '/dashboard/api-keys', { json: { name: uuid(), livemode: true } });
-  // The first request of a minute also records when the session was last seen, and a list with keys reads more.
+  // Warms up: the first request of a minute also records when the session was last seen, and a list with keys reads
+  // more.
   await create();
   return {
     page: await countStatements(() => browser.get('/dashboard/api-keys', html)),
@@ -38,11 +39,11 @@ async function countEach(browser: Browser) {
   };
 }
 
-it('single sign-on adds no statement to other requests, also where it is required', async () => {
+it('single sign-on adds no statement to other requests, even where it is required', async () => {
   const { browser, user, organization } = await signedIn(database.db, service.url);
   const without = await startAnother();
   const before = await countEach(browser.copy(without.url));
-  // Measured without single sign-on. The navigation reads whether there are credits.
+  // Measured without single sign-on. One of the page's statements reads whether there are credits, for the navigation.
   expect(before).toEqual({ page: 8, change: 16, form: 1 });
   expect(await countEach(browser)).toEqual(before);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };

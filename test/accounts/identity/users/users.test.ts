@@ -273,7 +273,7 @@ describe('DELETE /operator/users/:email/sessions', () => {
 });
 
 describe('DELETE /operator/users/:email/second-factor', () => {
-  /** A user with a second factor, a session, and a browser with a pending sign-in. */
+  /** Creates a user with a second factor and a session, and a browser with a pending sign-in. */
   async function secured() {
     const email = uniqueEmail();
     const { body: user } = await call('PUT', `/users/${email}`, input);

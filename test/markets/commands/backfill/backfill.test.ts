@@ -19,10 +19,10 @@ import { useDatabase } from '../../../support/use.js';
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
 const log = pino({ level: 'silent' });
 const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
-/** 40 days: two requests for forecasts, and two for the one series. */
+/** 40 days take two requests for forecasts and two for the one series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
 
-/** Runs for each station's maximum and minimum and each area's hours, from one and two days before. */
+/** Counts runs for each station's maximum and minimum and each area's hours, made one and two days ahead. */
 const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
 
 const database = useDatabase();
@@ -39,7 +39,7 @@ afterAll(async () => {
   await venue.stop();
 });
 beforeEach(async () => {
-  // Only one of the five requested models has a history here.
+  // Only one of the five requested models has history here.
   const previous: FakeWeather['previous'] = (_station, _ms, _days, model) =>
     model === 'gfs_global' ? 60 : null;
   Object.assign(weather, { previous, fault: undefined, requests: [] });
@@ -77,11 +77,11 @@ async function fill(over: Partial<BackfillOptions> = {}) {
   return { ...result, pauses, steps };
 }
 
-/** Requested days, which are the same for each model. */
+/** The days requested from the weather service, which are the same for each model. */
 const askedDays = () => {
   const asked = weather.requests.map(({ path }) => {
     const query = new URL(path, 'http://x').searchParams;
-    // The last day ends on the next UTC date.
+    // The last local day ends on the next UTC date.
     return `${query.get('start_date')} ${addDays(query.get('end_date')!, -1)}`;
   });
   expect(asked).toHaveLength(5);
@@ -91,7 +91,7 @@ const askedDays = () => {
 describe('filling the past', () => {
   it('requests and stores missing days, so that the next run requests nothing', async () => {
     const first = await fill();
-    // Every station over 40 days with two runs each; one series.
+    // Every station has two runs on each of 40 days; there is one series.
     expect(first).toMatchObject({
       newRuns: 40 * RUNS_A_DAY,
       newReports: 40,
@@ -111,7 +111,7 @@ describe('filling the past', () => {
     expect([...weather.requests, ...venue.requests]).toEqual([]);
   });
 
-  it('requests only days again that lack a run from before they began', async () => {
+  it('requests a day again only if it lacks a run from before it began', async () => {
     await fill();
     // As if the service had first run at noon on 20 May.
     await orm.execute(sql`
@@ -171,7 +171,7 @@ describe('filling the past', () => {
       return true;
     };
     const result = await fill();
-    // The first model's answer for the first days is kept without the others.
+    // The first request covers one model's first 31 days, which are kept although every later request fails.
     expect(result).toMatchObject({ newRuns: 31 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
     expect(result.problems).toEqual([
       `The forecasts from 2026-06-01 on could not be fetched: ${weather.url}/v1/forecast: status 503: maintenance.`,
@@ -187,7 +187,7 @@ describe('filling the past', () => {
     ]);
   });
 
-  describe('of models that other services give station by station', () => {
+  describe('of models that other services serve one station at a time', () => {
     const days = { from: '2026-05-01', to: '2026-06-05' };
     const two = ['KNYC', 'KMIA'].map((id) => findStation(id)!);
     let asked: string[] = [];
@@ -222,7 +222,7 @@ describe('filling the past', () => {
       return fill({ range: days, stations: two, ...sources, ...over });
     };
 
-    it('asks station by station, at least 4 s apart, and never again for what is stored', async () => {
+    it('requests one station at a time, at least 4 s apart, and never requests stored data again', async () => {
       const first = await fillPlaces();
       expect(first.newRuns).toBe(72);
       expect(asked).toEqual([
@@ -238,14 +238,14 @@ describe('filling the past', () => {
       expect(asked).toEqual([]);
     });
 
-    it('asks a service that throttles less and less, then stops, and resumes there', async () => {
+    it('queries a throttling service at growing intervals, then stops, and resumes from there', async () => {
       fault = (id) => (id === 'KMIA' ? new WeatherUnavailableError('mos.py', 'slow down') : undefined);
       const first = await fillPlaces();
       expect(first.newRuns).toBe(36);
       expect(first.problems.at(-1)).toBe(
         'The forecasts of nbs at KMIA from 2026-05-01 on could not be fetched: mos.py: slow down.',
       );
-      // Growing pauses, each followed by the 4 s of a request.
+      // Growing pauses, each followed by the 4 s between requests.
       expect(first.pauses.slice(2)).toEqual([5_000, 4_000, 10_000, 4_000, 20_000, 4_000, 40_000, 4_000]);
       fault = () => undefined;
       asked = [];

@@ -9,7 +9,7 @@ import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-
 vi.setConfig({ testTimeout: 60_000 });
 
 const command = maintenanceCommand('src/markets/commands/backfill');
-// The command uses the real time: 40 days that end a week ago.
+// The command uses real time, so the 40 days end a week ago.
 const to = addDays(new Date().toISOString().slice(0, 10), -7);
 const range = { from: addDays(to, -39), to };
 let weather: FakeWeather;
@@ -17,7 +17,7 @@ let venue: FakeVenue;
 beforeAll(async () => {
   weather = await startFakeWeather();
   venue = await startFakeVenue();
-  // Reports between 70 and 88 °F; the forecast is 3 °F too warm, with members a degree to either side.
+  // Reports are between 70 and 88 °F; the forecast is 3 °F too warm, with members one degree to either side.
   const reported = (date: string) => 70 + ((Date.parse(date) / 86_400_000) % 10) * 2;
   weather.previous = (stationId, ms, days, model) => {
     if (model !== 'gfs_global' && model !== 'ncep_nbm_conus') return null;
@@ -37,13 +37,13 @@ it('the command fills the configured database, reports coverage, trains, and doe
     KALSHI_BASE_URL: venue.url,
     KALSHI_SERIES: 'KXHIGHNY',
     OPEN_METEO_HISTORY_BASE_URL: weather.url,
-    // Bulletins are read 4 seconds apart.
+    // Bulletins are read 4 seconds apart, which would slow the test down.
     STATION_FORECASTS: 'off',
   };
   const flags = ['--from', range.from, '--to', range.to];
   const first = await command.run(flags, env);
   expect(first.code, first.stderr).toBe(0);
-  // For two models: each station's maximum and minimum and each area's hours, from one and two days before.
+  // For two models: each station's maximum and minimum and each area's hours, made one and two days ahead.
   const runs = 2 * 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
   expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
   expect(first.stdout).toContain('  KNYC  forecasts for 40 days (80 runs), reports for 40 days');

@@ -26,7 +26,7 @@ describe('days', () => {
   });
 
   it('are over once they are over in Los Angeles', () => {
-    // There, 4 July ends at 08:00Z on the 5th, three hours after New York.
+    // In Los Angeles, 4 July ends at 08:00Z on the 5th, three hours after New York.
     expect(lastDayOver(stations, Date.parse('2026-07-05T07:59:00Z'))).toBe('2026-07-03');
     expect(lastDayOver(stations, Date.parse('2026-07-05T08:00:00Z'))).toBe('2026-07-04');
   });
@@ -94,7 +94,10 @@ describe('the planned requests', () => {
 describe('a busy service', () => {
   const stop = new AbortController().signal;
 
-  /** Makes a request that fails in these ways and then succeeds; resolves with the pauses in seconds and the outcome. */
+  /**
+   * Makes a request that fails with each of these errors in turn and then succeeds; resolves with the pauses in seconds
+   * and the outcome.
+   */
   async function ask(problems: Error[]) {
     const pauses: number[] = [];
     const notes: string[] = [];

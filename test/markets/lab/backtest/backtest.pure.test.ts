@@ -50,7 +50,7 @@ describe('the account of a backtest', () => {
     expect(broker.purchases[1]!.contracts).toBe(30);
     broker.buy(signal(), data, at);
     expect(broker.purchases).toHaveLength(2);
-    // A changed book is a new offer.
+    // A changed book counts as a new offer.
     const later = makeData(event, [makeBook([[30, 100]], [[60, 101]])], at);
     broker.buy(signal(), later, at);
     expect(broker.purchases[2]!.contracts).toBe(101);
@@ -90,7 +90,7 @@ describe('the account of a backtest', () => {
   it('is paid once, when the venue settles', () => {
     const broker = createBroker(100n * DOLLAR);
     broker.buy(signal(cold, 'yes', 10, 40n), data, at);
-    // 10 at 0.40: fee 0.168.
+    // 10 at 0.40, with a fee of 0.168.
     expect(broker.cash).toBe(95_832_000n);
     const settled = { ...cold!, settlementValue: DOLLAR, settledTemperature: 60 };
     broker.settle([{ ...settled, status: 'determined' }]);
@@ -126,10 +126,10 @@ describe('the account of a backtest', () => {
     const closed = { ...data, markets: [{ ...cold!, status: 'closed' as const }], books: new Map() };
     for (const later of [withoutBook, closed, { ...data, markets: [] }])
       expect(broker.equity(later)).toBe(held);
-    // Only asks: nobody would pay anything.
+    // Without bids, the holding is worth nothing.
     const unwanted = { ...data, books: new Map([[cold!.ticker, makeBook([], [[60, 100]])]]) };
     expect(broker.equity(unwanted)).toBe(broker.cash);
-    // Unless the book only contains what trades prove.
+    // A book derived from trades may lack bids that existed, so the last value stays.
     const amongTrades = createBroker(100n * DOLLAR, 600_000);
     amongTrades.buy(signal(cold, 'yes', 10, 40n), data, at);
     expect(amongTrades.equity(data)).toBe(held);
@@ -176,7 +176,7 @@ describe('a backtest', () => {
   });
 
   it('reports profitable shuffled forecasts, which mean a wrong fill, fee or payout', async () => {
-    // A market that is 30 °F off loses even to a model that only knows the season.
+    // A market forecast that is 30 °F off loses even to a model that knows only the season.
     const { shuffled } = await run({ ...better, market: { error: 30, deviation: 3 } }, { shuffles: 3 });
     expect(shuffled!.isEarning).toBe(true);
     const { shuffled: fair } = await run(better, { shuffles: 3 });
@@ -193,7 +193,7 @@ describe('a backtest', () => {
         const { shuffled } = await run({ ...ignorant, seed: `record ${record}` }, { shuffles: rounds });
         places.push(Math.round(shuffled!.asGood * rounds));
       }
-      // A fifth of thirty each, within 2.5 standard deviations.
+      // Each rank should get a fifth of the thirty, give or take 2.5 standard deviations.
       for (let place = 0; place <= rounds; place++) {
         const found = places.filter((each) => each === place).length;
         expect(found, String(places)).toBeGreaterThanOrEqual(1);
@@ -224,7 +224,7 @@ describe('a backtest', () => {
         'not possible with fewer than 10 events that have two others of their station and season (here 9 of 9)',
       );
       expect((await run({ ...better, days: 10 })).notShuffled).toBeNull();
-      // From 1 March, 92 days are spring; two in summer have only one other each.
+      // From 1 March, 92 days are spring; each of the two summer days has only one other day of its season.
       const { shuffled: spring } = await run({ ...better, days: 94 }, { shuffles: 1 });
       expect(spring).toMatchObject({ events: 92, leftOutEvents: 2 });
     });
@@ -349,7 +349,7 @@ describe('the points of the simulated world', () => {
       const shown = plan.filter(({ shown }) => shown.some(isThis)).map(({ atMs }) => atMs);
       const endMs = day.end.getTime();
       expect(decided).toEqual([36, 24, 12, 6].map((lead) => endMs - lead * 3_600_000));
-      // The venue's result is final nine hours after the day.
+      // The venue's result becomes final nine hours after the day.
       expect([shown[0], shown.at(-1)]).toEqual([decided[0], endMs + 9 * 3_600_000]);
       const between = plan.filter(({ atMs }) => atMs >= shown[0]! && atMs <= shown.at(-1)!);
       expect(between).toHaveLength(shown.length);
@@ -376,7 +376,7 @@ describe('the points of the simulated world', () => {
             expect(+(time ?? 0)).toBeLessThanOrEqual(+at);
       for (const { multiplier } of data.feeRules.values()) expect(multiplier).toBe(1_000_000n);
     }
-    // Guards against an empty check.
+    // Proves that the checks above had data.
     expect(most).toBeGreaterThanOrEqual(3);
   });
 });
@@ -446,7 +446,7 @@ describe('the summary', () => {
       fees: 0.06,
       profitPerDay: null,
       days: 2,
-      // From 110 to 88.
+      // A fall from 110 to 88.
       maximumDrawdown: { amount: 22, share: 0.2 },
       reasons: [{ reason: 'edge N', times: 7 }],
     });

@@ -41,12 +41,12 @@ const ladder = [
   { strike: { floor: 67 }, pays: (degrees: number) => degrees > 67 },
 ];
 
-/** The venue's records of days in New York that warm by a degree every four days. */
+/** The venue's records of consecutive New York days, which warm by one degree every four days. */
 function recordedEvents(days: number): string {
   return Array.from({ length: days }, (_, i) => {
     const day = new Date(Date.UTC(2025, 1, 1 + i));
     const name = `KXHIGHNY-25${['FEB', 'MAR', 'APR'][day.getUTCMonth() - 1]}${String(day.getUTCDate()).padStart(2, '0')}`;
-    // A minute before midnight in New York, where daylight saving time began on March 9.
+    // One minute before midnight in New York, where daylight saving time began on March 9.
     const hours = day.getTime() < Date.UTC(2025, 2, 9) ? 29 : 28;
     const close = new Date(day.getTime() + hours * 3_600_000 - 60_000);
     const temperature = 44 + Math.floor(i / 4) + (i % 3);
@@ -66,7 +66,7 @@ function recordedEvents(days: number): string {
   }).join('\n');
 }
 
-/** On the eve of April 15 the two middle brackets sell below their value, with bids slightly lower. */
+/** On the eve of April 15, the two middle brackets trade below their value, with bids slightly lower. */
 const tradesWith = (at?: string, dearerCents = 0) =>
   JSON.stringify({
     KXHIGHNY: Object.fromEntries(
@@ -93,7 +93,7 @@ const tradesWith = (at?: string, dearerCents = 0) =>
     ),
   });
 
-/** Half a megabyte that unpacks beyond the limit: concatenated gzip files are one file. */
+/** Half a megabyte that expands beyond the limit: concatenated gzip files are one file. */
 const bomb = Buffer.concat(Array<Buffer>(110).fill(gzipSync(Buffer.alloc(4 * 1024 * 1024))));
 
 describe('npm run backtest', () => {
@@ -119,7 +119,7 @@ describe('npm run backtest', () => {
     const result = JSON.parse(out) as BacktestResult;
     expect(result.signals).toBeGreaterThan(0);
     expect(result.purchases).toBeGreaterThan(0);
-    // Trades prove at most 50 of each side of three markets.
+    // The trades prove at most 50 contracts per side in three markets.
     expect(result.contracts).toBeLessThanOrEqual(300);
     expect(result.openPurchases).toBe(0);
     expect(result.endEquity).toBeCloseTo(result.startCash + result.profit, 6);
@@ -148,7 +148,7 @@ describe('npm run backtest', () => {
     expect(before.execution).toMatchObject({ known: 0, judged: 0, missed: 0 });
     expect(before.execution.withPrints).toBe(before.execution.fills);
     expect(ungatedText.out).toMatch(/^Later prices +unknown for all \d+ fills$/m);
-    // Half a minute after the purchase, others pay more.
+    // Half a minute after the purchase, other buyers pay more.
     const files = [
       '--events',
       events,
@@ -247,7 +247,7 @@ describe('npm run backtest', () => {
       '--json',
     ]);
     expect(code).toBe(0);
-    // Maxima and minima of two cities, at four times before the end of each day.
+    // Maxima and minima in two cities over two days, at four times before the end of each day.
     expect(JSON.parse(out)).toMatchObject({ decisions: 2 * 2 * 4 * 2, days: 2 });
   });
 });
@@ -274,7 +274,7 @@ it.skipIf(!existsSync(tradeFile))('runs over the recorded day', async () => {
   const result = JSON.parse(out) as BacktestResult;
   expect(result.purchases).toBeGreaterThan(0);
   expect(result.openPurchases).toBe(0);
-  // All trades of the day are known; few came within a minute of a purchase.
+  // All trades of the day are known, but few took place within a minute of a purchase.
   const { fills, withPrints, known, judged, missed } = result.execution;
   expect(withPrints).toBe(fills);
   expect(known).toBeGreaterThan(0);

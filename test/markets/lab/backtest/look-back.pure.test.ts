@@ -16,7 +16,6 @@ const TICKER = 'KXHIGHNY-26NOV21-B40.5';
 const start = new Date('2026-11-21T12:00:00Z');
 const later = (seconds: number) => new Date(start.getTime() + seconds * 1000);
 
-/** A purchase of YES at 45 cents. */
 const fill = (seconds = 0, more: Partial<PaperFill> = {}): PaperFill => ({
   ticker: TICKER,
   side: 'yes',
@@ -57,12 +56,12 @@ describe('looking back at a fill', () => {
     expect(found.marks()).toEqual([
       { missed: null, after: [47n * CENT, 47n * CENT, 47n * CENT], hasPrints: false },
     ]);
-    // The remaining prints, overlapping earlier ones; none got the fill's price.
+    // Further reads overlap the first; no print got the fill's price.
     found.read(read(30, 64));
     expect(found.marks()[0]).toMatchObject({ hasPrints: false });
     found.read(read(60, 65));
     expect(found.marks()[0]).toMatchObject({ missed: true, hasPrints: true });
-    // A print that is listed late is read again.
+    // A print that was listed late is found by the next read.
     found.read(read(55, 90, [print(59, 45)]));
     expect(found.marks()[0]).toMatchObject({ missed: false, hasPrints: true });
   });
@@ -158,9 +157,9 @@ describe('the summary of fills', () => {
       missedContracts: 4,
       missedProfit: -2,
       after: [
-        // Down a cent for three, up four for one.
+        // Three contracts lost a cent; one gained four.
         { seconds: 15, fills: 2, move: expect.closeTo(0.0025) as number },
-        // Down two for three; down one is good for the seller of five.
+        // Three contracts lost two cents; for the seller of five, a fall of one cent is a gain.
         { seconds: 30, fills: 2, move: expect.closeTo(-0.00125) as number },
         { seconds: 60, fills: 0, move: null },
       ],

@@ -12,19 +12,19 @@ const HOUR_MS = 3_600_000;
 
 export interface MadeWorld {
   days: number;
-  /** °F. Actual error of the mean and assumed deviation; the mean is 60 if a model knows nothing of the day. */
+  /** °F. Actual error of the mean and assumed deviation; with `knowsNothing`, the mean is always 60. */
   model: { error: number; deviation: number; knowsNothing?: boolean };
   market: { error: number; deviation: number };
-  /** Cents between the market's probability and its asks. */
+  /** Distance in cents between the market's probability and its quotes. */
   margin: number;
   isOpen?: boolean;
-  /** Seed of the days. Default: a fixed one. */
+  /** Seed of the days; default: a fixed seed. */
   seed?: string;
-  /** Decision times in hours before the end of a day. Default: 30. */
+  /** Decision times in hours before the end of a day; default: 30. */
   leadsOf?: (day: number) => readonly number[];
 }
 
-/** Consecutive days in New York, with decisions before each day's end and its result. */
+/** Consecutive days in New York, with decision points before each day's end and the day's result. */
 export function makePoints({
   days,
   model,
@@ -84,7 +84,9 @@ export function makePoints({
     .sort((a, b) => a.at.getTime() - b.at.getTime());
 }
 
-/** Bids and asks at the margin around the probability. The size grows each hour, so that each book is a new offer. */
+/**
+ * Returns bids and asks at `margin` around the probability. The size grows each hour, so that each book is a new offer.
+ */
 function bookAround(probability: number, margin: number, leadHours: number): OrderBook {
   const bid = (cents: number) =>
     toLevels([{ price: BigInt(Math.min(99, Math.floor(cents))) * CENT, contracts: 70 - leadHours }]);

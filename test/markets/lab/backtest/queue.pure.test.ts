@@ -16,14 +16,14 @@ describe('bids among recorded trades', () => {
       'KXHIGHNY-25APR15-B62.5',
       [
         trade(0, 40, 3),
-        // A bid for ten behind a queue of five: four fill at the limit.
+        // A bid for ten at 40 behind a queue of five: four contracts fill, all at the limit.
         trade(10, 40, 6),
         trade(10.2, 38, 3),
         trade(10.7, 36, 1, 'yes'),
-        // A buyer fills no bid, and a higher price does not reach this one.
+        // A buyer does not fill a bid, and a sale at a higher price does not reach it.
         trade(14, 45, 99, 'yes'),
         trade(14.5, 41, 99),
-        // The next bid has its own queue.
+        // The next bid joins a queue of its own.
         trade(30, 50, 1),
         trade(80, 50, 15),
         trade(95, 50, 1),
@@ -34,7 +34,7 @@ describe('bids among recorded trades', () => {
   it('are filled and marked like the service’s own orders', () => {
     const { rows, ...what } = restAmongTrades(trades, [5]);
     expect(what).toEqual({ trades: 9, markets: 1, contracts: 10, minutes: 60 });
-    // At 0, 30, 80 and 95 minutes.
+    // Orders at 0, 30, 80 and 95 minutes.
     expect(rows).toEqual([
       {
         queueAhead: 5,
@@ -42,7 +42,7 @@ describe('bids among recorded trades', () => {
         filled: 1,
         partly: 1,
         after: [
-          // One at 40, and three twelve seconds later: the price is 38 at first, then 36.
+          // One fill at 40 and three more twelve seconds later; the price is 38 at first, then 36.
           { seconds: 15, fills: 1, move: expect.closeTo(-0.02) as number },
           { seconds: 30, fills: 2, move: expect.closeTo((-0.02 - 3 * 0.04) / 4) as number },
           { seconds: 60, fills: 2, move: expect.closeTo(-0.04) as number },
@@ -67,7 +67,7 @@ describe('bids among recorded trades', () => {
   });
 });
 
-/** Every trade of one day in five cities. The venue keeps no books, so queues are assumed. */
+/** Every trade on one day in five cities. The venue keeps no past books, so queue lengths are assumed. */
 const file = fileURLToPath(
   new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );
@@ -78,7 +78,7 @@ describe.skipIf(!existsSync(file))('bids among the recorded trades of a day', ()
     const shares = rows.map(({ orders, filled }) => filled / orders);
     expect(shares).toEqual(shares.toSorted((a, b) => b - a));
     expect(shares[0]).toBeLessThan(1);
-    // Adverse selection: sellers who hit a bid know more.
+    // Adverse selection: whoever sells into a bid tends to know more.
     for (const { after } of rows) for (const { move } of after) expect(move).toBeLessThan(0);
     expect(rows.map(({ orders }) => orders)).toEqual(rows.map(() => rows[0]!.orders));
   });

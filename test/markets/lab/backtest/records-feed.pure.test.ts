@@ -54,7 +54,7 @@ const whole: RecordOptions = {
   events: new Map(dates.map((date) => [date, settledMarkets(date, truthOf(date))])),
   trades: new Map(dates.slice(-2).flatMap(tradesOf)),
   runs: dates.map(runOf),
-  // Hourly, known five minutes later.
+  // One observation per hour, known five minutes later.
   observations: dates.slice(-2).flatMap((date) =>
     Array.from({ length: 24 }, (_, hour) => {
       const observedMs = endOf(date) - (24 - hour) * HOUR_MS;
@@ -69,7 +69,7 @@ const whole: RecordOptions = {
   everyMs: HOUR_MS,
 };
 
-/** Only records known by a time, with other outcomes for days that were not final. */
+/** Only the records known by a given time; days that were not final then get other outcomes. */
 const knownBy = (ms: number): RecordOptions => ({
   ...whole,
   events: new Map(
@@ -87,7 +87,7 @@ const pointsOf = (options: RecordOptions): PointInTime[] => [
   ...(recordsFeed(options).points() as Iterable<PointInTime>),
 ];
 
-/** Everything that decisions use, except for the random ids of fits. */
+/** Everything that decisions use, except the fits' random IDs. */
 const decisionsBy = (points: readonly PointInTime[], ms: number) =>
   points
     .filter(({ at, due }) => due.length > 0 && at.getTime() <= ms)
@@ -109,7 +109,7 @@ describe('the points of recorded days', () => {
       expect(known.length).toBeGreaterThan(0);
       expect(known).toEqual(decisionsBy(points, ms));
     }
-    // Guards against an empty check: truncated data changes the next point.
+    // Proves that the check above can fail: truncated records change the next point.
     const late = times[30]!;
     expect(decisionsBy(pointsOf(knownBy(late)), times.at(-1)!)).not.toEqual(
       decisionsBy(points, times.at(-1)!),

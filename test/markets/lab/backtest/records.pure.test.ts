@@ -26,7 +26,7 @@ const bookOf = (...all: Parameters<typeof trades>) => bookOfTrades(trades(...all
 const levels = (...all: [cents: number, contracts: number][]) =>
   all.map(([cents, contracts]) => ({ price: BigInt(cents) * CENT, contracts }));
 
-describe('the book that trades prove', () => {
+describe('the book implied by trades', () => {
   it('has asks where YES was bought, and bids where NO was bought', () => {
     expect(bookOf(['yes', 32, 50], ['no', 29, 20], ['yes', 32, 5], ['yes', 31, 7])).toEqual({
       yes: levels([29, 20]),
@@ -35,7 +35,7 @@ describe('the book that trades prove', () => {
   });
 
   it('drops prices that a later trade had to go beyond', () => {
-    // A buyer at 50 found nothing left at 30; a seller at 20 found no bid at 28.
+    // A buyer who paid 50 proves that no ask was left at 30; a seller who got 20 proves that no bid was left at 28.
     expect(bookOf(['no', 28, 40], ['yes', 30, 100], ['yes', 50, 10], ['no', 20, 5])).toEqual({
       yes: levels([20, 5]),
       no: levels([50, 10]),

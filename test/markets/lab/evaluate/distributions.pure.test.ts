@@ -4,7 +4,7 @@ import { distributions } from '../../../../src/markets/lab/evaluate/training.js'
 describe.each(Object.entries(distributions))('the %s distribution', (name, distribution) => {
   const { kernel, cdf, quantile, logScore } = distribution;
   const density = (z: number) => Math.exp(-logScore(0, 1, z));
-  /** Midpoint rule over ±40 deviations. */
+  /** Midpoint rule over ±40 standard deviations. */
   const integrate = (read: (z: number) => number) => {
     const step = 0.005;
     let sum = 0;

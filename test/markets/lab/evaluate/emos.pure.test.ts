@@ -24,7 +24,7 @@ describe('the CRPS of a normal forecast', () => {
     [71.3, 2.4, 74, 1.659363],
     [0, 1, 0, 0.233695],
     [0, 1, 1, 0.602441],
-    // The score of a forecast without spread is its error.
+    // Without spread, a forecast's score is its absolute error.
     [70, 0, 73.5, 3.5],
   ])('N(%d, %d) at %d is %d', (mean, deviation, observed, crps) => {
     expect(Math.abs(crpsOfNormal(mean, deviation, observed) - crps)).toBeLessThan(1e-6);
@@ -84,7 +84,7 @@ it('the log score is minus the logarithm of the density', () => {
   expect(logScoreOfNormal(10, 2, 13)).toBeCloseTo(0.918938533204673 + Math.log(2) + 1.125, 14);
 });
 
-/** Cases generated from the coefficients, with an ensemble spread between 1 and 4. */
+/** Cases generated from the coefficients, with an ensemble standard deviation between 1 and 4. */
 function casesOf({ a, b, c, d }: EmosCoefficients, n: number, seed: string): EmosCase[] {
   return Array.from({ length: n }, (_, i) => {
     const mean = 65 + 12 * gaussian(seed, 'mean', i);
@@ -157,7 +157,7 @@ describe('fitting by minimum CRPS', () => {
   });
 
   it('keeps c and d nonnegative, and at 0 where the data would make them negative', () => {
-    // Errors shrink as the ensemble widens, so d would be negative.
+    // Errors shrink as the ensemble widens, so an unconstrained d would be negative.
     const backwards = casesOf({ a: 0, b: 1, c: 0, d: 1 }, 400, 'backwards').map((each) => ({
       ...each,
       variance: 17 - each.variance,

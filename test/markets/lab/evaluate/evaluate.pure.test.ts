@@ -52,7 +52,7 @@ describe('a fixed training period', () => {
     const tested: Day[] = [
       // |x − y|: 1, 1, 0, 1, 2, mean 1; pairs of 1..5: 40 · 2 / 25 / 2 = 0.8; the interval is 1.2 to 4.8.
       { date: '2020-05-01', observed: 3, members: [5, 4, 3, 2, 1] },
-      // Mean 12, error 4, no spread: the interval is a point.
+      // Mean 12, error 4, no spread: the interval is a single point.
       { date: '2020-05-02', observed: 8, members: [12, 12, 12, 12, 12] },
     ];
     const { summary } = await evaluate(toCsv([...history, ...tested]), [
@@ -247,7 +247,7 @@ describe('an error is reported on standard error only, with exit status 2', () =
     ],
     ['an unknown column to fit by', csv, [...flags, ...until, '--by', 'at'], /--by: there is no column "at"/],
     [
-      'a column that is there twice',
+      'a column that appears twice',
       csv.replace('fc.5', 'fc.4'),
       [...flags, ...until],
       /two columns are named "fc\.4"/,
@@ -258,13 +258,18 @@ describe('an error is reported on standard error only, with exit status 2', () =
       [...at({ '--members': '^gfs' }), ...until],
       /--members: "\^gfs" matches no column/,
     ],
-    ['a pattern that is none', csv, [...at({ '--members': '(' }), ...until], /'\(' is invalid/],
-    ['no training', csv, flags, /either --train-days or --train-until/],
-    ['two trainings', csv, [...flags, ...until, '--train-days', '9'], /either --train-days or --train-until/],
+    ['an invalid pattern', csv, [...at({ '--members': '(' }), ...until], /'\(' is invalid/],
+    ['no training period', csv, flags, /either --train-days or --train-until/],
+    [
+      'two training periods',
+      csv,
+      [...flags, ...until, '--train-days', '9'],
+      /either --train-days or --train-until/,
+    ],
     ['a date that does not exist', csv, [...flags, '--train-until', '2020-02-30'], /must be a date/],
-    ['no whole number', csv, [...flags, '--train-days', '1.5'], /must be a whole number/],
+    ['a number that is not whole', csv, [...flags, '--train-days', '1.5'], /must be a whole number/],
     ['a negative lag', csv, [...flags, ...until, '--lag', '-1'], /must be a whole number/],
-    ['a month that is none', csv, [...flags, ...until, '--months', '12,13'], /numbers from 1 to 12/],
+    ['an invalid month', csv, [...flags, ...until, '--months', '12,13'], /numbers from 1 to 12/],
     ['an unknown distribution', csv, [...flags, ...until, '--distribution', 'gamma'], /normal, logistic/],
     [
       'nothing to train on',
@@ -338,7 +343,7 @@ describe('an error is reported on standard error only, with exit status 2', () =
 });
 
 describe('the logistic distribution and a widened spread', () => {
-  /** Errors with heavy tails: every seventh is four times as large. */
+  /** Heavy-tailed errors: every seventh is four times as large. */
   const heavy = days('2015-01-01', 1400, 'heavy').map((day, i) => ({
     ...day,
     observed: i % 7 === 0 ? day.observed + (i % 2 === 0 ? 7 : -7) : day.observed,
@@ -355,7 +360,7 @@ describe('the logistic distribution and a widened spread', () => {
   });
 
   it('leave a spread that already covers enough unchanged', async () => {
-    // All errors have one size, so the fitted normal covers all of them.
+    // All errors have the same size, so the fitted normal distribution covers all of them.
     const even = history.map((day, i) => {
       const mean = day.members.reduce((sum, x) => sum + x, 0) / 5;
       return { ...day, observed: mean + (i % 2 === 0 ? 1 : -1) };

@@ -4,7 +4,7 @@ import type {
   Evaluation,
 } from '../../../../src/markets/lab/evaluate/evaluation.js';
 
-/** A name that would be harmful if treated as markup. */
+/** A name that would do harm if it were rendered as markup. */
 export const hostile = '</style><img src=x onerror=alert(1)>\u202Eمدينة🌡';
 
 export const newCase = (fields: Partial<EvaluatedCase> = {}): EvaluatedCase => ({
@@ -20,7 +20,7 @@ export const newCase = (fields: Partial<EvaluatedCase> = {}): EvaluatedCase => (
   ...fields,
 });
 
-/** Three winters of a calibrated forecast whose ensemble is far too cold. */
+/** Three winters with a calibrated forecast and a raw ensemble that is far too cold. */
 export function seasons(): EvaluatedCase[] {
   return Array.from({ length: 180 }, (_, i) => {
     const at = Date.UTC(2010 + Math.floor(i / 60), 11, 1 + (i % 60));

@@ -13,11 +13,11 @@ const date = (day: number) => formatEpochDay(FIRST + day);
 interface Made {
   days: number;
   places?: number;
-  /** `b` is 6 warmer from this day on. */
+  /** First day on which `b` becomes 6 degrees warmer. */
   breakAt?: number;
 }
 
-/** `a` and `b` are equally good and independent, `c` only adds noise to `a`. */
+/** `a` and `b` are equally good and independent; `c` is `a` plus noise. */
 const linesOf = ({ days, places = 2, breakAt = Infinity }: Made): string[] =>
   Array.from({ length: days * places }, (_, i) => {
     const [day, place] = [Math.floor(i / places), i % places];

@@ -21,7 +21,7 @@ async function written(evaluation: ReturnType<typeof newEvaluation>, name = 'rep
   return readFile(join(folder, name), 'utf8');
 }
 
-/** The visible text, without tags and with entities decoded. */
+/** Returns the visible text, without tags and with entities decoded. */
 const readText = (html: string): string =>
   html
     .replace(/<style>[\s\S]*?<\/style>/g, '')
@@ -51,7 +51,7 @@ describe('the report of an evaluation', () => {
           `<svg class="plot" role="img" aria-labelledby="${id}-title" aria-describedby="${id}-desc">`,
         ),
       );
-    // Five charts; coverage has a table for each side.
+    // Five charts; the coverage chart has a table for each side.
     expect(html.match(/<caption>/g)).toHaveLength(6);
   });
 
@@ -93,7 +93,7 @@ describe('the report of an evaluation', () => {
     await expect(writeReport(newEvaluation(), join(folder, 'nowhere', 'report.html'))).rejects.toThrow(
       /there is no folder .*nowhere/,
     );
-    // The folder itself is not a file that can be replaced.
+    // A folder cannot be replaced by a file.
     await expect(writeReport(newEvaluation(), folder)).rejects.toThrow(/cannot be written/);
     expect(
       (await readdir(tmpdir())).filter((name) => name.includes('gauge-report-') && name.endsWith('.tmp')),

@@ -48,7 +48,10 @@ function look(subject: SimulatedSubject, leadHours: number, of = world) {
   return { at, markets, books, prices, winner };
 }
 
-/** The best forecast from the public models and past maxima, given knowledge of how the world is built. */
+/**
+ * The best forecast that can be made from the public models and past maxima by somebody who knows how the world is
+ * built.
+ */
 function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Bracket[]) {
   const { ensembles, observed } = readWeatherOf({ weather }, [subject], at);
   const distribution = {
@@ -58,7 +61,7 @@ function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Br
   return brackets.map((bracket) => probabilityOf(distribution, bracket));
 }
 
-/** Mean log score of that forecast minus that of the prices, over a season. */
+/** Mean log score of the best forecast minus that of the prices, over a season. */
 const differenceAt = (stationId: string, leadHours: number, of = world): number =>
   mean(
     daysOf('daily_maximum', [stationId]).map((subject) => {

@@ -9,7 +9,7 @@ const B = 'KXHIGHNY-26SEP23-T63';
 
 type Levels = [string, string][];
 const frame = (fields: object): Frame => readFrame(JSON.stringify(fields));
-/** In the venue's format with `use_yes_price`: NO prices are given as YES prices. */
+/** In the venue's format with `use_yes_price`, in which NO levels have YES prices. */
 const snapshot = (seq: number, ticker: string, yes?: Levels, no?: Levels, sid = 1): Frame =>
   frame({
     type: 'orderbook_snapshot',
@@ -25,7 +25,7 @@ const delta = (seq: number, ticker: string, side: string, price: string, by: str
     msg: { market_ticker: ticker, market_id: 'x', side, price_dollars: price, delta_fp: by },
   });
 
-/** Two markets with complete books. */
+/** Returns a keeper that has two markets with complete books. */
 function begin() {
   const changes: string[] = [];
   const keeper = createBookKeeper((ticker) => changes.push(ticker));
@@ -69,7 +69,7 @@ describe('a kept book', () => {
     const keeper = createBookKeeper();
     const ticker = 'KXMAXSHARDINGTEST-26AUG2818-T57399.99';
     keeper.expect(1, [ticker]);
-    // Without `use_yes_price` the NO side would be 0.43 and 0.42.
+    // Without `use_yes_price`, the NO levels would be at 0.43 and 0.42.
     keeper.take(
       snapshot(
         1,
@@ -90,7 +90,7 @@ describe('sequence numbers of acknowledgements', () => {
     ['ok', { id: 7, type: 'ok', sid: 1, seq: 3, msg: { market_tickers: [A, B] } }],
     ['error', { id: 7, type: 'error', sid: 1, seq: 3, msg: { code: 13, msg: 'Unsupported action' } }],
     ['unknown types', { type: 'something_new', sid: 1, seq: 3, msg: {} }],
-  ])('for %s are no gap', (_name, answer) => {
+  ])('for %s are not a gap', (_name, answer) => {
     const { keeper } = begin();
     expect(keeper.take(frame(answer))).toBeUndefined();
     expect(keeper.take(delta(4, A, 'yes', '0.4200', '3.00'))).toBeUndefined();
@@ -247,7 +247,8 @@ describe('with frames lost, repeated or reordered', () => {
           }
           take(sent);
           if (fault === 'doubled') take(sent);
-          // Every frame has arrived or is lost, so a trusted book must match the venue's for the market just changed.
+          // Every frame has arrived or been lost by now, so a trusted book of the changed market must match the
+          // venue's.
           const book = keeper.book(ticker);
           if (book && !held) expect(book).toEqual(expected(ticker));
           if (held) take(held);

@@ -75,7 +75,7 @@ async function problems(kind: string): Promise<number> {
   return values.find(({ labels }) => labels.kind === kind)?.value ?? 0;
 }
 
-/** Number of timed messages, and their total latency. */
+/** Returns the number of timed messages and their total latency. */
 async function latency(): Promise<{ count: number; sum: number }> {
   const { values } = await metrics.streamLatency.get();
   const valueOf = (name: string) =>
@@ -92,7 +92,9 @@ function onNextDelta(act: (frame: StreamFrame, send: (frame: StreamFrame) => voi
   };
 }
 
-/** Records every book returned from now on; none may be crossed or differ from every past state of the venue's. */
+/**
+ * Checks every book returned from now on: none may be crossed or differ from every state that the venue's book has had.
+ */
 function watchForPhantoms(): () => string[] {
   const wrong: string[] = [];
   const known = new Map(tickers.map((ticker) => [ticker, [venueBook(ticker)]]));
@@ -157,7 +159,7 @@ describe('kept books', () => {
     const actions = venue.stream.commands.flatMap(({ cmd, params }) =>
       cmd === 'update_subscription' ? [params.action] : [],
     );
-    // A slow snapshot is requested again.
+    // Ignores snapshot requests, because a slow machine may repeat them.
     expect(actions.filter((action) => action !== 'get_snapshot')).toEqual([
       'delete_markets',
       'delete_markets',
@@ -257,7 +259,7 @@ describe('the books recover, and are never wrong in between, after', () => {
     expect(values[0]!.value).toBeGreaterThan(0);
   });
 
-  it('a venue without answers', async () => {
+  it('a venue that stops answering', async () => {
     await begin();
     venue.stream.fault = (frame, send) => (frame.id === undefined ? send(frame) : undefined);
     kept.follow([...tickers, 'NEW']);
@@ -281,7 +283,7 @@ describe('a book contradicted by a read', () => {
   it('is in doubt, counted and repaired once a second read confirms it', async () => {
     await begin();
     const before = venueBook(first);
-    // A change without a frame.
+    // Changes a book without sending a frame.
     venue.books.set(first, { yes_dollars: [['0.2000', '1.00']], no_dollars: [] });
     const read = await readNow(tickers);
     const comparing = compareBooks(kept, read, readNow, signal, 20);
@@ -291,13 +293,13 @@ describe('a book contradicted by a read', () => {
     expect(await problems('mismatch')).toBe(1);
   });
 
-  it('is no mismatch if one side was merely ahead', async () => {
+  it('is not a mismatch if one side was merely ahead', async () => {
     await begin();
     const old = await readNow(tickers);
     venue.stream.change(first, 'yes', '0.4100', '1.00');
     venue.stream.change(second, 'yes', '0.4100', '1.00');
     await until(areAllKept);
-    // The second read predates the last changes.
+    // This read returns books from before the latest changes.
     const readOld = async (asked: string[]) => {
       const found = await readNow(asked);
       for (const ticker of asked) venue.stream.change(ticker, 'yes', '0.4200', '1.00');

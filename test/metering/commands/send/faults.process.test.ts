@@ -17,7 +17,7 @@ interface Request {
   events: SentEvent[];
 }
 
-/** Sits between the command and the service, and misbehaves as a test asks. */
+/** A fault of the proxy between the command and the service; returns true if it has handled the request itself. */
 type Fault = (res: ServerResponse, request: Request, count: number) => boolean;
 
 const folder = createFolder();
@@ -112,7 +112,7 @@ it.each([429, 503])('all senders wait together as long as a %i asks', async (sta
   };
   const run = await send([eventsFile(1500), '--batch', '50', '--concurrency', '3', '--json'], env);
   expect(run).toMatchObject({ code: 0, summary: { accepted: 1500, deduped: 0 } });
-  // Requests already in flight when the service answered may still arrive.
+  // Requests that were already in flight at that moment may still arrive.
   const late = requests.filter(({ at }) => at > refusedAt);
   expect(late.filter(({ at }) => at < refusedAt + 990).length).toBeLessThanOrEqual(3);
   expect(late.filter(({ at }) => at >= refusedAt + 990).length).toBeGreaterThan(20);
@@ -122,7 +122,7 @@ it('a lost connection, a lost answer and server errors are retried with the same
   const faults: Fault[] = [
     (res) => Boolean(res.destroy()),
     (res, { events }) => {
-      // Recorded, but the sender never gets the answer.
+      // The events are recorded, but the sender never gets the response.
       answer({ writeHead: () => undefined, end: () => undefined } as unknown as ServerResponse, events);
       return Boolean(res.destroy());
     },
@@ -172,7 +172,7 @@ it('continues the counts of the previous run, unless started over or the input h
 });
 
 describe('a run that ends without an answer', () => {
-  /** Records one of 700 events in two batches and drops every answer. */
+  /** Records the first of 700 events, sent in two batches, and drops every response. */
   async function loseAnswers(args: string[] = ['--json']) {
     fault = (res, { events }, count) => {
       if (count === 1)
@@ -194,12 +194,12 @@ describe('a run that ends without an answer', () => {
     );
   });
 
-  it('does not mention them if the key may not ask', async () => {
+  it('reports nothing about them if the key may not ask', async () => {
     lookUp = (res) => problem(res, 403, 'insufficient_scope');
     expect((await loseAnswers()).summary).not.toHaveProperty('unanswered');
   });
 
-  it('says that it could not ask if the service is unavailable', async () => {
+  it('reports that it could not ask if the service is unavailable', async () => {
     lookUp = (res) => res.destroy();
     expect((await loseAnswers()).summary).toMatchObject({ unanswered: { records: 700, recorded: null } });
     expect((await loseAnswers([])).stdout).toContain('The service could not be queried');
@@ -355,6 +355,6 @@ it('reads a large file in bounded memory', async () => {
   const run = await ended;
   clearInterval(timer);
   expect(run).toMatchObject({ code: 0, summary: { accepted: 60_000 } });
-  // The runtime itself takes about 100 MB.
+  // The Node.js runtime alone takes about 100 MB.
   expect(peakKilobytes).toBeLessThan(250 * 1024);
 });

@@ -12,7 +12,7 @@ import {
 } from '../../../../src/metering/commands/send/mapping.js';
 import { guessFormat, readRecords, type Format } from '../../../../src/metering/commands/send/records.js';
 
-/** Reads the input in pieces of `size` bytes. */
+/** Reads the input in chunks of `size` bytes. */
 async function read(
   format: Format,
   contents: string | Buffer,
@@ -126,7 +126,7 @@ describe('CSV', () => {
   it('needs a header with distinct names', async () => {
     await expect(read('csv', 'a,a\n1,2')).rejects.toThrow(/two columns named "a"/);
     expect(await read('csv', '')).toEqual([]);
-    // The whole input would be the header.
+    // Without line feeds, the whole input would be the header.
     await expect(read('csv', 'a,b\r1,2\r')).rejects.toThrow(/carriage returns only/);
     expect(values(await read('csv', 'a,"b\r\nc"\r\n1,2'))).toEqual([{ a: '1', 'b\r\nc': '2' }]);
   });

@@ -12,7 +12,7 @@ export interface SendRun {
   ended: Promise<{ code: number | null; stdout: string; stderr: string; summary: Summary }>;
 }
 
-/** Starts the command in a separate process, as a user does. `summary` is readable with `--json`. */
+/** Starts the command in a separate process, as a user does. `summary` requires `--json`. */
 export function startSend(
   args: string[],
   env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
@@ -42,7 +42,7 @@ export function startSend(
   return { child, ended };
 }
 
-/** Like `startSend`, but in this process, which is faster. */
+/** Like `startSend`, but runs in this process, which is faster. */
 export async function send(
   args: string[],
   env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
@@ -69,7 +69,7 @@ export async function send(
   };
 }
 
-/** A folder that is removed after the test file. */
+/** Creates a folder that `remove` deletes after the file's tests. */
 export function createFolder(): { path(name: string): string; remove(): void } {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-send-'));
   return {

@@ -21,7 +21,7 @@ afterAll(async () => {
   folder.remove();
 });
 
-/** An Organization with a key and a live entitlement for each product. */
+/** Creates an Organization with a key and a live entitlement for each product. */
 async function entitled(slugs: string[], usageMetric = 'contracts', unitCap: string | null = null) {
   const organization = await createOrganization(database.db);
   for (const slug of slugs) {
@@ -32,7 +32,7 @@ async function entitled(slugs: string[], usageMetric = 'contracts', unitCap: str
   return { organization, env: { GAUGE_URL: service.url, GAUGE_API_KEY: key.secret } };
 }
 
-/** The recorded usage of an Organization by product, from both events and totals. */
+/** An Organization's recorded usage by product, from both events and totals. */
 async function recorded(orgId: string) {
   const result: unknown = await database.db.orm.execute(sql`
     select p.slug, trim_scale(t.quantity)::text as total, t.events::text as counted,
@@ -44,7 +44,7 @@ async function recorded(orgId: string) {
 
 type Trades = Record<string, Record<string, { trade_id: string; count: number }[]>>;
 
-/** Expected sums from the file: contracts and number of trades per series. */
+/** The expected sums from the file: contracts and number of trades per series. */
 function sumsOf(trades: Trades) {
   return Object.entries(trades)
     .map(([series, tickers]) => {
@@ -297,7 +297,7 @@ describe('a run that ends early', () => {
   let slowUrl: string;
   let answered = 0;
 
-  /** The service behind a slow connection, which leaves time to kill the run halfway. */
+  /** Puts a slow connection in front of the service, which leaves time to kill the run halfway. */
   beforeAll(async () => {
     slow = createServer((req, res) => {
       const chunks: Buffer[] = [];

@@ -1,6 +1,6 @@
 /**
- * The rules of credits in plain code: no SQL, and nothing shared with the service. Amounts are whole numbers of 10⁻²⁰ credits,
- * because a quantity has 3 places here, a price 12, and a rollover in percent adds 2. Times are in ms.
+ * The rules of credits in plain code: no SQL, and nothing shared with the service. Amounts are integers of 10⁻²⁰
+ * credits, because a quantity has 3 decimal places here, a price 12, and a rollover in percent adds 2. Times are in ms.
  */
 export type Credits = bigint;
 
@@ -8,7 +8,7 @@ const PLACES = 20;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** An event may come 7 days late; an expired grant waits a day longer. */
+/** How long an expired grant is kept: an event may come 7 days late, plus a day of margin. */
 const WAITS = 8 * DAY;
 
 export function toCredits(decimal: string): Credits {
@@ -25,22 +25,22 @@ export interface Grant {
   amount: Credits;
   priority: number;
   starts: number;
-  /** Infinity for never; moves once it rolls over. */
+  /** Infinity if the grant never expires; moves when the grant rolls over. */
   ends: number;
-  /** Undefined: every product. */
+  /** Undefined if the grant is for every product. */
   products: number[] | undefined;
   roll: { percent: number; days: number } | undefined;
-  /** The end before a rollover, and how much longer it lives then. */
+  /** The end before any rollover, and the extra ms that a rollover adds. */
   first: { ends: number; extra: number };
   rest: Credits;
-  /** What expired or was forfeited. */
+  /** The amount that expired or was forfeited. */
   lost: Credits;
   isVoided: boolean;
-  /** Whether something was left at its last end. */
+  /** True if something was left at the grant's last end. */
   hasExpired: boolean;
 }
 
-/** Part of what an event costs, and when it was burned. */
+/** A part of an event's cost and the time when it was burned. */
 interface Share {
   at: number;
   cost: Credits;
@@ -71,15 +71,15 @@ export interface Hold {
 
 interface Product {
   price: string;
-  /** Prices of single models. */
+  /** Prices by model. */
   prices: Record<string, string>;
   blocks: boolean;
 }
 
 interface Account {
-  /** In the order in which they were made. */
+  /** In order of creation. */
   grants: Grant[];
-  /** By product, in the order in which they began. */
+  /** By product, in the order in which the overdrafts began. */
   debts: Map<number, Credits>;
 }
 
@@ -93,7 +93,7 @@ const least = (a: Credits, b: Credits): Credits => (a < b ? a : b);
 
 export const hourOf = (at: number): number => Math.floor(at / HOUR) * HOUR;
 
-/** Grants in the order in which they burn: the lowest priority, then the soonest end, then the oldest. */
+/** Sorts grants into burn order: lowest priority first, then soonest end, then oldest. */
 const inOrder = (grants: readonly Grant[]): Grant[] =>
   grants
     .map((grant, age) => ({ grant, age }))
@@ -107,10 +107,10 @@ const inOrder = (grants: readonly Grant[]): Grant[] =>
 const appliesTo = ({ products }: Grant, product: number): boolean =>
   products === undefined || products.includes(product);
 
-/** Receives what an account does: kind, product, and where it came from. */
+/** Receives each ledger entry: kind, product, source and amount. */
 type Enter = (kind: string, product: string, from: string, amount: Credits) => void;
 
-/** Brings an account up to a time: grants roll over and expire, and open ones pay overdrafts. */
+/** Brings an account up to a time: grants roll over and expire, and open grants pay overdrafts. */
 function settle({ grants, debts }: Account, now: number, enter: Enter): void {
   for (const grant of grants) {
     const { roll, rest, key } = grant;
@@ -148,7 +148,7 @@ function lose(grant: Grant, amount: Credits, kind: 'expire' | 'void', enter: Ent
   enter(kind, '-', grant.key, amount);
 }
 
-/** Burns a cost of an hour at a time, or only what is open then. What no grant covers is the overdraft. */
+/** Burns the cost of one hour's events. What no grant covers becomes the overdraft. */
 function burn(account: Account, { product, hour, cost }: Demand, now: number, enter: Enter): void {
   let left = cost;
   for (const grant of inOrder(account.grants)) {
@@ -174,11 +174,11 @@ export class Model {
   products: Product[];
   events: Event[] = [];
   holds: Hold[] = [];
-  /** Sums of the ledger by kind, product and source. */
+  /** Ledger sums by kind, product and source. */
   ledger = new Map<string, Credits>();
-  /** What each flush took for a product and hour, by source, less what was given back. */
+  /** Credits that each flush took for a product and hour, by source, minus what was given back. */
   private taken = new Map<string, Map<string, Credits>>();
-  /** What grants paid of overdrafts, the newest first. */
+  /** Overdraft repayments by grants, newest first. */
   private repaid: { product: string; key: string; at: number; amount: Credits }[] = [];
   private account: Account = { grants: [], debts: new Map() };
 
@@ -203,8 +203,9 @@ export class Model {
   }
 
   /**
-   * Records events of one request. They burn by hour, then by product.
-   * @returns overdrafts as the answer tells them: an open grant that ends before the hour of an event pays its overdraft only afterwards
+   * Records the events of one request, which burn by hour and then by product.
+   * @returns overdrafts as the response reports them: an open grant that ends before an event's hour pays that event's
+   * overdraft only afterwards
    */
   record(events: Event[], isBackfill = false): Map<number, Credits> {
     this.events.push(...events);
@@ -228,7 +229,7 @@ export class Model {
     const flush = nameOfFlush(this.now, demand.product, demand.hour);
     const own = this.taken.get(flush) ?? new Map<string, Credits>();
     this.taken.set(flush, own);
-    // A backfill burns what is open now, whatever its hour.
+    // A backfill burns the grants that are open now, whatever the hour of its events.
     const hour = isOpenOnly ? this.now : demand.hour;
     burn(this.account, { ...demand, hour }, this.now, (kind, product, from, amount) => {
       this.enter(kind, product, from, amount);
@@ -236,7 +237,7 @@ export class Model {
     });
   }
 
-  /** Repayments of one time are undone in the reverse of the order in which grants burn. */
+  /** Sorts repayments newest first. Those of the same time are undone in reverse burn order. */
   private orderRepaid(): void {
     const order = inOrder(this.account.grants.map((grant) => ({ ...grant, ends: grant.first.ends }))).map(
       ({ key }) => key,
@@ -244,7 +245,7 @@ export class Model {
     this.repaid.sort((a, b) => b.at - a.at || order.indexOf(b.key) - order.indexOf(a.key));
   }
 
-  /** Corrects an event to one quantity after the other. */
+  /** Corrects an event to each quantity in turn. */
   correct(event: Event, quantities: number[]): void {
     this.orderRepaid();
     const { product, price } = event;
@@ -272,12 +273,12 @@ export class Model {
     }
   }
 
-  /** A backfill that is undone gives back what it burned. */
+  /** Reverts a backfill's events, which gives back what they burned. */
   revert(events: Event[]): void {
     for (const event of events) this.correct(event, [0]);
   }
 
-  /** The last first: the overdraft, then the grants. */
+  /** Gives credits back in reverse order: first to the overdraft, then to the grants, last burned first. */
   private giveBack(product: number, at: number, hour: number, cost: Credits): void {
     const own = this.taken.get(nameOfFlush(at, product, hour))!;
     const debtor = `p${product}`;
@@ -296,7 +297,7 @@ export class Model {
     if (left > 0n) throw new Error(`${left} more were given back than burned`);
   }
 
-  /** What exceeds the overdraft undoes what grants paid of it, the newest first, and then what was forgiven. */
+  /** Lowers an overdraft. Any excess undoes repayments, newest first, and then what was forgiven. */
   private lowerDebt(product: number, amount: Credits): void {
     const debt = this.account.debts.get(product) ?? 0n;
     let left = amount - least(amount, debt);
@@ -327,7 +328,7 @@ export class Model {
     this.settle();
   }
 
-  /** @returns whether there was something to void */
+  /** @returns false if there was nothing to void */
   void(key: string): boolean {
     const status = this.read().grants.find((grant) => grant.key === key)!.status;
     if (status === 'voided') return true;
@@ -348,7 +349,7 @@ export class Model {
 
   isHeld = ({ state, expiresAt }: Hold): boolean => state === 'held' && expiresAt > this.now;
 
-  /** What open holds leave for a product; they burn on paper in the order in which they were made. */
+  /** Returns the credits that open holds leave for a product, by a trial burn of the holds in order of creation. */
   roomFor(product: number): Credits {
     const account = copyOf(this.account);
     settle(account, this.now, () => undefined);
@@ -363,7 +364,7 @@ export class Model {
     return room > 0n ? room : 0n;
   }
 
-  /** What reserving or checking a quantity needs, if it is more than there is. */
+  /** Returns the credits required and available if a quantity costs more than is available. */
   lacks(
     product: number,
     quantity: number,
@@ -375,7 +376,7 @@ export class Model {
     return required > available ? { required, available } : undefined;
   }
 
-  /** The answer to a read: the account as it is now, without writing that down. */
+  /** Returns what a read responds with: the account as of now, without writing it. */
   read() {
     const account = copyOf(this.account);
     settle(account, this.now, () => undefined);

@@ -7,7 +7,7 @@ export const DAY = 24 * HOUR;
 export interface SentEvent {
   product: number;
   quantity: number;
-  /** ms before now; undefined leaves the time out. */
+  /** In ms before now; undefined to omit the time. */
   ago: number | undefined;
   model: string;
   subject: string;
@@ -18,7 +18,7 @@ export type Step =
       do: 'grant';
       amount: string;
       priority: number;
-      /** ms from now; undefined leaves the time out. */
+      /** In ms from now; undefined to omit the time. */
       starts: number | undefined;
       lasts: number | undefined;
       products: number[] | undefined;
@@ -136,7 +136,7 @@ const steps: Record<Step['do'], [weight: number, arbitrary: fc.Arbitrary<Step>]>
   ],
 };
 
-/** CREDITS_STEPS=grant,send,wait restricts a run to some kinds of steps. */
+/** CREDITS_STEPS=grant,send,wait restricts a run to these kinds of steps. */
 const only = (
   process.env.CREDITS_STEPS ?? 'grant,void,forgive,price,send,correct,reserve,settle,release,backfill,wait'
 ).split(',');
@@ -147,7 +147,7 @@ export const anyStep = fc.oneof(
     .map(([, [weight, arbitrary]]) => ({ weight, arbitrary })),
 );
 
-/** Sequences that were found to fail once. */
+/** Sequences that once failed. */
 export const examples: [start: string, sequence: Step[]][] = [
   [
     // Two corrections of one event in one request read the same part of the ledger.
@@ -175,7 +175,7 @@ export const examples: [start: string, sequence: Step[]][] = [
     ],
   ],
   [
-    // An event that counted nothing burns a grant and gives it back in one request.
+    // An event that was corrected to 0 burns from a grant and gives it back within one request.
     '2031-03-20T12:34:56.789Z',
     [
       {
@@ -198,7 +198,7 @@ export const examples: [start: string, sequence: Step[]][] = [
   ],
 ];
 
-/** Shortly before the end of an hour, a month, a year, and a leap day. */
+/** Most start shortly before the end of an hour, a month or a year, or before a leap day. */
 export const starts = [
   '2031-03-20T12:34:56.789Z',
   '2031-03-31T23:59:30.000Z',

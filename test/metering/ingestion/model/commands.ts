@@ -18,10 +18,10 @@ type Command = fc.AsyncCommand<Model, System>;
 
 const MINUTE = 60_000;
 const DAY = 1_440 * MINUTE;
-/** Runs start a few days before or after this time. */
+/** Runs start within a few days of this time. */
 export const TURN_OF_MONTH = Date.parse('2031-03-01T00:00:00Z');
 
-/** A command on one of the existing keys; without keys it does nothing. */
+/** A command with one of the existing keys; does nothing if there are none. */
 function onKey(
   name: string,
   number: number,
@@ -63,7 +63,7 @@ async function expectSameTotals(model: Model, real: System): Promise<void> {
   expect(await system.readTotals(real)).toEqual(expected.sort());
 }
 
-/** A time before now, or after the turn of the month. */
+/** A time relative to now or to the turn of the month. */
 interface When {
   from: 'now' | 'month';
   ms: number;
@@ -85,12 +85,12 @@ function sendCommand(key: number, { events, lenient, dryRun, offset }: SendInput
     }));
     model.lastBatch = batch;
     await sendAndCompare(model, real, k, batch, { lenient, dryRun }, offset);
-    // Sends the same batch again, like a client that lost the answer.
+    // Sends the same batch again, like a client that lost the response.
     if (!dryRun) await sendAndCompare(model, real, k, batch, { lenient, dryRun }, offset);
   });
 }
 
-/** Sends the last batch again through another key, perhaps of another mode or Organization. */
+/** Sends the last batch again with another key, perhaps of another mode or Organization. */
 function repeatCommand(key: number): Command {
   return onKey('repeat', key, async (model, real, k) => {
     if (!model.lastBatch) return;
@@ -147,7 +147,7 @@ const warningOf = (real: System) => (w: Warning) =>
     ? [w.code, w.index, ...(w.differs ?? [])].join(' ')
     : `${w.code} ${real.products.findIndex(({ slug }) => slug === w.productSlug)} ${w.period.start.slice(0, 10)} ${Math.round(w.used * 1000)}/${w.unitCap * 1000}`;
 
-/** The same instant with a local offset. */
+/** Formats an instant with a local offset. */
 function toLocalTime(ms: number, offset: string): string {
   if (offset === 'Z') return new Date(ms).toISOString();
   const minutes = Number(`${offset[0]}1`) * (Number(offset.slice(1, 3)) * 60 + Number(offset.slice(4)));
@@ -288,7 +288,7 @@ function advanceCommand(ms: number): Command {
 const before = (ms: number): When => ({ from: 'now', ms });
 const aroundMonth = (ms: number): When => ({ from: 'month', ms });
 
-/** All commands; sending is the most frequent. `organizations` and `products` are counts. */
+/** Generates all commands, most often sends. `organizations` and `products` are counts. */
 export function anyCommand(organizations: number, products: number): fc.Arbitrary<Command>[] {
   const org = fc.nat(organizations - 1);
   const product = fc.nat(products - 1);

@@ -1,4 +1,4 @@
-/** The service's promises as a plain in-memory model. Quantities are in thousandths, times in ms. */
+/** The service's guarantees as a plain in-memory model. Quantities are in thousandths, times in ms. */
 export interface ModelKey {
   org: number;
   livemode: boolean;
@@ -12,7 +12,7 @@ export interface ModelEntitlement {
   kind: 'live' | 'read_only';
   startsAt: number;
   endsAt: number | null;
-  /** Replaces the product's cap; null is unlimited. If undefined, the product's cap applies. */
+  /** Replaces the product's cap; null means unlimited. If undefined, the product's cap applies. */
   ownCap?: number | null | undefined;
 }
 
@@ -35,12 +35,12 @@ export interface Model {
   keys: ModelKey[];
   /** Keyed by `<organization> <product>`. */
   entitlements: Map<string, ModelEntitlement>;
-  /** Per organization, by idempotency key. */
+  /** Events per Organization, by idempotency key. */
   events: Map<string, ModelEvent>[];
   lastBatch: SentEvent[] | undefined;
 }
 
-/** An event as sent; a `product` index beyond the last stands for an unknown slug. */
+/** An event as sent. A `product` index beyond the last product means an unknown slug. */
 export interface SentEvent {
   product: number;
   metric: string;
@@ -52,7 +52,7 @@ export interface SentEvent {
 export interface ExpectedAnswer {
   status: number;
   code?: string;
-  /** `<index> <code>` of every broken rule. */
+  /** `<index> <code>` for every broken rule. */
   errors?: string[];
   accepted?: number;
   deduped?: number;
@@ -133,7 +133,7 @@ function brokenRules(model: Model, key: ModelKey, event: SentEvent): string[] {
   ];
 }
 
-/** Sends a batch to the model and returns the expected answer of the service. */
+/** Sends a batch to the model and returns the response that the service should give. */
 export function sendToModel(
   model: Model,
   key: ModelKey,
@@ -201,7 +201,7 @@ export interface ExpectedCheck {
   overCap: boolean;
 }
 
-/** The expected answer to a check of one product, in units. */
+/** The expected response to a check of one product, in units. */
 export function checkModel(model: Model, key: ModelKey, product: number): ExpectedCheck {
   const entitlement = entitlementInEffect(model, key.org, product);
   if (!entitlement) {

@@ -9,7 +9,7 @@ import { createProduct } from '../../support/products.js';
 import type { TestService } from '../../../support/service.js';
 import type { Model, ModelEntitlement, ModelKey, ModelProduct } from './model.js';
 
-/** The service and its database rows in one run, numbered as in the model. */
+/** The service and the database rows of one run, numbered as in the model. */
 export interface System {
   service: TestService;
   db: Database;
@@ -45,7 +45,7 @@ export async function revokeKey({ db, keys }: System, key: number, now: number):
     .where(keyRow(keys[key]!));
 }
 
-/** Like a rotation: creates the successor and moves the old key's expiry in one transaction. */
+/** Rotates a key as the service does: creates the successor and moves the old key's expiry in one transaction. */
 export async function rotateKey(system: System, key: number, oldExpiresAt: number): Promise<void> {
   const old = system.keys[key]!;
   const secret = old.secret.slice(0, 9) + uuid().replaceAll('-', '');
@@ -101,7 +101,9 @@ export async function changeProduct({ db, products: known }: System, product: nu
     .where(eq(products.id, known[product]!.id));
 }
 
-/** Every total of the run's Organizations as `<org> <product> <metric> <mode> <month>: <quantity> in <events>`. */
+/**
+ * Reads every total of the run's Organizations as `<org> <product> <metric> <mode> <month>: <quantity> in <events>`.
+ */
 export async function readTotals({ db, orgIds, products: known }: System): Promise<string[]> {
   const ids = sql.join(
     orgIds.map((id) => sql`${id}::uuid`),

@@ -16,7 +16,7 @@ const { database, service } = useService();
 const customers: { slug: string; keys: TestKey[] }[] = [];
 const productSlugs: string[] = [];
 beforeAll(async () => {
-  // The turn of a month lies within the seven days in which events may be reported.
+  // The turn of the month lies within the last seven days, for which events may still be reported.
   service.clock.set('2026-03-04T00:00:00.000Z');
   const { db } = database;
   const products = await Promise.all(
@@ -80,7 +80,7 @@ async function readCsv(query: Record<string, string>): Promise<Row[]> {
   );
 }
 
-/** The same sums, computed from single events. */
+/** Computes the same sums from single events. */
 async function sumEvents(
   from: string,
   to: string,
@@ -113,7 +113,7 @@ async function sumEvents(
       end,
       quantity: '0',
       events: 0,
-      // Nothing in this world has a price.
+      // No product here has a price.
       credits: '0',
     };
     sums.set(key, { ...sum, quantity: addDecimals(sum.quantity, quantity), events: sum.events + 1 });
@@ -163,12 +163,12 @@ describe('GET /operator/usage', () => {
         customer: fc.nat(2),
         key: fc.nat(2),
         product: fc.nat(1),
-        // Repeats, some of them under another customer's key.
+        // Few names, so that keys repeat, sometimes for another customer.
         name: fc.nat(60).map((n) => `key ${n}`),
         thousandths: fc.nat(20_000),
         minutesAgo: fc.oneof(
           fc.integer({ min: 0, max: 7 * 1440 }),
-          // Around the turn of the month.
+          // Near the turn of the month.
           fc.integer({ min: 3 * 1440 - 90, max: 3 * 1440 + 90 }),
           fc.constantFrom(3 * 1440, 2 * 1440, 60, 120),
         ),
@@ -229,7 +229,7 @@ describe('GET /operator/usage', () => {
     await db.orm.execute(sql`update products set usage_metric = 'calls' where id = ${product.id}`);
     await sendUsage(service.url, key.secret, [usageEvent(slug, 'later')]);
     const query = { from: '2026-03-01', to: '2026-04-01', granularity: 'month', organization: slug };
-    // The cursor must hold the longest metric.
+    // The cursor must be able to hold the longest metric.
     const rows = await readPages(query, 1);
     expect(rows.map((row) => [row.metric, row.quantity, row.events])).toEqual([
       [metric, '12345678901234567890.250000000000000000001', 2],
@@ -254,7 +254,7 @@ describe('GET /operator/usage', () => {
     await db.orm.execute(
       sql`update products set usage_metric = 'bytes', credit_price = 2 where id = ${product.id}`,
     );
-    // The service remembers the product for a moment.
+    // The service caches the product for up to a minute.
     service.clock.advance(61_000);
     const bytes = { ...usageEvent(product.slug, 'a', { quantity: 0.5 }), metric: 'bytes' };
     expect((await sendUsage(service.url, key.secret, [bytes])).status).toBe(202);

@@ -90,7 +90,7 @@ it('the largest 100 subjects are shown, and the others together', async () => {
   expect(found.some(({ subject }) => subject === 's20')).toBe(true);
 });
 
-it('usage beyond the bound of combinations is apart, with every condition', async () => {
+it('usage beyond the bound of combinations is returned as other, whatever the query selects', async () => {
   const tenant = await createTenant();
   const { slug: productSlug, send, organization } = tenant;
   await database.db.orm.execute(sql`
@@ -105,7 +105,7 @@ it('usage beyond the bound of combinations is apart, with every condition', asyn
   expect(await sums(tenant, { productSlug, 'dimension.region': 'eu' })).toEqual([{ other: true, total: 3 }]);
 });
 
-it('what cannot be answered is refused with the parameter named', async () => {
+it('a query that cannot be answered is refused, naming the parameter', async () => {
   const { read, slug } = await createTenant();
   const detailOf = async (query: string) => {
     const { status, code, detail } = await read(query);

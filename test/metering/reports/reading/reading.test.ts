@@ -28,12 +28,12 @@ async function call(secret: string | undefined, path: string, body?: unknown) {
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
   });
   const text = await response.text();
-  // oxlint-disable-next-line typescript/no-explicit-any -- an answer is looked at from many sides
+  // oxlint-disable-next-line typescript/no-explicit-any -- tests read many different fields of a response
   const answer: any = JSON.parse(text);
   return { status: response.status, text, body: answer };
 }
 
-/** A tenant with a key that may send and read, and a key of the other mode. */
+/** Creates a tenant with a key that may send and read, and a key of the other mode. */
 async function readingTenant() {
   const tenant = await createTenant(database.db);
   const scopes = ['usage:write', 'usage:read'];
