@@ -1,6 +1,6 @@
 /**
- * Imports go down only. Each floor may import floors that come earlier in this list, the lowest first, but none that come
- * later. A file that is on no floor is an error.
+ * Imports go down only. Each layer may import the layers listed before it, lowest first, but none listed after it. A
+ * file that belongs to no layer is an error.
  */
 const floors = [
   'core/[^/]+[.]ts',

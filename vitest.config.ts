@@ -5,14 +5,14 @@ import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
- * `npm test` sets TEST_DATABASE=embedded: the embedded database needs no installation. `npm run test:all` adds the tests that start
- * whole programs, and a real Postgres if one is installed (or named by TEST_POSTGRES_BIN); with REQUIRE_POSTGRES=1 a missing Postgres
- * is a failure.
- * TEST_DATABASE=postgres runs these tests alone, and TEST_DATABASE=citus runs the tests through the coordinator of a sharded
- * database, which needs the Citus extension. TEST_REPORT names a file for the results as JSON.
+ * `npm test` sets TEST_DATABASE=embedded, because the embedded database needs no installation. `npm run test:all` adds
+ * the tests that start whole programs, and a real Postgres if one is installed or named by TEST_POSTGRES_BIN; with
+ * REQUIRE_POSTGRES=1, a missing Postgres is a failure. TEST_DATABASE=postgres runs only those added tests.
+ * TEST_DATABASE=citus runs the tests through the coordinator of a sharded database and needs the Citus extension.
+ * TEST_REPORT names a file for the results as JSON.
  *
- * Browser tests run on the embedded database if TEST_DATABASE is unset and Chromium is installed (or named by
- * TEST_CHROMIUM); with REQUIRE_BROWSER=1 a missing Chromium is a failure.
+ * Browser tests run on the embedded database if TEST_DATABASE is unset and Chromium is installed or named by
+ * TEST_CHROMIUM; with REQUIRE_BROWSER=1, a missing Chromium is a failure.
  */
 const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES, REQUIRE_BROWSER } = process.env;
 const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
@@ -20,7 +20,10 @@ const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
     ? name === only
     : name === 'embedded' || (name === 'postgres' && (REQUIRE_POSTGRES === '1' || findPostgresBinaries())),
 );
-/** Tests copy and remove databases hundreds of times, which takes a tenth of the time in memory. In containers it may be small. */
+/**
+ * Tests copy and remove databases hundreds of times, which is ten times faster in memory. In containers, /dev/shm may
+ * be too small.
+ */
 const memory = '/dev/shm';
 if (!process.env.TMPDIR && hasRoom(memory)) process.env.TMPDIR = memory;
 
@@ -59,9 +62,9 @@ const excluded = {
     'test/**/*.embedded.test.ts',
     'test/**/*.pure.test.ts',
     'test/**/*.postgres.test.ts',
-    // This test reads prepared plans from one session, but Citus prepares them in sessions of several servers.
+    // This test reads prepared plans from one session, but Citus prepares them in sessions on several servers.
     'test/core/db/plans.test.ts',
-    // This test copies a database, which Citus cannot do.
+    // This test copies a database, which Citus does not support.
     'test/demo/demo.test.ts',
   ],
 };
@@ -70,17 +73,17 @@ const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undef
 const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 // No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
-/** Long files start first, so that no single long file runs alone at the end. */
+/** Long files start first, so that none runs alone at the end. */
 const long =
   /(main|npm-scripts|crash|live-faults|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|resting|surroundings|python|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
-/** Time-outs only stop tests that hang; a machine ten times slower than a quiet one must not fail. */
+/** Timeouts only stop tests that hang: a machine ten times slower than usual must still pass. */
 const expectOptions = { poll: { timeout: 150_000 } };
 const limits = { testTimeout: 180_000, hookTimeout: 240_000 };
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isShort = ({ moduleId }: TestSpecification) => Number(!long.test(moduleId));
     const sorted = await super.sort(files);
-    // Projects stay together: a worker that changes its project starts again.
+    // Keeps projects together, because a worker restarts when its project changes.
     const projects = [...new Set(sorted.map(({ project }) => project))];
     return projects.flatMap((project) =>
       sorted.filter((file) => file.project === project).toSorted((a, b) => isShort(a) - isShort(b)),

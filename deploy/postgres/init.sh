@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs once, while the image initialises a new volume. Passwords come from the environment, so no argument shows them.
+# Runs once, while the image initialises a new volume. Passwords come from the environment so that they never appear in
+# process arguments.
 set -eu
 exec psql --no-psqlrc --username "$POSTGRES_USER" --dbname postgres <<SQL
 \set owner_password \`printenv GAUGE_OWNER_PASSWORD\`

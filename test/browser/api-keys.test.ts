@@ -60,7 +60,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       await page.getByRole('link', { name: 'Look up events' }).click();
       await page.getByLabel('Idempotency key').fill(key);
       await page.getByRole('button', { name: 'Look up' }).click();
-      expect(await readMain(page)).toMatch(/Found: recorded once Live .*billing worker, Frankfurt/);
+      expect(await readMain(page)).toMatch(/Recorded once Live .*billing worker, Frankfurt/);
     });
 
     it('a rotated key works beside the new one until the cut-over is finished', async () => {

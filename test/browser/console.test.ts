@@ -174,7 +174,7 @@ it('limits are edited in rows without scripts on a phone, and a wrong row is nam
   await quantity.fill('1,5');
   expect(await row.getByLabel('Length').isVisible()).toBe(false);
   await row.getByLabel('Window').selectOption('hours');
-  await row.getByLabel('Beyond it').selectOption('block');
+  await row.getByLabel('When exceeded').selectOption('block');
   // Enter saves the form instead of pressing a row's button.
   await page.keyboard.press('Enter');
   await page.getByRole('alert').getByRole('link', { name: 'Limit 4, quantity' }).waitFor();

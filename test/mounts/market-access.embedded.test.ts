@@ -209,7 +209,7 @@ it('a member with read access is offered only sales of positions, and learns why
   expect(textOf(asked)).toContain('Your Organization may not open positions.');
   expect(textOf(asked)).not.toContain('Place paper order');
   const other = await browser.get('/dashboard/markets/KXHIGHNY-26NOV21-B42.5', html);
-  expect(textOf(other)).toContain('has none here to sell');
+  expect(textOf(other)).toContain('it holds nothing here to sell');
   expect(textOf(other)).not.toContain('Place paper order');
 });
 

@@ -1,6 +1,6 @@
 /**
- * A field with `data-choice="cap=own"` belongs to that choice of `cap`: filling in the field selects the choice. Selecting
- * another choice empties the field; selecting this one again restores its value.
+ * A field with `data-choice="cap=own"` belongs to that choice of `cap`. Filling in the field selects the choice;
+ * selecting another choice empties the field; going back restores its value.
  */
 export function choicesFollowFields() {
   for (const field of document.querySelectorAll('[data-choice]')) {
@@ -14,7 +14,7 @@ export function choicesFollowFields() {
   for (const group of document.querySelectorAll('[data-shown-for]')) clearWithChoice(group);
 }
 
-/** Unticks the boxes of an option when another one is chosen, because they would be hidden and still submitted. */
+/** Unticks an option's boxes when another option is chosen, because hidden boxes would still be submitted. */
 function clearWithChoice(group) {
   const [name, value] = group.dataset.shownFor.split('=');
   group.closest('form').addEventListener('change', ({ target }) => {
@@ -24,7 +24,7 @@ function clearWithChoice(group) {
 }
 
 function follow(field, name, choices) {
-  // A select, or the radio buttons of that name: both have a settable value.
+  // A select or a group of radio buttons; both have a settable value.
   const choice = field.form.elements[name];
   const empty = field.options?.[0].value ?? '';
   let last = empty;

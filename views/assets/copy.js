@@ -1,12 +1,15 @@
 const copying = 'button[data-copy]';
 
-/** `data-copy` names the element with the text, or is empty for the one before the button; `data-copy-text` is the text itself. */
+/**
+ * `data-copy` is the ID of the element to copy, or empty to copy the element before the button; `data-copy-text` is the
+ * text itself.
+ */
 document.addEventListener('click', async ({ target }) => {
   const button = target.closest(copying);
   if (!button || 'copied' in button.dataset) return;
   const { copy, copyText } = button.dataset;
   const source = copy ? document.getElementById(copy) : button.previousElementSibling;
-  // A button with an icon has its words in a hidden part.
+  // Icon buttons have their label in a hidden element.
   const words = button.querySelector('.visually-hidden') ?? button;
   const before = words.textContent;
   try {
@@ -23,7 +26,7 @@ document.addEventListener('click', async ({ target }) => {
   }, 2000);
 });
 
-/** Shows the copy buttons if the browser lets a page write to the clipboard. */
+/** Shows the copy buttons if pages may write to the clipboard in this browser. */
 export function copyButtons(root) {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll(copying)) {

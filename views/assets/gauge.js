@@ -1,4 +1,4 @@
-// Optional behaviour: every page works without it.
+// These scripts are optional: every page works without them.
 import { hoverCharts } from './chart.js';
 import { choicesFollowFields } from './choices.js';
 import { openLink } from './join.js';

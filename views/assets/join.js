@@ -2,8 +2,9 @@
 const fields = { '/dashboard/join': 'invitation', '/set-up': 'link', '/reset': 'link' };
 
 /**
- * The secret of an invitation, or of any one-time link, is in the fragment, which browsers do not send. This script removes
- * it from the address at once and posts it. Without JavaScript, the page has a field to paste the link into.
+ * Opens an invitation or another one-time link. Its secret is in the fragment, which browsers do not send to the
+ * server. This script removes the secret from the address at once and posts it. Without JavaScript, the page has a
+ * field to paste the link into.
  */
 export function openLink() {
   const open = () => {

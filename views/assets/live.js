@@ -1,12 +1,12 @@
-// Keeps parts of a page up to date: fetches the page again and changes what differs in place, so that focus and open
-// details stay. Parts have an id and `data-part`, or `data-live="<seconds>"` to be fetched at that pace.
+// Keeps parts of a page up to date: fetches the page again and morphs what has changed in place, which keeps the focus
+// and open details. A part has an ID and either `data-part`, or `data-live="<seconds>"` to be polled at that interval.
 import { copyButtons } from './copy.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 
 let round = 0;
 
-/** Prepares HTML before it is shown: the page, and each response that replaces parts of it. */
+/** Prepares HTML before it is shown: the initial page, and each response that replaces parts of it. */
 export function enhance(root) {
   localTimes(root);
   copyButtons(root);
@@ -14,8 +14,8 @@ export function enhance(root) {
 }
 
 /**
- * Fetches the page again. True if its parts now show the response.
- * @param prepare receives the response before any part of it is shown; false discards it
+ * Fetches the page again and updates its parts. Returns true if they now show the response.
+ * @param prepare receives the response before any part of it is shown; return false to discard it
  * @throws if the request fails
  */
 export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
@@ -44,7 +44,10 @@ function showParts(fresh, Idiomorph) {
   }
 }
 
-/** Sends a form with `data-in-place` and shows the parts of the page that it leads to, without leaving this one. */
+/**
+ * Submits forms with `data-in-place` without leaving the page, and shows the parts of the page that the response
+ * redirects to.
+ */
 export function sendInPlace() {
   document.addEventListener('submit', async (event) => {
     const form = event.target;
@@ -60,7 +63,7 @@ export function sendInPlace() {
         fetch(form.action, { method: 'POST', body, headers: { accept: 'text/html' } }),
       ]);
       const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-      // A refusal is a page of its own.
+      // A refusal renders a full page, so the form is submitted normally.
       if (!response.ok || !response.redirected || !fresh.querySelector('[data-part][id]')) form.submit();
       else if (mine === round) {
         history.replaceState(null, '', response.url);
@@ -75,16 +78,16 @@ export function sendInPlace() {
   });
 }
 
-/** The session has ended or the person has lost access. A reload hides the data and shows the reason. */
+/** True if the session has ended or the person has lost access. A reload hides the data and shows the reason. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
 
 const changed = new WeakSet();
 
-/** How parts are morphed, see https://github.com/bigskysoftware/idiomorph. */
+/** Options of Idiomorph: https://github.com/bigskysoftware/idiomorph */
 const morphing = {
   callbacks: {
     beforeNodeMorphed(from, to) {
-      // Keeps what is being typed.
+      // Keeps what the reader is typing.
       if (from === document.activeElement && from.matches('input, select, textarea')) return false;
       if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
       return true;
@@ -92,7 +95,7 @@ const morphing = {
     afterNodeMorphed(from) {
       if (changed.delete(from)) flash(from);
     },
-    // Keeps open what the reader has opened.
+    // Keeps details open or closed as the reader left them.
     beforeAttributeUpdated: (name, node) => !(name === 'open' && node.localName === 'details'),
   },
 };
@@ -105,7 +108,7 @@ function flash(element) {
 
 let failures = 0;
 
-/** Refreshes parts with `data-live` while the page is visible; less often while the server is unreachable. */
+/** Refreshes parts with `data-live` while the page is visible, and less often while the server is unreachable. */
 export function pollParts() {
   const paces = [...document.querySelectorAll('[data-live][id]')].map(({ dataset }) => Number(dataset.live));
   if (paces.length === 0) return;

@@ -1,5 +1,5 @@
-// Keeps prices up to date: the stream announces new prices, and the parts of the page are fetched again. Without
-// the stream they are fetched from time to time.
+// Keeps prices up to date: when the stream announces new prices, the parts of the page are fetched again. Without the
+// stream, they are fetched at intervals.
 import { refreshParts } from './live.js';
 
 const STALE_MS = 35_000;
@@ -37,7 +37,10 @@ function tellNews(before) {
   if (out && news !== undefined && before !== undefined && news !== before) out.textContent = news;
 }
 
-/** Like `refreshParts`, but false if it fails. Does nothing while an order is being placed: the sent form must stay. */
+/**
+ * Like `refreshParts`, but returns false if it fails. Does nothing while an order is being placed, because the
+ * submitted form must stay.
+ */
 async function refresh(address) {
   if (isPlacing) return false;
   lastRefreshMs = Date.now();
@@ -79,7 +82,7 @@ function followSearch() {
 const limitOf = (root) => root.querySelector('form#ticket [name=limitPrice][data-follows]');
 const hintOf = (input) => document.getElementById(`${input.id}-hint`);
 
-/** Until the reader changes the limit of the ticket, it is the current price. */
+/** The ticket's limit follows the current price until the reader changes it. */
 function followPrice(fresh) {
   const [limit, next] = [limitOf(document), limitOf(fresh)];
   if (limit && next && limit.value !== next.value) limit.value = next.value;
@@ -93,7 +96,7 @@ function followTyping() {
   if (limit) {
     const typedHint = hintOf(limit).textContent.replace(/^.*? UTC\. /, '');
     hintOf(limit).textContent = limit.dataset.follows;
-    // The server chooses a limit that the reader has not changed.
+    // If the reader has not changed the limit, the server chooses it.
     form.addEventListener('formdata', ({ formData }) => {
       if (limitOf(document)) formData.delete('limitPrice');
     });
@@ -109,7 +112,7 @@ function followTyping() {
   };
   form.addEventListener('input', () => {
     clearTimeout(timer);
-    // The quote no longer matches the form.
+    // The displayed quote no longer matches the form.
     setBusy(true);
     timer = setTimeout(async () => {
       if (!form.checkValidity()) return;
@@ -125,12 +128,12 @@ function followTyping() {
   addEventListener('pageshow', () => (isPlacing = false));
 }
 
-/** Only a visible page listens: a browser has few connections per server. */
+/** Listens only while the page is visible, because browsers allow few connections per server. */
 function listen() {
   const source = document.querySelector('[data-stream]');
   if (!source) return;
   const address = source.dataset.stream;
-  // Limits how often the page is fetched, however often prices change.
+  // Minimum time between two fetches of the page, however often prices change.
   const paceMs = Number(source.dataset.pace ?? PACE_MS);
   let stream;
   let timer;
@@ -140,7 +143,7 @@ function listen() {
     // The first message repeats what the page already shows.
     if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
     const dueMs = lastRefreshMs + paceMs - Date.now();
-    // Spreads the requests of all readers.
+    // A random delay spreads the requests of all readers.
     timer = setTimeout(
       () => {
         timer = undefined;

@@ -1,4 +1,4 @@
-/** Menus close when the focus or a click goes elsewhere, and with Escape. */
+/** Closes menus on Escape, or when the focus or a click goes elsewhere. */
 export function menus() {
   const all = () => document.querySelectorAll('details[data-menu][open]');
   const closeOthers = ({ target }) => {

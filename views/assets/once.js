@@ -1,6 +1,6 @@
 /**
- * Sends forms with `data-once` only once: the response to a second click would replace the first response, which may
- * contain a secret that is shown only once. Returning to the page enables its forms again.
+ * Submits forms with `data-once` only once: a second click would replace the first response, which may contain a secret
+ * that is shown only once. Returning to the page enables its forms again.
  */
 export function sendOnce() {
   let sent = new WeakSet();

@@ -1,6 +1,7 @@
 /**
- * Buttons with `data-passkey` fetch the options from that address, and send the form around them with the result in its field
- * `passkey`. If the browser does not support passkeys, they stay hidden and `data-passkey-missing` is shown.
+ * A button with `data-passkey` fetches passkey options from that address and submits its form with the result in the
+ * field `passkey`. If the browser does not support passkeys, the buttons stay hidden and `data-passkey-missing` is
+ * shown.
  */
 export function passkeyButtons() {
   const isKnown = typeof PublicKeyCredential === 'function';
@@ -15,7 +16,7 @@ export function passkeyButtons() {
 async function sendPasskey(button) {
   const { form } = button;
   const problem = form.querySelector('[data-passkey-problem]');
-  // A passkey replaces the code.
+  // A passkey makes the code unnecessary.
   const code = form.elements.namedItem('code');
   problem.textContent = '';
   if (code) code.disabled = true;

@@ -1,10 +1,9 @@
-/** Shows the buttons that reveal a typed password. */
 export function revealButtons() {
   for (const button of document.querySelectorAll('button[data-reveal]')) {
     button.hidden = false;
     button.setAttribute('aria-pressed', 'false');
     button.addEventListener('click', () => show(button, button.getAttribute('aria-pressed') === 'false'));
-    // Sends a password field, so that the browser offers to save it and does not remember it as text.
+    // Submits the password as a password field, so that the browser offers to save it and does not remember it as text.
     button.form.addEventListener('submit', () => show(button, false));
   }
 }

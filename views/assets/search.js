@@ -1,13 +1,13 @@
-/** Long enough that typing asks once or twice a second, in ms. */
+/** Milliseconds; long enough to send only one or two requests a second while somebody types. */
 const PAUSE_MS = 250;
 
-/** The link to the search opens a dialog with the same results, and so do `/` and Ctrl+K. */
+/** The search link, `/` and Ctrl+K open a dialog with the results of the search page. */
 export function searchDialog() {
   const link = document.querySelector('a[data-search]');
   if (!link) return;
   let dialog;
   const open = () => {
-    // On the page of the search, its own field is the place to type.
+    // The search page has its own field.
     const field = document.querySelector('main [data-search-field]');
     if (!field) {
       dialog ??= createDialog(link);
@@ -61,7 +61,7 @@ function createDialog({ pathname }) {
       const response = await fetch(`${pathname}?${new URLSearchParams({ q: query })}`);
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
       const found = page.querySelector('[data-search-results]');
-      // Without it, somebody signed out meanwhile: the page of the search leads to the sign-in.
+      // A page without results means that the session has ended; the search page leads to sign-in.
       if (query === asked) show(found ? query : '', found ? [...found.children] : [failure()]);
     } catch {
       if (query === asked) show('', [failure()]);
@@ -81,7 +81,7 @@ function createDialog({ pathname }) {
     location.assign(first.href);
   });
   dialog.addEventListener('keydown', (event) => {
-    // In a search field, Escape only empties the field.
+    // Without this, Escape would only empty the search field.
     if (event.key === 'Escape') dialog.close();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;
@@ -89,16 +89,16 @@ function createDialog({ pathname }) {
     const stops = [input, ...links()];
     stops.at((stops.indexOf(document.activeElement) + step) % stops.length).focus();
   });
-  // The backdrop belongs to the dialog, its content does not.
+  // A click on the dialog element itself is a click on its backdrop.
   dialog.addEventListener('click', ({ target }) => {
     if (target === dialog) dialog.close();
   });
   return dialog;
 }
 
-/** A key's secret never leaves the page: its first characters find it. */
+/** Cuts a key down to its first characters, which are enough to find it, so that the secret never leaves the page. */
 const queryOf = ({ value }) => value.trim().replace(/^(org_(?:live|test)_.{3}).*/, '$1');
 
-const failure = () => make('p', { textContent: 'No answer. Press Enter to search on a page of its own.' });
+const failure = () => make('p', { textContent: 'No response. Press Enter to open the search page.' });
 
 const make = (name, values) => Object.assign(document.createElement(name), values);

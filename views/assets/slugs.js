@@ -10,7 +10,7 @@ export function slugsFollowNames() {
   }
 }
 
-/** As the server derives it. */
+/** Must match how the server derives slugs. */
 const toSlug = (name) =>
   name
     .normalize('NFKD')

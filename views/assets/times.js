@@ -1,4 +1,4 @@
-/** The server's format, whatever the browser's language: a page shows both. */
+/** Matches the server's format in every browser language, because a page shows times from both. */
 const short = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
@@ -7,7 +7,7 @@ const short = new Intl.DateTimeFormat('en-GB', {
   minute: '2-digit',
 });
 
-/** Converts times to the reader's time zone. Their tooltips stay in UTC. */
+/** Converts times to the reader's time zone. Tooltips stay in UTC. */
 export function localTimes(root) {
   const times = root.querySelectorAll('time[data-zoned]');
   if (times.length === 0) return;

@@ -1,4 +1,4 @@
-/** Marks the part of the page that is being read in its table of contents. */
+/** Marks the section that is being read in the table of contents. */
 export function markContents() {
   const links = [...document.querySelectorAll('[data-contents] a')];
   const places = [...new Set(links.map((link) => link.hash.slice(1)))]
@@ -32,7 +32,7 @@ export function markContents() {
   mark();
 }
 
-/** Scrolls the navigation alone, never the page. */
+/** Scrolls only the navigation, never the page. */
 function keepInSight(link) {
   const box = link.closest('.docs-nav');
   if (!box) return;

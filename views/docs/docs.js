@@ -1,11 +1,11 @@
-// Copies lines and sends requests. The documentation can be read without it.
+// Copies lines and sends requests. The documentation can be read without JavaScript.
 import { markContents } from './contents.js';
 import { copyButtons } from './copy.js';
 import { followLanguage } from './languages.js';
 
-/** Characters of a response that are shown; a longer one is cut off. */
+/** Characters of a response to show; the rest is cut off. */
 const MAX_SHOWN = 65_536;
-/** How long an endless response is followed, in ms. */
+/** How long to follow an endless response, in ms. */
 const PATIENCE_MS = 10_000;
 
 copyButtons(document);
@@ -16,13 +16,13 @@ collapseOperations();
 searchKeys();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
 
-/** An older link to a request that has moved to another page leads there. */
+/** Follows an old link to a request that has moved to another page. */
 function followMoved() {
   const moved = document.getElementById(decodeURIComponent(location.hash.slice(1)))?.dataset.moved;
   if (moved) location.replace(moved);
 }
 
-/** On a phone, a request shows its fields and examples on demand, except the one that the address names. */
+/** Collapses the fields and examples of requests on phones, except those of the request in the address. */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
   const parts = document.querySelectorAll('.operation-more');
@@ -38,7 +38,7 @@ function collapseOperations() {
   if (narrow.matches) wanted()?.scrollIntoView();
 }
 
-/** `/` and Ctrl+K lead to the search field. */
+/** `/` and Ctrl+K focus the search field. */
 function searchKeys() {
   document.addEventListener('keydown', (event) => {
     const isTyping = event.target.closest('input, textarea, select');
@@ -86,7 +86,7 @@ async function send(form) {
       method: form.dataset.method,
       headers: headersOf(headers.value, key?.value.trim(), body?.value),
       ...(body?.value ? { body: body.value } : {}),
-      // Routes for API keys refuse a session's cookie.
+      // Routes for API keys refuse session cookies.
       credentials: 'omit',
       signal: stop.signal,
     });
@@ -100,7 +100,7 @@ async function send(form) {
   }
 }
 
-/** Allows requests to this service only. */
+/** Allows only requests to this service. */
 function addressOf(path) {
   const url = new URL(path, location.origin);
   if (url.origin !== location.origin) throw new Error('The path must begin with a slash.');

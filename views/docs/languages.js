@@ -1,6 +1,6 @@
 const STORED = 'gauge.language';
 
-/** All examples show the same language, and the next page too. */
+/** Shows the same language in all examples, on this page and later ones. */
 export function followLanguage() {
   const choices = [...document.querySelectorAll('input[data-language]')];
   const choose = (language) => {
@@ -12,12 +12,12 @@ export function followLanguage() {
     const { top } = target.getBoundingClientRect();
     choose(target.value);
     store(target.value);
-    // Examples above may have changed their height.
+    // Examples above may have changed height.
     scrollBy({ top: target.getBoundingClientRect().top - top, behavior: 'instant' });
   });
 }
 
-/** A browser may forbid the store. */
+/** Browsers may deny access to local storage. */
 function stored() {
   try {
     return localStorage.getItem(STORED);
@@ -30,6 +30,6 @@ function store(language) {
   try {
     localStorage.setItem(STORED, language);
   } catch {
-    // The choice holds for this page.
+    // The choice then holds only for this page.
   }
 }

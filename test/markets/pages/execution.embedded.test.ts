@@ -55,7 +55,7 @@ describe('the execution page', () => {
     expect(words).toContain('40° to 41°');
     // The venue has 12, 16 and 22 contracts ahead; the paper queue has 10.
     expect(words).toContain(
-      'Compared 3 places of 3 live orders Median error 6 contracts 90% error 10.8 contracts Correction None yet needs 30 live orders, has 3',
+      'Compared 3 queue positions of 3 live orders Median error 6 contracts 90% error 10.8 contracts Correction None yet needs 30 live orders; 3 so far',
     );
   });
 

@@ -173,7 +173,7 @@ describe('the credits page', () => {
       }).format(service.clock.now() + days * DAY_MS);
     // 10 credits in 2 days are 5 a day, and 90 are left.
     expect(await open()).toContain(
-      `At the pace of the last 2 days the balance lasts until about ${day(18)}.`,
+      `At the pace of the last 2 days, the balance lasts until about ${day(18)}.`,
     );
     await give('ending', {
       amount: 1_000,

@@ -90,7 +90,7 @@ describe('an event', () => {
     expect(page.status).toBe(200);
     const text = textOf(page.text);
     for (const part of [
-      'Found',
+      'Recorded once',
       '0.1 calls',
       product.name,
       'the runtime',

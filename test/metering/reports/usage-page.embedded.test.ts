@@ -140,7 +140,7 @@ describe('a month against its cap', () => {
     expect(page).not.toContain('Over the cap');
     await db.orm.update(products).set({ unitCap: '400' }).where(eq(products.id, product.id));
     expect(textOf((await open()).text)).toContain(
-      'At the current pace the cap is reached around 17 Mar 2031',
+      'At the current pace, the cap is reached around 17 Mar 2031',
     );
     const ofEntitlement = eq(entitlements.productId, product.id);
     await db.orm.update(entitlements).set({ hasOwnCap: true, unitCap: '500' }).where(ofEntitlement);
