@@ -43,12 +43,9 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
 
 /** Postgres's default of 128 MB uses 150 MB more memory and takes a third longer to open. */
 const SHARED_BUFFERS = '16MB';
-/** No autovacuum replaces a plan once its table has grown, so each execution gets its own. */
-const PLANS = 'force_custom_plan';
 
 export async function openPglite(directory: string): Promise<PGlite> {
-  const settings = [`shared_buffers=${SHARED_BUFFERS}`, `plan_cache_mode=${PLANS}`];
-  const startParams = [...PGlite.defaultStartParams, ...settings.flatMap((setting) => ['-c', setting])];
+  const startParams = [...PGlite.defaultStartParams, '-c', `shared_buffers=${SHARED_BUFFERS}`];
   const pglite = await PGlite.create(directory, { startParams });
   dropUnusedArrayParsers(pglite);
   return pglite;

@@ -6,7 +6,9 @@ const { serialize } = protocol;
 /** Beyond this, the statement unused for longest is closed. The database keeps them in memory. */
 const MAX_STATEMENTS = 300;
 /** Longer statements are inserts of a varying number of rows, which rarely repeat. */
-const MAX_CHARACTERS = 8000;
+const MAX_CHARACTERS = 20_000;
+/** No autovacuum discards a plan once its tables have grown, so all plans are made anew after so many executions. */
+const EXECUTIONS_PER_PLAN = 2000;
 
 interface Prepared {
   name: string;
@@ -20,6 +22,7 @@ interface Prepared {
 export function withPreparedStatements(pglite: PGlite): PgliteClient {
   const prepared = new Map<string, Prepared>();
   let count = 0;
+  let executions = 0;
 
   const send = async (...parts: Uint8Array[]) =>
     (await pglite.execProtocol(Buffer.concat([...parts, serialize.sync()]), { syncToFs: false })).messages;
@@ -48,6 +51,7 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
   }
 
   function execute<T>(text: string, values: unknown[] = [], options?: QueryOptions): Promise<Results<T>> {
+    executions++;
     return pglite.runExclusive(async () => {
       const { name, parameterTypes } = await prepare(text);
       const texts = values.map((value, index) => {
@@ -67,7 +71,13 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
   return {
     async query<T>(text: string, values?: unknown[], options?: QueryOptions): Promise<Results<T>> {
       await pglite._checkReady();
-      return pglite._runExclusiveTransaction(() => execute<T>(text, values, options));
+      return pglite._runExclusiveTransaction(async () => {
+        if (executions >= EXECUTIONS_PER_PLAN) {
+          executions = 0;
+          await execute('discard plans');
+        }
+        return execute<T>(text, values, options);
+      });
     },
     transaction: (work) =>
       pglite.transaction((tx) =>
