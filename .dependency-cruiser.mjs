@@ -1,6 +1,6 @@
 /**
- * Imports go down only. Each layer may import the layers listed before it, lowest first, but none listed after it. A
- * file that belongs to no layer is an error.
+ * The layers of src/, lowest first. A layer may import only itself and the layers listed before it. A file that belongs
+ * to no layer is an error.
  */
 const floors = [
   'core/[^/]+[.]ts',

@@ -1,5 +1,5 @@
-# Pins the exact version. To pin the image itself, use `--build-arg NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…`
-# with the digest that `docker buildx imagetools inspect` prints.
+# The tag fixes the Node version. To pin the image by digest, use `--build-arg
+# NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…` with the digest that `docker buildx imagetools inspect` prints.
 ARG NODE_IMAGE=node:24.11.1-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
@@ -11,7 +11,7 @@ COPY . .
 RUN npm run build && npm prune --omit=dev
 
 FROM ${NODE_IMAGE}
-# Unless this threshold is fixed, glibc keeps up to 90 MB of freed memory.
+# Without a fixed threshold, glibc keeps up to 90 MB of freed memory.
 ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_TRIM_THRESHOLD_=1048576
 WORKDIR /app
 COPY --from=build /app/node_modules ./node_modules

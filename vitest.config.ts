@@ -69,7 +69,7 @@ const excluded = {
   ],
 };
 const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undefined);
-/** A larger young generation and a collector without extra threads save a tenth of the time. */
+/** A larger young generation and a single-threaded garbage collector save a tenth of the time. */
 const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 // No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
@@ -119,9 +119,9 @@ const processProject = {
 
 export default defineConfig({
   test: {
-    // One worker more than CI has cores, because many tests wait for processes and connections.
+    // One more worker than CI has cores, because many tests wait for processes and connections.
     maxWorkers: 3,
-    // Reuses transformed modules in later steps.
+    // Reuses transformed modules in later CI steps.
     experimental: { fsModuleCache: true },
     sequence: { sequencer: LongestFirst },
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],

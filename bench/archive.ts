@@ -1,7 +1,7 @@
 /**
- * `npm run bench:archive`: the ingestion rate while old months are archived, with the archive killed five times. The
- * archive runs and pauses alternately for a few seconds, so that each ratio compares adjacent intervals. Afterwards
- * every event must be in exactly one file, and counted once.
+ * `npm run bench:archive`: measures the ingestion rate while `npm run archive` moves old months into files. The archive
+ * process is paused and resumed every few seconds, so that each ratio compares adjacent intervals, and it is killed and
+ * restarted five times. Afterwards, every event must be in exactly one file and be counted once.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -40,7 +40,7 @@ const server = await createPostgresServer({ max_wal_size: '4GB', shared_buffers:
 const url = server.url('postgres');
 const db = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
 const tenants = await createTenants(db, 16);
-// Thirty days that span two past months.
+// Events over thirty days, spanning two past months.
 await fillEvents(url, rows, { days: 30, daysAgo: 460 });
 const product = await startProduct({ DATABASE_URL: url });
 const client = new pg.Client({ connectionString: url });
@@ -77,7 +77,7 @@ function noteMemory({ pid, exitCode }: ChildProcess): void {
 
 let sent = 0;
 let turns = 0;
-/** Events per second accepted by the service. */
+/** Returns the number of events per second that the service accepts. */
 async function ingest(): Promise<number> {
   const { perSecond, requests, statuses } = await load({
     port: product.port,
@@ -92,14 +92,17 @@ async function ingest(): Promise<number> {
   return perSecond * batch;
 }
 
-/** Each event counts twice: once when it is written to a file and once when it is deleted. */
+/**
+ * Share of the archiving that is done. Each event counts twice: once when it is written to a file and once when it is
+ * deleted.
+ */
 const shareDone = async () =>
   (await ask(
     `select (select coalesce(sum(events), 0) from usage_archives) + (select coalesce(sum(deleted_events), 0) from usage_archived_totals) as n`,
   )) /
   (2 * rows);
 
-/** Number of turns with the archive running, each between two turns without it. */
+/** Number of consecutive turns with the archive running, between two turns with it paused. */
 const BESIDE = 3;
 
 await ingest();
@@ -128,7 +131,7 @@ try {
       const rate = await ingest();
       noteMemory(child);
       activeSeconds += (performance.now() - startedAt) / 1000;
-      // The archive does not run for the whole of its last turn.
+      // The archive ends during its last turn, so that turn does not count.
       if (!isEnded) beside.push(rate);
       await killWhenDue();
     }
@@ -147,7 +150,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Reads all files of the archive. `seen` counts how often each generated key occurs, indexed by the key's number. */
+/** Reads all archive files. `seen` counts how often each generated key occurs, indexed by key number. */
 async function readFiles(): Promise<{ lines: number; twice: number; bytes: number }> {
   const seen = new Uint8Array(rows);
   let lines = 0;
@@ -173,7 +176,7 @@ async function report(): Promise<void> {
   );
   const recorded = await ask('select count(*) as n from usage_events');
   const counted = await ask('select sum(events) as n from usage_totals');
-  // Runs without the service's timeouts, because the comparison reads every event.
+  // Opens the database without the service's timeouts, because the comparison reads every event.
   const maintenance = await openForMaintenance({ databaseUrl: url, dataDir: '' });
   const drift = hasDrift(await compare(maintenance.orm, {}));
   await maintenance.close();

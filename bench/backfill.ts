@@ -1,6 +1,6 @@
 /**
  * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a
- * steady rate. Prints the duration of each step and the latency that callers see; afterwards every sum must match its
+ * steady rate. Prints the duration of each step and the latency that callers see. Afterwards, every sum must match its
  * events.
  */
 import { setTimeout } from 'node:timers/promises';
@@ -58,7 +58,7 @@ let waits: number[] = [];
 let isOver = false;
 const pending = new Set<Promise<void>>();
 
-/** Sends at a fixed rate: a late response does not delay the next request. */
+/** Sends requests at a fixed rate: a late response does not delay the next request. */
 async function send(path: string, bodyOf: () => object): Promise<void> {
   for (let due = performance.now(); !isOver; due += 1000 / pace) {
     const ahead = due - performance.now();
@@ -152,7 +152,7 @@ try {
   await measure('alone', () => setTimeout(15_000));
   isOver = true;
   await Promise.all([...senders, ...pending]);
-  // Runs without the service's timeouts, because the comparison reads every event.
+  // Opens the database without the service's timeouts, because the comparison reads every event.
   const maintained = await openForMaintenance({ databaseUrl, dataDir: '' });
   const report = await compare(maintained.orm, {});
   await maintained.close();

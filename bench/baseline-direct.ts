@@ -1,7 +1,7 @@
 /**
- * The baseline for batches: `pg` alone, with one statement that inserts the events and raises the totals on the
- * product's own tables and indexes. Four connections; no checks, parsing or HTTP. Arguments: database URL, batch size,
- * seconds. Prints `{ "perSecond": … }` in events.
+ * The baseline for batches: `pg` alone, with one statement that inserts the events and adds them to the totals, in the
+ * product's own tables and indexes. Uses four connections, without checks, parsing or HTTP. Arguments: database URL,
+ * batch size, seconds. Prints `{ "perSecond": … }`, in events per second.
  */
 import pg from 'pg';
 import { textArray } from '../src/core/db/sql.js';

@@ -1,12 +1,15 @@
 /**
- * Callers in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. The
- * first three open hostile connections and reopen them when the server closes them; `honest` prints its response times.
+ * Hostile and honest callers, in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest
+ * PORT SECONDS`. The first three kinds open hostile connections and reopen them when the server closes them; `honest`
+ * prints its response times.
  */
 import { connect } from 'node:net';
 
 const [kind = '', port = '', seconds = ''] = process.argv.slice(2);
 const endsAt = performance.now() + Number(seconds) * 1000;
-/** Hostile callers use several addresses, because the server limits the connections per address. */
+/**
+ * Source address of the hostile connections, so that they do not count toward the honest callers' limit per address.
+ */
 const STRANGER = '127.0.0.2';
 const TRICKLE_MS = 3_000;
 

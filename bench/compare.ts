@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- --compare REF`: runs this folder's build and other commits in alternating one-second turns. Each
- * version has its own database on one private Postgres and receives the same requests from this folder's load
- * generator. `--without stripe` and `--without markets` compare this folder's build with and without that part instead,
+ * `npm run bench -- --compare REF`: compares this folder's build with other commits, in alternating one-second turns.
+ * Each version has its own database on one private Postgres and receives the same requests from this folder's load
+ * generator. `--without stripe` and `--without markets` instead compare this folder's build with and without that part,
  * in ten-second turns.
  */
 import { execFileSync } from 'node:child_process';
@@ -42,7 +42,10 @@ const batch =
   (events: number, connections: number): ToLoad =>
   ({ tenants }) => ({ events, connections, requests: tenants.map((tenant) => usageRequest(tenant, events)) });
 
-/** Sends plain events, except that this folder's version gets events for a product from `OWN_SEED`. */
+/**
+ * Sends batches of 100 events: for a product from `OWN_SEED` on this folder's version, for an ordinary product on the
+ * others.
+ */
 const own =
   (slug: 'priced' | 'detailed', more?: (index: number) => object, senders?: number): ToLoad =>
   ({ database, tenants }) => ({
@@ -107,7 +110,10 @@ function findCommit(ref: string): string {
   }
 }
 
-/** Builds a commit in its own folder. Reuses the packages installed here if its package-lock.json is the same. */
+/**
+ * Builds a commit in a folder of its own. Uses the packages installed here if the commit has the same
+ * package-lock.json.
+ */
 function buildCommit(commit: string, folder: string): void {
   try {
     run('sh', ['-c', 'mkdir "$1" && git archive "$0" | tar -x -C "$1"', commit, folder]);
@@ -150,7 +156,10 @@ insert into risk_limits (org_id, max_order_contracts, max_order_cost, max_positi
   select id, 1000000, 1e12, 1000000, 1e12, 1e12, 1000, 1000000, now() from organizations;
 analyze products, organizations, entitlements, api_keys;`;
 
-/** One product with a price and a grant for each Organization, and one that counts subjects and dimensions. */
+/**
+ * A product with a credit price, a credit grant for each Organization, and a product that counts usage by subject and
+ * dimension.
+ */
 const OWN_SEED = `
 insert into products (id, slug, name, usage_metric, dimensions, subjects_since, credit_price, credit_enforcement, created_at, updated_at)
   values (gen_random_uuid(), 'priced', 'Product', 'calls', '{}', null, 0.5, 'block', now(), now()),
@@ -161,7 +170,7 @@ insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scop
   select id, true, array[gen_random_uuid()], '{1000000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from organizations;
 analyze products, entitlements, credit_accounts`;
 
-/** Each product had usage in each of the last 24 hours, and ten of its meter events become due per second. */
+/** Usage of each product in each of the last 24 hours. Ten of the resulting meter events become due each second. */
 const STRIPE_SEED = `
 update organizations set stripe_customer_id = 'cus_' || replace(slug, '-', ''), stripe_since = now() - interval '2 days';
 update products set stripe_meter_event = slug, stripe_since = now() - interval '2 days';
@@ -191,7 +200,7 @@ async function createTenants(
   return { tenants: startingWith('org-'), limited: startingWith('limited-') };
 }
 
-/** CPU time of each Postgres process in ms, except those that serve another version's database. */
+/** CPU time of each Postgres process in ms, by process ID, except those that serve another version's database. */
 function readDatabaseCpu(postmaster: number, database: string): Map<number, number> {
   const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
   const times = new Map<number, number>();
@@ -208,7 +217,7 @@ function readDatabaseCpu(postmaster: number, database: string): Map<number, numb
 
 const columns = ['requests/s', 'server, µs', 'database, µs', 'memory, MB'];
 
-/** Returns one turn's figure for each column; CPU times are per event. The other versions are paused meanwhile. */
+/** Runs one turn, with the other versions paused, and returns a figure for each column. CPU times are per event. */
 async function measureTurn(
   versions: Version[],
   version: Version,
@@ -269,7 +278,7 @@ interface Side {
 
 interface Comparison {
   refs: string[];
-  /** The part of this folder's build to compare with and without. */
+  /** The part that this folder's build is compared with and without; undefined to compare commits. */
   without: 'stripe' | 'markets' | undefined;
   keys: string[];
   markets: string;
@@ -332,7 +341,8 @@ export async function compareVersions({ refs, without, keys, markets, turns }: C
       const figures: number[][][] = versions.map(() => []);
       for (const version of versions) await measureTurn(versions, version, load, 2, postmaster);
       for (let turn = 0; turn < turns; turn++) {
-        // The order never changes, because a turn takes up to a third more CPU time after a longer wait.
+        // Keeps the order fixed, because a version that has been paused for longer uses up to a third more CPU time in
+        // its turn.
         for (const [i, version] of versions.entries())
           figures[i]!.push(await measureTurn(versions, version, load, seconds, postmaster));
       }

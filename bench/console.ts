@@ -45,8 +45,8 @@ const pages: [name: string, path: string][] = [
 ];
 
 /**
- * Each customer has one person, one API key and entitlements to ten of the products, all used this month. One customer
- * in ten has its own caps.
+ * Each customer has one user, one API key and entitlements to ten of the products, all used this month. One customer in
+ * ten has its own caps.
  */
 const world = [
   `insert into organizations (id, slug, name, created_at)
@@ -84,7 +84,7 @@ try {
   await client.end();
   const operator = await createUser(db);
   await db.orm.insert(operators).values({ userId: operator.id, createdAt: new Date() });
-  // Other benchmarks measure the background work for markets.
+  // Other benchmarks measure the background work of markets.
   const env = { MARKETS: 'off', LIMIT_DASHBOARD_PER_MINUTE: '1000000000' };
   const product = await startProduct({ DATABASE_URL: url, ...env });
   try {
@@ -103,7 +103,7 @@ try {
   await server.remove();
 }
 
-/** @param readCpuMs returns the CPU time so far of the server and of Postgres */
+/** @param readCpuMs returns the CPU time in ms that the server and Postgres have used so far */
 async function measure(browser: Browser, readCpuMs: () => [number, number]): Promise<void> {
   console.log(
     `${machine()}, ${availableParallelism()} cores, load average ${loadavg()[0]!.toFixed(0)}, Node ${process.version}; ${CUSTOMERS.toLocaleString('en')} customers, ${PRODUCTS} products, ${REQUESTS} requests of each page\n`,

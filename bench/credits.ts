@@ -1,4 +1,4 @@
-/** The measures for credits: reads of a large account, and the cost that credits add to a check. */
+/** The measures for credits: reading a large account, and the CPU time that credits add to a check. */
 import pg from 'pg';
 import { atLeast, atMost, measureLoad, ratio, type Measure, type World } from './measures.js';
 import { compare, cpuNote, createTenantsIn } from './reservations.js';
@@ -8,7 +8,7 @@ const GRANTS = 64;
 const ENTRIES = 1_000_000;
 const READS = 50;
 
-/** One Organization with open grants, each of which has been burned by the same number of entries. */
+/** One Organization with open grants, each partly used up by the same number of entries. */
 const LARGE = `
 update api_keys set scopes = '{usage:read}' where org_id = $1;
 insert into credit_grants (org_id, id, starts_at, created_at, livemode, priority, grant_key, amount, reason, actor, request)
@@ -24,14 +24,14 @@ vacuum analyze credit_grants;
 vacuum analyze credit_accounts;
 vacuum analyze credit_entries`;
 
-/** Each product costs credits, and each Organization has one grant. */
+/** Each product costs credits, and each Organization has one credit grant. */
 const PRICED = `
 update products set credit_price = 0.001, credit_enforcement = 'block' where id in (select product_id from entitlements where org_id = any ($1));
 insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
   select id, true, array[gen_random_uuid()], '{1000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from unnest($1::uuid[]) id;
 analyze products, credit_accounts`;
 
-/** Passes each statement only the parameters that it uses. */
+/** Runs each statement with only the parameters that it uses. */
 async function runAll(url: string, statements: string, values: unknown[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -92,7 +92,7 @@ export const creditMeasures: Measure[] = [
   {
     key: 'check-credits',
     name: 'check of 50 slugs that cost credits ÷ of 50 that do not, by processor time',
-    // Allows a tenth more CPU time.
+    // 1 ÷ 1.1: a check may use up to 10% more CPU time with credits than without.
     ...atLeast(0.91),
     async run(world) {
       const tenants = await (priced ??= createPriced(world.productUrl));

@@ -1,7 +1,7 @@
 /**
- * `npm run bench:evaluate`: duration of `evaluate --model shrunk` for 167 stations over 167 days, where each day needs
- * a joint fit of all stations to the previous 60 days. `--model emos`, which fits each station separately, runs on the
- * same rows for comparison.
+ * `npm run bench:evaluate`: CPU time of `evaluate --model shrunk` for 167 stations over 167 days, where each day needs
+ * a joint fit of all stations to the previous 60 days. For comparison, also runs `--model emos`, which fits each
+ * station separately, on the same rows.
  */
 import { availableParallelism } from 'node:os';
 import { Readable } from 'node:stream';

@@ -1,16 +1,16 @@
 import pg from 'pg';
 
 interface Fill {
-  /** Number of API keys that send the events in turn. */
+  /** Number of API keys among which the events are distributed. */
   keys?: number;
-  /** The time range of the events, which ends now or a number of days ago. */
+  /** Length of the time range of the events, and how many days ago it ends. */
   days?: number;
   daysAgo?: number;
 }
 
 /**
- * Fills `usage_events` with `rows` events from the Organizations' API keys, with time-ordered idempotency keys, and
- * fills the sums.
+ * Inserts `rows` events from the Organizations' API keys, with idempotency keys in chronological order, and fills the
+ * sums.
  */
 export async function fillEvents(
   url: string,

@@ -27,7 +27,10 @@ export const rules: SnapshotRules = {
   model: calibratedModel,
 };
 
-/** Loads the runs, hours and reports of the `WINDOW_DAYS` before a time, in the form that training reads. */
+/**
+ * Loads the model runs, observations and climate reports of the `WINDOW_DAYS` days before a time, in the form that
+ * training reads.
+ */
 export async function historyAt(at: Date): Promise<KnownHistory> {
   const world = { clock: { now: () => at.getTime() }, seed: SEED, weather };
   const range = { from: dateOf(at.getTime() - WINDOW_DAYS * DAY_MS), to: dateOf(at.getTime() + DAY_MS) };
@@ -46,11 +49,11 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-/** @param hours hours of days in progress to fit; default: all */
+/** @param hours the hours whose fits for days in progress are computed; default: all */
 export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
   train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 
-/** All gates are open, so that every possible purchase is sized and described. */
+/** A book with all gates open, so that every possible purchase is sized and described. */
 export const openGates = (madeAt: Date): GateBook => ({
   madeAt,
   gates: gateKeys().map((key) => ({

@@ -37,7 +37,7 @@ function cpuMs(): number {
 const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
-/** Builds one snapshot for each hour of a day, repeatedly. */
+/** Measures building snapshots, one for each hour of a day, repeatedly. */
 async function measureSnapshot(seconds: number): Promise<Sample> {
   const { book } = trainAnew(await historyAt(NOON));
   const inputs = Array.from({ length: 24 }, (_, hour) =>
@@ -98,13 +98,13 @@ async function measureHourFits(): Promise<Sample> {
 }
 
 interface Pause {
-  /** CPU time of the longest event-loop turn in ms, including the garbage collector's threads. */
+  /** Largest CPU time of an event-loop turn in ms, including the garbage collector's threads. */
   cpu: number;
   /** The longest wall-clock pause in ms, which includes time taken by other processes. */
   wall: number;
 }
 
-/** Returns the longest time that `work` keeps other work waiting, in ms. */
+/** Runs `work` and returns the longest event-loop pauses during it. */
 async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   let [cpu, last, isOver] = [0, cpuMs(), false];
@@ -123,7 +123,10 @@ async function pauseOf(work: () => Promise<unknown>): Promise<Pause> {
   return { cpu, wall: delay.max / 1e6 };
 }
 
-/** Fills the simulated past, trains and evaluates gates as the background jobs do, starting with an empty database. */
+/**
+ * Measures what the background jobs do on an empty database: filling the simulated past, training, and evaluating
+ * gates.
+ */
 async function measureLearning(database: { databaseUrl?: string; dataDir: string }): Promise<Sample> {
   const db = await openDatabase({ databaseUrl: undefined, ...database }, silent);
   const clock = { now: () => NOON.getTime() };
@@ -214,8 +217,8 @@ const perCpuSecond = (readings: readonly Reading[]): number => {
 };
 
 /**
- * Reads from one server in alternating turns, without training and with training every few seconds. The number of
- * requests per second of server CPU time estimates the rate on an idle machine.
+ * Measures reads from one server in alternating turns, without training and with training every few seconds. Requests
+ * per second of server CPU time are an estimate of the rate on an idle machine.
  */
 async function measureReads(databaseUrl: string, seconds: number): Promise<Sample> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-reads-'));

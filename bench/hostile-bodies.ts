@@ -26,7 +26,7 @@ const gzipped = (name: string, text: string): HostileBody => ({
   headers: { 'content-encoding': 'gzip' },
 });
 
-/** Repeats `make` until the body has its maximum size. */
+/** Builds a body with as many results of `make` as fit into the maximum size. */
 function fill(before: string, make: (i: number) => string, after: string, maxBytes = MAX_BODY_BYTES): string {
   const parts: string[] = [];
   let left = maxBytes - before.length - after.length;

@@ -1,6 +1,7 @@
 /**
  * `npm run bench:hostile`: how much one caller can slow down the others. Measures the longest event-loop pause for
- * expensive bodies, and a minute each of connections that read nothing, send headers slowly or send bodies slowly.
+ * expensive bodies, and the effect of connections that read nothing, send headers slowly or send bodies slowly, each
+ * kind for a minute.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -63,7 +64,7 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
     status = answer.status;
     answerBytes = (await answer.arrayBuffer()).byteLength;
     const pause = await readPause(product);
-    // Round −1 runs code that is not compiled yet, so it does not count.
+    // Round −1 is a warm-up, because the code is not compiled yet.
     if (round < 0) continue;
     pauses.push(pause);
     works.push(mainThreadMs(product) - before);
@@ -71,7 +72,10 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
   return { status, answerBytes, pause: Math.min(...pauses), work: Math.min(...works) };
 }
 
-/** CPU time of the event loop's thread in ms: on an idle machine, an upper bound for its pauses. */
+/**
+ * CPU time that the event-loop thread has used so far, in ms. On an idle machine, its increase during a request is an
+ * upper bound for the pause.
+ */
 const mainThreadMs = ({ pid }: Product): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 

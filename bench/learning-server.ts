@@ -1,6 +1,6 @@
 /**
- * The service, retraining continuously between two SIGUSR2 signals; in production it trains a few times a day. Writes
- * READY_FILE once the simulated past is complete.
+ * Runs the service and, between one SIGUSR2 and the next, retrains every few seconds. In production, the service trains
+ * a few times a day. Writes READY_FILE once the simulated past is complete.
  */
 import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';

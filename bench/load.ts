@@ -1,6 +1,7 @@
 /**
- * A load generator in a separate process. Raw sockets and prebuilt bytes keep its own load low, because it shares the
- * machine with the measured server. Reads one `LoadPlan` as JSON from standard input, prints one `LoadResult`.
+ * A load generator in a separate process. Because it shares the machine with the measured server, it uses raw sockets
+ * and prebuilt bytes to keep its own load low. Reads a `LoadPlan` as JSON from standard input and prints a
+ * `LoadResult`.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -9,15 +10,19 @@ export interface LoadPlan {
   connections: number;
   seconds: number;
   /**
-   * Requests per second over all connections, on a fixed schedule; by default each connection sends its next request
-   * after each response. With a rate, latencies exclude the first second, in which the generator warms up.
+   * Requests per second over all connections, on a fixed schedule. By default, each connection sends its next request
+   * as soon as it has received a response. With a rate, latencies exclude the first second, in which the generator
+   * warms up.
    */
   rate?: number;
-  /** Complete requests with headers; connection i sends request i modulo their number. */
+  /** Complete requests with headers. Connection i starts with the request at index i modulo the number of requests. */
   requests: string[];
   /** Makes each connection cycle through all requests, starting with its own. */
   rotates?: boolean;
-  /** Sent after each response: the request with the same index, with the response's first `id` filled in. */
+  /**
+   * Follow-up requests: after each response, sends the one with the same index, with `idPlaceholder` replaced by the
+   * response's first `id`.
+   */
   follow?: { requests: string[]; idPlaceholder: string };
   /** Each occurrence in a request is overwritten with a fresh key of the same length. */
   placeholder?: string;
@@ -96,7 +101,7 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         }
         if (gapMs === 0) dueAt = performance.now();
         const bytes = fill(own[turn++ % own.length]!);
-        // Connections that rotate share these bytes, so each write needs its own copy.
+        // Rotating connections share these bytes, so each write needs its own copy.
         socket.write(plan.rotates ? Buffer.from(bytes) : bytes);
       };
       const next = () => {

@@ -22,7 +22,7 @@ const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;
 
-/** Responses per second. */
+/** Returns the number of responses per second. */
 export async function rate(port: number, path: string, seconds: number): Promise<number> {
   const { perSecond, statuses } = await load({
     port,
@@ -60,7 +60,7 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
   };
 }
 
-/** Builds the refresher and its sources in this process as the service does, fully trained. */
+/** Builds a refresher with simulated sources and fully trained forecasts in this process, as the service does. */
 async function makeRefresher() {
   const clock = systemClock;
   const at = new Date(clock.now());
@@ -68,7 +68,7 @@ async function makeRefresher() {
   const store = createSnapshotStore();
   const refresher = createRefresher({
     markets: createSimulatedSource({ clock, seed: SEED, weather }),
-    // New forecasts on every refresh are the most expensive case.
+    // Reads new forecasts on every refresh, which is the most expensive case.
     weather: { ...createSimulatedWeatherSource({ clock, seed: SEED, weather }), freshMs: 0 },
     model: calibratedModel,
     calibration: createCalibrationStore({ fits: book, gates: openGates(at) }),
@@ -116,13 +116,13 @@ async function measureRefresh(seconds: number) {
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
         await answer.encode(encoding, lastFields);
-        // Yields between encodings, because each belongs to a separate request.
+        // Yields between encodings, because in the service each one belongs to a separate request.
         await setImmediate();
       }
   });
 }
 
-/** The longest pause of an idle process in ms, which shows the machine's noise. */
+/** The longest event-loop pause of an idle process in ms, which is the noise level of the machine. */
 export async function measureIdle(seconds: number): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
@@ -131,7 +131,7 @@ export async function measureIdle(seconds: number): Promise<number> {
   return delay.max / 1e6;
 }
 
-/** Gives each reader its own loopback address, because an address may open only a few streams. */
+/** Opens a stream from the reader's own loopback address, because each address may open only a few streams. */
 export function openReader(port: number, i: number, onEvent: () => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const localAddress = `127.0.${1 + Math.floor(i / 250)}.${1 + (i % 250)}`;

@@ -34,7 +34,7 @@ export interface Side {
 
 export interface Sample {
   value: number;
-  /** How the figure was calculated, for the log. */
+  /** How the value was calculated, for the log. */
   note: string;
 }
 
@@ -50,7 +50,10 @@ const runFile = promisify(execFile);
 let runs = 0;
 
 export interface LoadOptions extends Pick<LoadPlan, 'connections' | 'rate' | 'rotates' | 'follow'> {
-  /** Highest tolerated share of refused requests. They are excluded from the result's `requests` and `perSecond`. */
+  /**
+   * Highest tolerated share of refused requests. Refused requests are excluded from the result's `requests` and
+   * `perSecond`.
+   */
   mostRefused?: number;
 }
 

@@ -84,7 +84,7 @@ interface Loaded {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Loads an address as a browser does, timed to the last byte. */
+/** Loads an address as a browser does and times it to the last byte. */
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
@@ -107,7 +107,7 @@ function load(address: string, cookie: string): Promise<Loaded> {
   });
 }
 
-/** Sums the other files of a first visit: style sheet, icon, script and its modules. */
+/** Returns the total bytes of the other files of a first visit: style sheet, icon, script and its modules. */
 async function weighAssets(origin: string, cookie: string, page: string): Promise<number> {
   const found = [...page.matchAll(/(?:href|src)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, path]) => path!);
   const seen = new Set<string>();

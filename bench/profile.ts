@@ -37,7 +37,7 @@ const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
 const self = new Map<string, number>();
 let busy = 0;
 let age = 0;
-// Counts back from the end to exclude the start; the shutdown is short.
+// Walks backward from the last sample, to leave out the start. The shutdown is included, but it is short.
 for (let i = profile.samples.length - 1; i >= 0 && age < share; i--) {
   const { functionName, url: source, lineNumber } = frames.get(profile.samples[i]!)!;
   const spent = profile.timeDeltas[i]!;

@@ -37,7 +37,7 @@ export const LIMITS = {
 };
 const silent = pino({ level: 'silent' });
 
-/** Returns sixteen more tenants, created once for each kind of limit. */
+/** Sixteen more tenants for each kind of limit, created on first use. */
 const limited = new Map<string, Promise<Tenant[]>>();
 
 function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
@@ -48,7 +48,7 @@ function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<
 
 type Terms = Parameters<typeof createTenants>[2];
 
-/** Returns sixteen tenants with webhooks and sixteen with the same terms but no webhooks. */
+/** For each set of terms, sixteen tenants with webhooks and sixteen without, created on first use. */
 const listening = new Map<string, Promise<[Tenant[], Tenant[]]>>();
 
 function tenantsListening(world: World, name: string, terms: Terms): Promise<[Tenant[], Tenant[]]> {
@@ -77,11 +77,11 @@ export async function createTenantsIn(
 
 interface Work {
   perSecond: number;
-  /** CPU time of the server and its database per request, µs. */
+  /** CPU time of the server and its database per request, in µs. */
   cpuUs: number;
 }
 
-/** Alternates short turns of all sides, so that other load on the machine affects them equally. */
+/** Measures all sides in short, alternating turns, so that other load on the machine affects them equally. */
 export async function compare(
   { product, databasePid, seconds }: World,
   sides: ((seconds: number) => Promise<LoadResult>)[],
@@ -133,7 +133,8 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
 });
 
 /**
- * A threshold that is far away adds no note to a statement; one that has been reached adds a note to every statement.
+ * While a cap is far away, ingestion statements leave no note for the threshold evaluation. Once it is exceeded, every
+ * statement leaves one.
  */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
@@ -171,7 +172,7 @@ async function compareReservations(
   return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
 }
 
-/** Compares reserving before the work with only reporting usage of the same products. */
+/** Compares reserving and settling with only reporting usage of the same products. */
 const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => ({
   key: `reserve-settle-${limits}`,
   name: `reserve and settle ÷ two events at batch 1, ${name}, 64 senders`,
@@ -183,13 +184,16 @@ const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => (
     ]),
 });
 
-/** One Organization with events in its first product's rolling window, created once. */
+/**
+ * A product on its own database, with one Organization that has events throughout a rolling window; started on first
+ * use.
+ */
 let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | undefined;
 
 async function startRolling({ createDatabase, rows }: World) {
   const url = await createDatabase('rolling');
   const [tenant] = await createTenantsIn(url, 1, { limits: [block('P7D')] });
-  // Covers slightly more than the window, so that the window starts within the events.
+  // The events cover slightly more than the window, so that the window starts among them.
   await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
   const client = new pg.Client({ connectionString: url });
   await client.connect();
@@ -197,7 +201,8 @@ async function startRolling({ createDatabase, rows }: World) {
 }
 
 /**
- * Sets a limit of a week plus enough minutes to start the window mid-hour, so that events must also be read one by one.
+ * Sets a limit of a week plus enough minutes to start the window mid-hour, so that the events of the first, partial
+ * hour must be read one by one. Returns the number of events in the window.
  */
 async function limitToAWeek(client: pg.Client): Promise<number> {
   const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);

@@ -1,8 +1,7 @@
 /**
- * The cost of ingestion on a sharded database, as CPU time of all Postgres processes per event, compared with one
- * Postgres in the same run: `node --import tsx bench/shards.ts [SECONDS] [ROUNDS]`. Needs Citus in the Postgres of
- * TEST_POSTGRES_BIN. All servers share one machine, so the figures say nothing about the throughput of several
- * machines.
+ * `node --import tsx bench/shards.ts [SECONDS] [ROUNDS]`: the cost of ingestion on a sharded database compared with a
+ * single Postgres, as CPU time of all Postgres processes per event. TEST_POSTGRES_BIN must name a Postgres with Citus.
+ * All servers share one machine, so the figures say nothing about the throughput of several machines.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +26,7 @@ const cells = [
   { name: '16 Organizations × 100', organizations: 16, batch: 100, target: undefined },
 ];
 
-/** CPU time of a server and its processes, including those that have exited, in µs. */
+/** CPU time in µs of a Postgres server and its child processes, including those that have exited. */
 function cpuOf(dataDir: string): number {
   const server = readFileSync(join(dataDir, 'postmaster.pid'), 'utf8').split('\n')[0]!;
   let ticks = 0;
@@ -37,10 +36,10 @@ function cpuOf(dataDir: string): number {
         .replace(/^.*\) /, '')
         .split(' ');
       if (pid !== server && fields[1] !== server) continue;
-      // utime and stime, plus cutime and cstime of ended children.
+      // utime and stime, plus cutime and cstime of children that have exited.
       ticks += fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
     } catch {
-      // The process has exited, so the server's own times include it now.
+      // The process has exited, so the server's cutime and cstime now include its CPU time.
     }
   }
   return ticks * TICK_US;
@@ -89,7 +88,7 @@ try {
         `coordinator ${(median(rounds.map((r) => r.share)) * 100).toFixed(1)} %`,
     );
   }
-  /** Times batches for one worker while the other worker is up and while it is down. */
+  /** Returns the 99th percentile of batch times on one worker, while the other worker is up and while it is down. */
   async function measureOutage(senders: Sender[]) {
     const [victim] = cluster.workers;
     const { host } = new URL(victim!.url('bench'));

@@ -1,10 +1,11 @@
 /**
- * `npm run bench:storage -- --sizes 1000000`: the size on disk of an event's three copies, also with 16-byte
- * idempotency keys.
+ * `npm run bench:storage -- --sizes 1000000`: the size on disk of an event in the table, the primary key and the time
+ * index, with idempotency keys as text and as 16-byte UUIDs.
  *
  * `npm run bench:storage`: what the dashboard's index and hourly sums add to an insert. Runs the ingestion statement
  * without HTTP, four at a time with 500 events each, as shipped and without the index, the sums or both. The variants
- * alternate in turns of a few seconds, and each ratio compares a turn with the shipped form's turn in the same round.
+ * alternate in turns of a few seconds, and each ratio compares a variant's turn with the turn of the shipped form in
+ * the same round.
  */
 import { Command } from 'commander';
 import pg from 'pg';
@@ -76,7 +77,10 @@ async function insertFor(db: Database, tenants: Tenant[], change: Variant['chang
 const ORGANIZATIONS = 200;
 const SIZE_STEP = 500;
 
-/** Inserts events of many Organizations in turn; each flush is in primary-key order, as in ingestion. */
+/**
+ * Prints the bytes per event of the table and its indexes. Inserts events of many Organizations in turn, each flush in
+ * primary-key order, as ingestion does.
+ */
 async function measureSizes(rows: number): Promise<void> {
   console.log('| bytes per event | heap | primary key | time index | all |\n|---|---|---|---|---|');
   for (const type of ['text collate "C"', 'uuid']) {

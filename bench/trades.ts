@@ -1,4 +1,7 @@
-/** `POST /trade` on paper: every order buys one contract from a simulated book and is durable before its response. */
+/**
+ * The measure for paper orders: each `POST /trade` buys one contract from a simulated book, and the order is durable
+ * before the response.
+ */
 import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
@@ -8,7 +11,7 @@ import { measureLoad, type LoadOptions, type Measure } from './measures.js';
 import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Half may be refused, because orders empty the books. */
+/** Up to half of the orders may be refused, because they empty the books. */
 export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.5 };
 let runs = 0;
 
@@ -29,7 +32,7 @@ async function createTrader(db: Database): Promise<string> {
   return (await createKey(db, orgId, { scopes: ['trading:write'] })).secret;
 }
 
-/** Lists markets with mid-range prices, whose books always have both sides. */
+/** Lists markets with mid-range prices; their books always have both sides. */
 async function listTickers(port: number): Promise<string[]> {
   const response = await fetch(`http://127.0.0.1:${port}/markets?status=active`);
   const { markets } = (await response.json()) as { markets: { ticker: string; yesAsk: string | null }[] };

@@ -26,7 +26,7 @@ const startVenue = (changesPerSecond = 0) => startBaseline('bench/venue.ts', Str
 
 const urlOf = ({ port }: { port: number }) => `http://127.0.0.1:${port}/trade-api/v2`;
 
-/** Starts the product on such a venue. Weather services are unreachable, because only markets are measured. */
+/** Starts the product on a fake venue. Weather services are unreachable, because only markets are measured. */
 const onVenue = (venue: { port: number }, databaseUrl: string, env: Record<string, string> = {}) =>
   startProduct({
     DATABASE_URL: databaseUrl,
@@ -48,7 +48,7 @@ async function untilListed(product: Product): Promise<void> {
   }
 }
 
-/** Measures a refresh, which reads the venue with a key, and then `/markets` in every encoding. */
+/** Measures refreshes that read the venue with a key, including building `/markets` in every encoding. */
 async function measureRefresh(seconds: number) {
   const venue = await startVenue();
   const clock = systemClock;

@@ -1,4 +1,7 @@
-/** The tests' fake venue as a separate process: 24 cities, about 1,500 markets, and a given rate of book changes. */
+/**
+ * The tests' fake venue as a separate process: 24 cities, about 1,500 markets, and the given number of book changes per
+ * second.
+ */
 import { setInterval } from 'node:timers';
 import { startFakeVenue } from '../test/markets/support/fake-venue.js';
 import { fillVenue } from '../test/markets/support/fake-world.js';

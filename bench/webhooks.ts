@@ -1,6 +1,6 @@
 /**
  * `npm run bench:webhooks`: the delay before a message's first attempt, at a steady rate, while some receivers hang.
- * The service runs as shipped, but outside production mode, which refuses to send to this machine.
+ * The service runs as shipped, but not in production mode, in which it refuses to send to this machine.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -90,7 +90,10 @@ const product = await startProduct({
 
 const group = db.shards.groups[0]!;
 let written = 0;
-/** Number of messages to responsive endpoints; each hanging endpoint gets as many as a responsive one. */
+/**
+ * Total number of messages for each message to a responsive endpoint. A hanging endpoint gets as many as a responsive
+ * one.
+ */
 const share = (endpoints + hanging) / endpoints;
 const startedMs = performance.now();
 const cpuBefore = cpuMsOf(product.pid);

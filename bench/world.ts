@@ -1,4 +1,4 @@
-/** The benchmarks' environment: a private Postgres, the product as shipped, and its data. */
+/** The benchmarks' environment: a private Postgres, the built product, and its data. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,10 @@ export interface Product {
   stop(): Promise<void>;
 }
 
-/** Starts the built product as `npm start` does, in production mode, with only the numeric limits raised. */
+/**
+ * Starts the built product as `npm start` does, in production mode, with raised limits, ample paper cash and no
+ * latency.
+ */
 export async function startProduct(
   env: Record<string, string>,
   nodeFlags: string[] = [],
@@ -84,11 +87,11 @@ export async function startProduct(
   };
 }
 
-/** CPU time in ms of a process and, optionally, its child processes, including those that have exited. */
+/** CPU time in ms of a process and, optionally, its child processes, including children that have exited. */
 export function cpuMsOf(pid: number, withChildren = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);
-  // Fields are in hundredths of a second.
+  // The fields are in hundredths of a second.
   const own = sum(11) * 10;
   if (!withChildren) return own;
   const running = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
@@ -104,7 +107,10 @@ function cpuMsOfChild(pid: number): number {
   }
 }
 
-/** Waits until the markets' simulated past is reconstructed and judged: until 5 s take less than 0.5 s of CPU time. */
+/**
+ * Waits until the service has built the markets' simulated past and evaluated the gates: until it uses at most 0.5 s of
+ * CPU time in 5 s.
+ */
 export async function waitUntilIdle({ pid }: Product): Promise<void> {
   for (let before = cpuMsOf(pid), used = Infinity; used > 500;) {
     await setTimeout(5000);
@@ -113,7 +119,7 @@ export async function waitUntilIdle({ pid }: Product): Promise<void> {
   }
 }
 
-/** Starts a TypeScript file that prints its address as JSON on its first line. */
+/** Starts a TypeScript file that prints `{ "port": … }` as its first line. */
 export async function startBaseline(
   file: string,
   ...args: string[]
@@ -134,7 +140,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Creates Organizations with 50 products each, entitled to all of them, and an API key each. */
+/** Creates 50 products, and Organizations that are entitled to all of them and have an API key each. */
 export async function createTenants(
   db: Database,
   count: number,
@@ -168,7 +174,7 @@ function post(path: string, body: string, secret?: string): string {
 
 /**
  * Builds one request with `size` events for a tenant's first product.
- * @param more further fields of an event, by its index
+ * @param more returns additional fields for the event at the given index
  */
 export function usageRequest(
   { secret, slugs }: Tenant,

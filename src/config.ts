@@ -23,7 +23,7 @@ import { products } from './products.js';
 
 type Environment = Record<string, string | undefined>;
 
-/** Production's extra requirements. No security setting has a default there. */
+/** Extra checks for production, where no security setting has a default. */
 function productionProblems(env: Environment): string[] {
   return [...keyProblems(env), ...proxyProblems(env), ...addressProblems(env)];
 }
@@ -53,7 +53,7 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
 }
 
 /**
- * Checks every URL in the environment, because credentials, prices and weather forecasts travel over these connections.
+ * Requires TLS for connections to other machines, because credentials, prices and weather forecasts travel over them.
  */
 function addressProblems(env: Environment): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
@@ -87,7 +87,7 @@ function isLoopback(url: string): boolean {
   );
 }
 
-/** A host name without a dot is a container on the same machine, so the traffic stays on it. */
+/** A host name without a dot belongs to a container on the same machine, so the traffic never leaves the machine. */
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
@@ -126,7 +126,7 @@ function readMail({
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? undefined : Number(port),
-    // Whatever NODE_ENV says, mail is never sent to a remote server without TLS.
+    // Regardless of NODE_ENV, mail is never sent to a remote server without TLS.
     tls: protocol === 'smtps:' ? 'implicit' : isNear ? 'none' : 'starttls',
     auth: user === '' ? undefined : { user, pass },
     from: { name: name.trim(), address: address! },
@@ -152,7 +152,8 @@ const environment = {
   REDIS_URL: urlField(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: listField(z.string().min(1, 'must not contain an empty key')).optional(),
   SECRET_KEYS: listField(z.string().min(1, 'must not contain an empty key'))
-    // Encrypted secrets must survive a restart. This default key is public, so production refuses it.
+    // A fixed default, because encrypted secrets must stay readable after a restart. This key is public, so production
+    // refuses it.
     .default(['a key for trying gauge']),
   AUDIT_EXPORT: z
     .string()
@@ -277,7 +278,7 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
-/** Exported heads are evidence and must not be altered in transit. */
+/** True for a file path or a secure URL. Exported heads are evidence and must not be altered in transit. */
 function isExportTarget(value: string): boolean {
   return !/^\w+:\/\//.test(value) || isSecureUrl(value);
 }
@@ -298,6 +299,6 @@ function isTrustProxy(value: string): boolean {
 function parseTrustProxy(value: string | undefined): number | string | boolean {
   if (value === undefined || value === 'false') return false;
   if (/^\d+$/.test(value)) return Number(value);
-  // With `true`, Express would trust every hop, and callers could choose their own address and so their own rate limit.
+  // With `true`, Express would trust every hop, and callers could evade rate limits by forging their address.
   return value === 'true' ? 1 : value;
 }

@@ -40,7 +40,8 @@ let service: Service | undefined;
 onStopSignal(
   (signal) => {
     if (!service) {
-      // Process 1 of a container ignores SIGTERM without a handler, even while it waits for its database.
+      // As process 1 of a container, Node would ignore SIGTERM without a handler, even while the service waits for its
+      // database.
       log.info({ signal }, 'stopped before startup was complete');
       exit(0);
     }

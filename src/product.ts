@@ -26,7 +26,7 @@ export interface Product {
   config: ConfigPart;
   demo: DemoPart;
   auditWording: Wording;
-  /** Imported for the first page of the documentation. */
+  /** Imports the product's part of the reference when the documentation is first requested. */
   loadReference: () => Promise<ReferencePart>;
   /** Sections in the dashboard's navigation. */
   sections: Section[];
@@ -74,11 +74,11 @@ export interface ProductAtWork {
   /** Mounts routes at `/operator`. */
   mountOperator: (router: Router) => void;
   jobs: Job[];
-  /** Jobs that start only after the demo's past is complete, because they would date its records to the present. */
+  /** Jobs that start only after the demo's past is complete, because they would give past records the current time. */
   jobsAfterPast?: Job[];
   /** Starts while the database is being prepared. A demo waits a few seconds for this to finish. */
   beginLoading?: () => Promise<void>;
-  /** Runs when the database is prepared, before the service is ready. */
+  /** Runs once the database is prepared, before the service is ready. */
   load?: () => Promise<void>;
   start?: () => void;
   /** Returns commands that work as printed. */
@@ -86,7 +86,7 @@ export interface ProductAtWork {
   /** Fills in the demo's past, using the context's clock. Running it again changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;
   afterPast?: () => Promise<void>;
-  /** Stops background work and streams. The server would otherwise wait for the streams' readers. */
+  /** Stops background work and streams, because the server would otherwise wait for clients to close the streams. */
   stop?: () => Promise<void>;
   /** Finishes accepted work after the last request. */
   drain?: () => Promise<void>;

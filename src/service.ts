@@ -36,7 +36,7 @@ export interface Service {
   demo: DemoData | undefined;
   /** How to try the demo; undefined without a demo. */
   greeting: string | undefined;
-  /** Resolves when the demo's past is complete, or has been left to a later start. */
+  /** Resolves when the demo's past is complete, or when completing it has been left to a later start. */
   pastReady: Promise<unknown>;
   /** Link for creating the first operator; undefined if an operator or a demo exists. */
   setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
@@ -55,7 +55,7 @@ export class CannotListenError extends Error {}
 
 /** Maximum time that a demo waits for its products to load. */
 const LOADING_WAIT_MS = 3_000;
-/** Time for accepted requests to finish. Orchestrators kill after 30 s. */
+/** Time for accepted requests to finish. Orchestrators kill the process after 30 s. */
 const DRAIN_MS = 25_000;
 /** Time during which new requests still get a 503 after shutdown begins. */
 const REFUSE_MS = 500;
@@ -195,7 +195,7 @@ function startWork(context: Context, { products: running, services }: Running, d
 
 /**
  * Fills in the part of the demo's past that is still missing. Every step has a fixed key and a date relative to the
- * demo's creation, so after a killed process nothing is duplicated.
+ * demo's creation, so resuming after the process was killed duplicates nothing.
  */
 async function fillDemo(
   context: Context,
@@ -281,7 +281,7 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // Connections stay open for the client's next request, so idle ones are closed continually.
+  // Clients keep connections open for their next request, so idle ones are closed repeatedly.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([

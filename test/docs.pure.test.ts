@@ -11,7 +11,10 @@ const documents = [
 ];
 const files = ['src', 'test', 'bench', 'views', 'migrations', 'deploy'].flatMap(list);
 
-/** Source files that a document names as code with a folder, such as `metering/ingestion/routes.ts`. */
+/**
+ * Returns the source files that a document names in backticks with their folder, such as
+ * `metering/ingestion/routes.ts`.
+ */
 const modules = (text: string) => text.match(/(?<=`)(?:[\w.-]+\/)+[\w.-]+\.(?:ts|ejs|css|sql)(?=`)/g) ?? [];
 
 it.each(documents)('%s names only existing files', (document) => {

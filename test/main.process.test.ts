@@ -123,7 +123,7 @@ describe('a start that must fail', () => {
       expect(started.child.exitCode).toBe(null);
       expect(started.stdout.match(/Waiting for|cannot be reached/g)).toHaveLength(1);
       expect(started.stdout + started.stderr).not.toMatch(/\bat .*:\d+:\d+|secret-word/);
-      // The process must handle the signal itself, because process 1 of a container ignores it by default.
+      // The process must handle the signal itself, because PID 1 of a container ignores it by default.
       started.child.kill('SIGTERM');
       expect(await started.exit).toBe(0);
       expect(started.stdout).toContain('stopped before startup was complete');
@@ -136,7 +136,7 @@ it('a start on a database migrated by a newer version says so, and each start wi
   const dataDir = join(folder, 'data');
   cpSync(inject('embeddedTemplate'), dataDir, { recursive: true });
   const db = await openDatabase({ databaseUrl: undefined, dataDir }, pino({ level: 'silent' }));
-  // A database with other data does not get the demo.
+  // The demo is not created in a database that already has data.
   await createOrganization(db);
   await db.orm.execute(
     sql`insert into drizzle.__drizzle_migrations (hash, created_at) values ('of-tomorrow', ${Date.now() + 1e9})`,
@@ -207,13 +207,13 @@ describe('the first start', () => {
     // Passkeys work on localhost but not on 127.0.0.1.
     const origins = new Set(first.stdout.match(/http:\/\/[\w.]+:\d+/g));
     expect([...origins]).toEqual([`http://localhost:${freeOne}`]);
-    // The process is killed when only part of the demo's past exists.
+    // Kills the process when only part of the demo's past exists.
     await setTimeout(1_000);
     first.child.kill('SIGKILL');
     await first.exit;
     expect(readDemo().pastUpTo).toBe(pastUpTo);
 
-    // Without markets, whose past takes a minute; `demo.test.ts` covers its interruption.
+    // Without markets, because creating their past takes a minute; `demo.test.ts` covers interrupting that.
     const second = start({ MARKETS: 'off' });
     await until(() => urlIn(second.stdout));
     expect(second.stdout).toContain(keys.live);

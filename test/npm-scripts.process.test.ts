@@ -30,7 +30,7 @@ it('each service command replaces its shell, because dash would swallow the sign
     expect.arrayContaining(['start', 'dev', 'replay', 'backfill']),
   );
   for (const [name, script] of running) {
-    // The shell finishes testing for the file before it executes the command, so the substitution is allowed.
+    // The shell evaluates the test for the file before it executes the command, so this substitution is allowed.
     const command = script.replace(' $([ -e .env ] && echo --env-file=.env)', '');
     expect(command, name).toMatch(/^exec (env (\w+=\S+ )+)?node [^&|;]*$/);
   }
@@ -127,7 +127,7 @@ const isListening = (): Promise<boolean> =>
     socket.on('connect', () => socket.destroy());
   });
 
-// Skips the hooks, which would build.
+// Skips `prestart`, which would build.
 const npmStart = ['npm', 'start', '--ignore-scripts'];
 const npmDev = ['npm', 'run', 'dev'];
 

@@ -16,7 +16,7 @@ const blocks = (source: string): string[] =>
     (block ?? line!).replace(/\s*\n\s*\*\s?/g, ' ').trim(),
   );
 
-/** A template's comments and visible texts. Code in tags counts as the end of a text. */
+/** Returns a template's comments and visible texts. A code tag ends a text. */
 const texts = (template: string): string[] =>
   [
     ...[...template.matchAll(/<%#([\s\S]*?)%>/g)].map(([, comment]) => comment!),

@@ -5,7 +5,7 @@ const rows = readFileSync('docs/promises.md', 'utf8')
   .split('\n')
   .filter((line) => /^\| (?!promise |-)/.test(line));
 
-/** Each test file with the names of its tests, from `file.test.ts`: “name”, “name”. */
+/** The tests that the table names, each with its file, parsed from `file.test.ts`: “name”, “name”. */
 const namedTests = rows.flatMap((row) =>
   [...row.matchAll(/`([\w./-]+\.test\.ts)`:((?:,? “[^”]+”)+)/g)].flatMap(([, file, names]) =>
     [...names!.matchAll(/“([^”]+)”/g)].map(([, name]) => ({ file: file!, name: name! })),

@@ -1,7 +1,7 @@
 -- Creates the roles and the database of a new installation. Run it once as a superuser, with psql:
 --   psql -v owner_password=… -v app_password=… -f roles.sql postgres
--- `gauge_owner` owns and migrates the schema. `gauge_app` serves and owns nothing; each migration grants it the tables
--- that it reads and writes. Neither may create roles or databases, or read other databases.
+-- `gauge_owner` owns and migrates the schema. The service connects as `gauge_app`, which owns nothing; each migration
+-- grants it access to its tables. Neither role may create roles or databases, or read other databases.
 \set ON_ERROR_STOP on
 create role gauge_owner login nosuperuser nocreatedb nocreaterole noreplication password :'owner_password';
 create role gauge_app login nosuperuser nocreatedb nocreaterole noreplication noinherit password :'app_password';

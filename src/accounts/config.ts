@@ -4,7 +4,10 @@ declare module '../core/config.js' {
      * Whether the service has markets, forecasts, portfolios and orders. If false, no page or response mentions them.
      */
     hasMarkets: boolean;
-    /** Preselected access of a new Organization. In production, the default must not grant access to real markets. */
+    /**
+     * Market access preselected for a new Organization. In production, the default must not grant access to real
+     * markets.
+     */
     firstMarketAccess: 'none' | 'trade';
   }
 }

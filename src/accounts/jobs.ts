@@ -61,7 +61,7 @@ const identityJobs = ({ config, db, clock }: Context): Job[] => [
   },
 ];
 
-/** If mail is off, this only deletes what earlier runs left behind. */
+/** If mail is off, only deletes messages left over from earlier runs. */
 function mailJobs(context: Context): Job[] {
   const { config, db, clock } = context;
   const send = createMailSender(context);

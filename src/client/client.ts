@@ -28,8 +28,7 @@ export interface GaugeClientOptions {
 }
 
 /**
- * Live events reused the keys of test events, or the other way round. Those events are not counted; the rest of the
- * batch is.
+ * Live events reused the keys of test events, or vice versa. Those events are not counted; the rest of the batch is.
  */
 export class OtherModeError extends Error {
   readonly indexes: number[];
@@ -49,7 +48,7 @@ const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
     if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
     const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
-    // Another service may have answered. The caller gets the response unchanged and can detect this.
+    // The response may come from another service. The caller gets it unchanged and can detect this.
     if (!Array.isArray(answer?.warnings)) return;
     const indexes = answer.warnings.flatMap((warning) =>
       warning.code === 'duplicate_mismatch' && warning.differs?.includes('livemode') ? [warning.index] : [],
@@ -140,7 +139,7 @@ const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
  * rethrown. Reserving and settling are retried during outages, which their idempotency keys make safe. If the
  * settlement cannot be delivered, this function throws and the hold expires.
  * @param run receives the reservation and returns its result and the units used
- * @throws CreditsExhaustedError, and RefusedError for every other refusal
+ * @throws CreditsExhaustedError, or RefusedError for any other refusal
  */
 export async function withReservation<Result>(
   client: GaugeClient,
@@ -167,7 +166,7 @@ interface Attempt<Data> {
   response: Response;
 }
 
-/** Retries on network errors, 429 and 5xx. @throws RefusedError, and the last failure */
+/** Retries on network errors, 429 and 5xx. @throws RefusedError, or the network error of the last attempt */
 async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
   for (let attempt = 0; ; attempt++) {
     const pauseMs = PAUSES_MS[attempt];
@@ -177,7 +176,7 @@ async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data
     if (answer?.data !== undefined) return answer.data;
     const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
     if (answer && (isFinal || pauseMs === undefined)) throw toRefusal(answer.error as Problem);
-    // The service sends seconds. A proxy may send a date, which falls back to the default pause.
+    // The service sends seconds. If a proxy sends a date, the default pause applies.
     const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
   }

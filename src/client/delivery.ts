@@ -24,7 +24,7 @@ const OTHER_MODE =
   'The idempotency key was already used in the other mode (live or test), so this event was not counted. Send it with another key.';
 
 /**
- * Delivers events until each has an answer. Events that violate the schema are removed and the rest is sent again. A
+ * Sends events until each has an answer. Events that violate the schema are removed and the rest are sent again. A
  * batch refused as a whole is halved until the offending event is isolated.
  * @throws DeliveryError
  */
@@ -186,7 +186,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     return readFailure(response, error, addressName);
   } catch (error) {
     if (error instanceof DeliveryError) throw error;
-    // The valid events are recorded. The delivery reports the others.
+    // The valid events are recorded. `deliverEvents` reports the others.
     if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
     return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
   } finally {
@@ -229,8 +229,8 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
 }
 
 /**
- * True if the problem concerns the events: body too large, invalid schema, or broken rules with their positions (sent
- * if a proxy drops the `Prefer` header).
+ * True if the problem concerns the events: body too large, invalid schema, or rule violations with their positions
+ * (sent if a proxy drops the `Prefer` header).
  */
 function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;
@@ -247,7 +247,7 @@ export function readProblem(body: unknown): ProblemBody | undefined {
     : undefined;
 }
 
-/** Returns a random pause between half and all of the exponential pause, so that senders do not retry in step. */
+/** Returns a random pause between half and all of the exponential pause, so that senders do not all retry at once. */
 function backoff(firstMs: number, failures: number): number {
   const ms = Math.min(firstMs * 2 ** Math.min(failures, 20), MAX_BACKOFF_MS * 2) / 2;
   return ms * (0.5 + Math.random() / 2);

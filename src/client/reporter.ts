@@ -12,7 +12,7 @@ export { DirectoryInUseError, SpoolFullError };
 export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
 
 export interface UsageReporterOptions extends GaugeClientOptions {
-  /** Folder for unsent events. It survives restarts and must belong to one process at a time. */
+  /** Folder for unsent events. It must survive restarts and be used by only one process at a time. */
   directory: string;
   /** Maximum size of the unsent events, in bytes; default 256 MiB. */
   maxBytes?: number;
@@ -56,11 +56,11 @@ const MAX_BATCH = 500;
 const PARALLEL = 4;
 const MAX_EVENT_BYTES = 64 * 1024;
 const BACKOFF_MS = 250;
-/** First pause after an error that needs a person, such as a wrong key or address. */
+/** First pause after an error that a person must fix, such as a wrong key or address. */
 const BLOCKED_MS = 1_000;
 const MAX_BLOCKED_MS = 60_000;
 
-/** Reports usage across service outages and crashes of its own process. Requires Node. */
+/** Creates a reporter whose accepted events survive service outages and crashes of its own process. Requires Node. */
 export async function createUsageReporter(options: UsageReporterOptions): Promise<UsageReporter> {
   const { directory, maxBytes = 256 * 1024 * 1024 } = options;
   const spool = await openSpool(directory, maxBytes);
@@ -110,7 +110,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   };
 }
 
-/** The service rejects events with any other error. */
+/** Checks only the quantity. The service rejects events with any other error. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity must be a finite number of at least 0.');
@@ -123,7 +123,7 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   };
 }
 
-/** Sends one segment after another. A segment is removed once all its events have an answer. */
+/** Sends segments one at a time. A segment is removed once all its events have an answer. */
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
   const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
@@ -191,8 +191,8 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
 }
 
 /**
- * @returns the error if refused events could not be set aside; they stay in their segment, which needs no extra disk
- * space
+ * @returns the error if refused events could not be set aside; they then stay in their segment, which needs no extra
+ * disk space
  */
 async function sendSegment(
   segment: Segment,

@@ -10,15 +10,15 @@ export class SpoolFullError extends Error {
   }
 }
 
-/** Lines of a complete file; nothing more is appended to it. */
+/** A complete file of lines; nothing more is appended to it. */
 export interface Segment {
   path: string;
   bytes: number;
 }
 
 /**
- * Append-only files that keep lines on disk until they are processed and removed. One process uses a directory at a
- * time.
+ * Append-only files that keep lines on disk until they are processed and removed. Only one process may use a directory
+ * at a time.
  */
 export interface Spool {
   /** Resolves once the line is on disk and would survive a crash. @throws SpoolFullError */
@@ -27,7 +27,7 @@ export interface Spool {
   /** Complete files, oldest first. */
   readonly segments: readonly Segment[];
   remove(segment: Segment): Promise<void>;
-  /** Removes all other lines. `lines` must be in the segment's order. Needs no extra disk space. */
+  /** Removes all lines except `lines`, which must be in the segment's order. Needs no extra disk space. */
   keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
   putAside(lines: readonly string[]): Promise<void>;
   readonly bytes: number;
@@ -49,8 +49,8 @@ const inUse = {
 };
 
 /**
- * Pending lines are written and synced together, so disk latency does not limit the throughput. A last line without a
- * line feed was cut off by a crash and never accepted.
+ * Opens the spool in a directory. Pending lines are written and synced together, so disk latency does not limit the
+ * throughput. A last line without a line feed was cut off by a crash and never accepted.
  * @throws DirectoryInUseError
  */
 export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
@@ -200,7 +200,8 @@ export async function readLines({ path, bytes }: Segment): Promise<string[]> {
 }
 
 /**
- * Overwrites the file from its start. After a crash, every line that was not yet moved is still at its old position.
+ * Overwrites the file from its start. After a crash, every line that had not been moved yet is still at its old
+ * position.
  */
 async function overwrite(segment: Segment, lines: readonly string[]): Promise<void> {
   const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));

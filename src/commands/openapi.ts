@@ -37,7 +37,7 @@ function generateClient(json: string): number {
   writeFileSync(source, json);
   const { status } = spawnSync(process.execPath, [generator, source, '-o', output], { stdio: 'inherit' });
   if (status === 0) {
-    // Replaces the file atomically, so that no reader sees half of it.
+    // Replaces the file atomically, so that no reader sees a partial file.
     writeFileSync(`${target}.new`, heading + readFileSync(output, 'utf8'));
     renameSync(`${target}.new`, target);
   }

@@ -49,7 +49,7 @@ async function run(db: MaintenanceDatabase, flags: Flags): Promise<number> {
   return shard(db.orm, flags.shards);
 }
 
-/** @throws CommandError that names what is missing */
+/** @throws CommandError naming what is missing */
 async function requireCluster(orm: Orm): Promise<void> {
   const found = await selectRow<{ version: string | null }>(
     orm,

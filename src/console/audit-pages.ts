@@ -83,7 +83,7 @@ async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
     const name = id === 'system' ? 'The service' : id;
     return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
-  // Every author here is an operator, so the note would be redundant.
+  // Every actor on these pages is an operator, so the note would be redundant.
   const noteless = (actor: Actor) => (actor.note === 'operator' ? { ...actor, note: null } : actor);
   return rows.map((row) => toEntryView(wording, row, noteless(actorOf(row.actor))));
 }

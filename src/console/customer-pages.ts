@@ -147,7 +147,7 @@ const LATEST_CHANGES = 10;
 /** Maximum number of customers listed beside each flag. */
 const NAMED = 3;
 
-/** Caches the flags for a minute, because the caps alone read all of the month's totals. */
+/** Caches the flags for a minute, because evaluating the caps alone reads all of the month's totals. */
 function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
   let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
   const { run } = shareRun(
@@ -202,7 +202,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         requireSecondFactor: required.requireSecondFactor === 'yes',
         requireSingleSignOn: required.requireSingleSignOn === 'yes',
         marketAccess,
-        // Forms opened before an upgrade may lack this field and leave it unchanged.
+        // Forms opened before an upgrade may lack this field; the stored value then stays.
         stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {

@@ -36,7 +36,10 @@ interface PagesDeps extends ConsoleDeps {
   forms: EndpointForms;
 }
 
-/** `/console/customers/{slug}/webhooks`: a customer's endpoints. Only owners and admins see deliveries. */
+/**
+ * `/console/customers/{slug}/webhooks`: a customer's endpoints. Deliveries are shown only to the customer's owners and
+ * admins.
+ */
 export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes): Router {
   const deps = { ...context, forms: createEndpointForms(types, createWebhookSchemas(types)) };
   const { typeCount } = deps.forms;

@@ -55,7 +55,7 @@ export interface MailConfig {
   host: string;
   /** Undefined: the default port of the scheme. */
   port: number | undefined;
-  /** TLS from the first byte, TLS by STARTTLS, or none, which is only for this machine or a neighboring container. */
+  /** TLS from the first byte, STARTTLS, or no TLS, which is only for this machine or a neighboring container. */
   tls: 'implicit' | 'starttls' | 'none';
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };
@@ -97,7 +97,9 @@ export const urlField = (protocols: RegExp, example: string) =>
     )
     .refine(hasReadableCredentials, unreadableCredentials);
 
-/** Drivers decode the credentials, and their own errors for malformed ones are unclear. */
+/**
+ * True if drivers can decode the URL's user name and password. The drivers' own errors for malformed ones are unclear.
+ */
 export function hasReadableCredentials(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { username, password } = new URL(url);

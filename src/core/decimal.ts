@@ -1,4 +1,6 @@
-/** Exact arithmetic on non-negative decimals from Postgres (`12`, `0.25`), which a double would round. */
+/**
+ * Compares non-negative decimals from Postgres (`12`, `0.25`) exactly; a double would round them. Returns −1, 0 or 1.
+ */
 export function compareDecimals(a: string, b: string): number {
   if (isSmallWhole(a) && isSmallWhole(b)) return Math.sign(Number(a) - Number(b));
   const [x, y] = align(a, b);

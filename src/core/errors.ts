@@ -30,8 +30,8 @@ export const commonStatuses = {
 type CommonStatuses = typeof commonStatuses;
 
 /**
- * Every error code and its HTTP status. Clients switch on the codes, so a code never changes its meaning. Accounts and
- * each product add their own with `declare module`.
+ * Every error code and its HTTP status. Clients switch on the codes, so the meaning of a code never changes. Accounts
+ * and each product add their own with `declare module`.
  */
 export interface ErrorStatuses extends CommonStatuses {}
 

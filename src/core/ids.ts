@@ -28,7 +28,10 @@ export function isFreshId(id: string, nowMs: number): boolean {
   return madeAtMs >= nowMs - MAX_AGE_MS && madeAtMs <= nowMs + MAX_AHEAD_MS;
 }
 
-/** Random start of the sequence. It leaves room for more ids per millisecond than one process creates. */
+/**
+ * The sequence starts at a random number below this, which leaves room for more ids per millisecond than one process
+ * can create.
+ */
 const FIRST_SEQUENCES = 2 ** 30;
 let last = { msecs: 0, seq: 0 };
 

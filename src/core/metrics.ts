@@ -14,7 +14,7 @@ type CoreMetrics = ReturnType<typeof createCoreMetrics>;
 
 /**
  * Labels must have few values: mounted routes, but no URLs or names that callers choose.
- * @param parts create each product's metrics
+ * @param parts functions that create each product's metrics
  * @param ofProcess also collects metrics of the process until it ends; default: true
  */
 export function createMetrics(

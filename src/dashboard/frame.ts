@@ -40,7 +40,7 @@ const lastSections: Section[] = [
 
 const MAX_CHOICES = 100;
 
-/** The dashboard's frame. Products' sections come between its own. */
+/** The dashboard's frame. Products' sections come between the dashboard's own. */
 export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Section[]): ReadFrame {
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;

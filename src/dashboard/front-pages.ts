@@ -18,7 +18,10 @@ export function frontPages(
   });
 }
 
-/** If the Organization is archived, shows its members only that fact. `change` checks this again for each change. */
+/**
+ * If the Organization is archived, shows its members only a page that says so. `change` checks this again for each
+ * change.
+ */
 export function hideArchived(deps: PageDeps): RequestHandler {
   return async (req, res, next) => {
     const { isArchived, orgName } = sessionOf(res);

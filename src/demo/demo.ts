@@ -24,7 +24,7 @@ const demoSchema = z.object({
       factorSecret: z.string().optional(),
     }),
   ),
-  /** End of the demo's past while it still has to be filled in; ISO 8601. */
+  /** End of the demo's past, ISO 8601. Undefined once the past has been filled in. */
   pastUpTo: z.iso.datetime().optional(),
 });
 
@@ -36,7 +36,7 @@ export interface DemoFields {
   keys: DemoKeys;
 }
 
-/** Everything that the demo can show. Only the process that created the demo knows the plain secrets. */
+/** Everything that the demo can show, including plain secrets, which the database does not hold. */
 export type DemoData = z.infer<typeof demoSchema> & DemoFields;
 
 export const demoOrganizations = [

@@ -60,7 +60,7 @@ export async function seedDemo(
     const begun = later(source, 2 * 24);
     for (const [i, part] of parts.entries())
       seeded.push(await part.seed(tx, made, later(begun, i * 71.3), config, now));
-    // Every key is used when the past is filled in later.
+    // Every key will be used when the past is filled in.
     await tx.update(apiKeys).set({ lastUsedAt: new Date(now - USED_BEFORE_MS) });
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
@@ -74,7 +74,7 @@ export async function seedDemo(
 
 const USED_BEFORE_MS = 20 * MINUTE_MS;
 
-/** Before all usage and trades of the demo's past. */
+/** Age of the seeded records. They are older than all usage and trades in the demo's past. */
 const SEEDED_BEFORE_MS = 75 * DAY_MS;
 
 /** Fictional people at domains that cannot exist. */
@@ -134,7 +134,7 @@ async function makeOperator(
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-/** Performs directly what operators and owners would do on pages. */
+/** Creates the Organizations and their members directly, as operators and owners would on pages. */
 async function makeOrganizations(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,

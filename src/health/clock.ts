@@ -2,10 +2,11 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../core/metrics.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
-/** Synchronized machines differ only by milliseconds, so a larger difference is logged. */
+/** Clocks of synchronized machines differ only by milliseconds, so a difference above this is logged. */
 const NOTED_MS = 5 * SECOND_MS;
 /**
- * Entitlements, keys and sessions depend on the instance's clock. Beyond this difference it would reject valid calls.
+ * Entitlements, keys and sessions depend on the instance's clock. Beyond this difference the instance would reject
+ * valid calls.
  */
 const MAX_MS = MINUTE_MS;
 

@@ -28,7 +28,7 @@ type DatabaseState = (typeof databaseStates)[number];
 interface Readiness {
   status: DatabaseState;
   reason?: string;
-  /** Unreachable shard groups. Calls of their Organizations get 503. */
+  /** Unreachable shard groups. Calls for their Organizations get 503. */
   groupsAway?: string[];
 }
 
@@ -43,8 +43,8 @@ type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;
 type ClockWatch = ReturnType<typeof createClockWatch>;
 
 /**
- * Checks that the database can serve and that its clock agrees with this instance's. The route needs no credential, so
- * callers share one check, at most one per second. Changes are logged.
+ * Checks that the database can serve requests and that its clock agrees with this instance's. The route needs no
+ * credential, so callers share one check, at most one per second. Changes are logged.
  */
 function createReadiness({ db, log, metrics }: ReadinessDeps): () => Promise<Readiness> {
   const compareClocks = createClockWatch({ log, metrics });

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { configPart, isOrigin, listField, urlField, wholeNumber } from '../core/config.js';
 import { parseDollars } from './market/money.js';
 
-/** Open-Meteo's hosts for non-commercial use. A subscription's hosts prefix these names with `customer-`. */
+/** Open-Meteo's hosts for non-commercial use. Subscribers use the same names with the prefix `customer-`. */
 const FREE_ENSEMBLES = 'https://ensemble-api.open-meteo.com';
 const FREE_RUNS = 'https://previous-runs-api.open-meteo.com';
 
@@ -38,7 +38,8 @@ const tradingEnvironment = {
   FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
   OPEN_METEO_BASE_URL: urlField(/^https?:$/, FREE_ENSEMBLES).optional(),
   OPEN_METEO_HISTORY_BASE_URL: urlField(/^https?:$/, FREE_RUNS).optional(),
-  // Only characters that URL encoding leaves alone: masking looks for the key exactly as written here.
+  // Only characters that URL encoding leaves unchanged, because masking in the log looks for the key exactly as written
+  // here.
   OPEN_METEO_API_KEY: z
     .string()
     .regex(/^[\w.~-]{8,200}$/, 'must be a subscription key: at least 8 characters of A-Z, a-z, 0-9 and -._~')
@@ -111,7 +112,9 @@ export const marketsConfig = configPart(
   findConflicts,
 );
 
-/** Production never shows the simulated world by default: its markets are on only if a setting says so. */
+/**
+ * In production, markets are off unless a setting turns them on, so that the simulated world is never shown by default.
+ */
 const isOn = ({ MARKETS, MARKET_SOURCE }: Environment, production: boolean): boolean =>
   MARKETS === undefined ? !production || MARKET_SOURCE !== undefined : MARKETS === 'on';
 
@@ -147,7 +150,7 @@ function readTradingConfig(e: Environment) {
     modelUrl: e.MODEL_URL,
     /** True if station forecasts from other services join Open-Meteo's models. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
-    /** Experimental: LAMP's hours replace the first model's for the current day. */
+    /** Experimental: LAMP's hourly forecasts replace the first model's for the current day. */
     hasLamp: e.LAMP === 'on',
     mesonetBaseUrl: e.MESONET_BASE_URL.replace(/\/+$/, ''),
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
@@ -166,7 +169,10 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
   return chosen.replace(/\/+$/, '');
 }
 
-/** The venue's newer hosts use a separate host name for streams; the shared hosts do not. */
+/**
+ * On the venue's newer API hosts, streams have a host name of their own. On the older, shared hosts, they use the same
+ * name.
+ */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);
   const name = host.replace(/^external-api\./, 'external-api-ws.');
@@ -178,7 +184,7 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
-  // `http` is allowed with either venue, because the operator's own model knows which world it covers.
+  // `http` is allowed with either venue, because an operator's own model may forecast the real or the simulated world.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
     problems.push('MODEL_URL: is required if FORECAST_SOURCE is http. It is the address of the model');
   if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))

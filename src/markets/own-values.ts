@@ -44,7 +44,7 @@ interface ExampleOrder {
 /** The fill-or-kill example asks for more than the book has. The others ask for one contract, which any book has. */
 const isWhole = ({ timeInForce }: ExampleOrder): boolean => timeInForce === 'fill_or_kill';
 
-/** The market priced closest to half a dollar; an order for it fits into any account. */
+/** The market priced closest to half a dollar, where any account can afford an order. */
 function findMarket(snapshots: SnapshotStore, now: Date): { ticker: string; ask: string } | undefined {
   let best: { ticker: string; ask: bigint; apart: bigint } | undefined;
   for (const { ticker, status, yesAsk, closeTime } of snapshots.current?.markets.values() ?? []) {

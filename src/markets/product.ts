@@ -133,7 +133,7 @@ interface Filling {
   forecasts: boolean;
 }
 
-/** Marks the demo's pages, whose numbers are invented, and tells them which parts of its past are still missing. */
+/** Lets the demo's pages show that their numbers are invented and which parts of the past are still missing. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
   filling: Readonly<Filling>,

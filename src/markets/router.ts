@@ -20,7 +20,7 @@ import { scoresRoutes } from './scores/routes.js';
 import type { TradingServices } from './services/services.js';
 import { createStationList } from './api/station-json.js';
 
-/** Paths that everyone may read, including everything below them. */
+/** Paths that anyone may read, including everything below them. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];

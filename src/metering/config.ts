@@ -24,7 +24,7 @@ declare module '../core/config.js' {
 
 export const meteringConfig = configPart(
   {
-    // Even one month is longer than an event may be late, so no event can arrive for an archived month.
+    // Even one month is longer than the maximum delay of an event, so no event can arrive for an archived month.
     DEDUPE_HORIZON_MONTHS: wholeField(1_200).optional(),
     STRIPE_API_KEY: z
       .string()

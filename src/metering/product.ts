@@ -143,7 +143,7 @@ const meteringJobs = (
   { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
 ];
 
-/** If email is off, this only deletes old rows of earlier runs. */
+/** If email is off, the only job is the one that deletes old rows from earlier runs. */
 const noticeJobs = (context: Context): Job[] => [
   {
     name: 'delete-old-notices',

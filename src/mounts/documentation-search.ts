@@ -90,7 +90,7 @@ interface DescribedOperation {
   answers: { fields: { name: string; description: string }[] }[];
 }
 
-/** Makes one entry for all fields with the same name. It links to the first request that describes the field. */
+/** Makes one entry for all fields with the same name. The entry links to the first request that describes the field. */
 function listFields(operations: DescribedOperation[]): SearchEntry[] {
   const all = operations.flatMap((operation) =>
     [operation.parameters, operation.body?.fields ?? [], ...operation.answers.map(({ fields }) => fields)]

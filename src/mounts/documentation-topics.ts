@@ -5,7 +5,7 @@ interface Topic {
   summary: string;
   /** Heading of the card on the overview page. */
   task: string;
-  /** Operation that the page is about. The page is hidden if the service does not have it. */
+  /** Operation that the page is about. The page is hidden if the service does not have that operation. */
   operationId?: string;
 }
 

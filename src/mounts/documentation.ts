@@ -248,7 +248,9 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
 
 const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; charset=utf-8', html);
 
-/** Enough for all pages under a few host names. Callers that vary the Host header cannot use more memory. */
+/**
+ * Enough for all pages under a few host names. Callers that vary the Host header cannot make the cache grow further.
+ */
 const MAX_KEPT_PAGES = 100;
 
 /** Caches pages that are the same for every reader. Each is rendered on first request. */

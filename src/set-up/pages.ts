@@ -57,7 +57,10 @@ const personSchema = z.strictObject({
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
-  /** The Organization shown in the form. Another one may come first by the time the form is submitted. */
+  /**
+   * The Organization shown in the form. Another one may be the first without an owner by the time the form is
+   * submitted.
+   */
   organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),
@@ -180,7 +183,7 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
   });
 }
 
-/** True within minutes of a sign-in, because it included the password. */
+/** True for a few minutes after a sign-in, which includes entering the password. */
 const isConfirmed = ({ clock }: SetUpDeps, res: Response): boolean =>
   isConfirmedAt(personOf(res), new Date(clock.now()));
 

@@ -5,7 +5,7 @@ import { listOpenInvitations } from '../accounts/identity/members/invitation-que
 import type { Source } from '../accounts/identity/source.js';
 import { memberships, organizations } from '../accounts/organizations/table.js';
 
-/** A set-up step of a product, shown after the operator's own account is created. */
+/** A product's set-up step, shown after the operator's own account is created. */
 export interface SetUpStep {
   /** Path within `/set-up`. */
   path: string;

@@ -46,7 +46,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
       });
       expect([JSON.parse(stdout), stderr]).toEqual([{ accepted: 1, deduped: 0, warnings: [] }, '']);
 
-      // With scripts, the overview refreshes itself.
+      // With JavaScript, the overview refreshes itself.
       if (!javaScript) await overview.reload();
       await overview.getByText('Your first event has arrived and is counted.').waitFor();
 

@@ -25,7 +25,8 @@ const viewports = [
 ];
 
 /**
- * Finds the page's barriers at every width from desktop to phone. The colour scheme affects only the colour contrast.
+ * Finds the page's accessibility barriers at every width from desktop to phone. The colour scheme affects only the
+ * colour contrast.
  * @param analysed viewports that get the full accessibility analysis, not only the overflow check; desktop alone is
  * enough for a page that resembles another
  */
@@ -57,7 +58,7 @@ export async function findBrokenNumbers(page: Page): Promise<string[]> {
   return found;
 }
 
-/** Skips digits in names, addresses and ids, which may break. */
+/** Skips digits in names, addresses and ids, which may break across lines. */
 const brokenNumbers = `(() => {
   const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
   const { scrollWidth, clientWidth } = document.documentElement;
@@ -79,7 +80,7 @@ const brokenNumbers = `(() => {
   return broken;
 })()`;
 
-/** Finds elements, not only the page itself, that cut off content in a narrow window. */
+/** Finds elements, including the page itself, whose content is wider than they are. */
 const findOverflow = (page: Page) =>
   page.evaluate<
     string[]

@@ -10,7 +10,8 @@ const world = browserWorld({ trading: { selection: everything } });
 beforeAll(() => world.service.trading.refresher.refresh());
 
 /**
- * Forms with a field that belongs to one option of a choice. `open` returns the caller's browser and the form's path.
+ * Forms with a field that applies to only one option of a choice. `open` returns the caller's browser and the form's
+ * path.
  */
 const forms = [
   {

@@ -47,7 +47,7 @@ function toConsolePath(route: string): string {
     );
 }
 
-/** This page exists only if a customer trades live. */
+/** This page exists only for a customer that trades live. */
 const RECONCILIATION = 'get /console/trading/reconciliation';
 
 it('the live account and its differences from the venue are accessible', async () => {

@@ -17,7 +17,7 @@ beforeAll(async () => {
   operator = await signedInOperator(world.service);
 });
 
-/** Creates a customer whose tokens cost credits by model. */
+/** Creates a customer with a product whose tokens cost credits, at a price that depends on the model. */
 async function scene() {
   const { browser, organization } = await signedIn(world.db, world.service.url, 'billing');
   const slug = `tokens-${organization.slug}`;

@@ -26,11 +26,11 @@ describe('a new Organization', () => {
   it.each(pages.filter((address) => !address.includes('{')))(
     '%s has nothing to show, and says so',
     async (address) => {
-      // Uses another Organization's objects, which do not exist for this one.
+      // Drops the query, which would name the other Organization's objects.
       const [path] = (await toPath(address, another)).split('?');
       const page = await world.look(newcomer);
       await page.goto(path!);
-      // Desktop is enough here, because the same pages with contents are also analysed on a phone.
+      // Desktop is enough here, because the same pages with content are also analysed on a phone.
       expect(await findAllBarriers(page, [DESKTOP])).toEqual([]);
     },
   );

@@ -9,7 +9,7 @@ const world = browserWorld();
 
 interface Focus {
   name: string;
-  /** Describes the focused element if its focus is not visible. */
+  /** Describes the focused element if its focus is not visible; otherwise undefined. */
   unseen: string | undefined;
 }
 
@@ -68,7 +68,7 @@ it('the keyboard alone is enough to sign in, create a key and revoke it, and the
   await tabTo(page, /^Name/);
   await page.keyboard.type('made by hand');
   await tabTo(page, /^Send usage/);
-  // Moves from the first choice to the last, which shows the scopes.
+  // ArrowUp moves from the first option to the last, which reveals the scopes.
   await page.keyboard.press('ArrowUp');
   await tabTo(page, /^entitlements:read/);
   await page.keyboard.press('Space');

@@ -57,7 +57,7 @@ describe.each([{ javaScript: true }, { javaScript: false }])(
         .filter({ hasText: 'Cash after' })
         .locator('dd')
         .innerText();
-      // The second click comes after the form was submitted and may abort the first response.
+      // The second click arrives after the form was submitted, and may abort the first response.
       await page.getByRole('button', { name: 'Place paper order' }).dblclick();
       const arrive = () => page.waitForURL('**/dashboard/portfolio/orders/*');
       await arrive().catch(arrive);
@@ -202,7 +202,7 @@ it('the overview shows new prices of all cities, and refreshes at most every few
     .not.toBe(before);
   const paceMs = Number(await page.locator('[data-pace]').getAttribute('data-pace'));
   expect(paceMs).toBeGreaterThan(2_000);
-  // Request times come from the page's own clock, so the time to create prices here does not count.
+  // Measured by the page's clock, so the time that this test spends creating prices does not count.
   const asked = await page.evaluate<number[]>(`performance.getEntriesByType('resource')
     .filter(({ name, initiatorType }) => name.endsWith('/dashboard/markets') && initiatorType === 'fetch')
     .map(({ startTime }) => startTime)`);

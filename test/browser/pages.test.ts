@@ -20,7 +20,7 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** Opens all details. Pages with ordinary names are checked with details closed. */
+/** Opens every `<details>` element. Pages with ordinary names are checked with them closed. */
 const unfold = (page: Page) =>
   page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
 
@@ -74,7 +74,7 @@ it.each([
   const text = await readMain(page);
   for (const each of shown[name] ?? []) expect(text).toContain(singleSpaced(each));
   await unfold(page);
-  // Pages that are not in the matrix resemble one that is, so the desktop layout is enough for them.
+  // Pages that are not in the matrix resemble one that is, so checking the desktop layout is enough.
   expect(await findAllBarriers(page, status ? undefined : [DESKTOP])).toEqual([]);
 });
 

@@ -31,7 +31,7 @@ async function plugIn(page: Page) {
     },
   });
   return {
-    /** Simulates a failed user verification. */
+    /** Makes user verification fail (true) or succeed again (false). */
     refuse: (isRefused: boolean) =>
       cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: !isRefused }),
   };
@@ -69,7 +69,7 @@ it('a passkey is added, signs in with and without the password, and is removed',
   await page.getByRole('button', { name: 'Sign in with a passkey' }).click();
   await page.waitForURL('**/dashboard');
 
-  // Long after the sign-in, the page asks for confirmation and accepts the passkey for it.
+  // Long after the sign-in, the page asks for confirmation and accepts a passkey.
   world.service.clock.advance(11 * 60_000);
   await page.goto(ADDRESS);
   await page.getByRole('link', { name: 'confirm it’s you' }).click();

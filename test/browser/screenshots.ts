@@ -125,7 +125,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
     entitlements: '/dashboard/entitlements',
     markets: async (page) => {
       await page.goto('/dashboard/markets');
-      // In the demo, only the 24-hour and 36-hour gates open, so there are signals from 14:00 UTC until night.
+      // Signals exist only from 14:00 UTC until night, because only the demo's 24-hour and 36-hour gates open.
       await page.getByText('The demo is still building').waitFor({ state: 'detached', timeout: 600_000 });
     },
     'markets-city': '/dashboard/markets?station=KMIA',
@@ -164,9 +164,7 @@ async function prepare(page: Page, { context: { db }, demo }: Service): Promise<
   };
 }
 
-/**
- * Moves a rotation 40 minutes into the past and records calls that have since moved from the old key to the new one.
- */
+/** Backdates a rotation by 40 minutes and records calls that have since moved from the old key to the new one. */
 async function moveOver(db: Service['context']['db'], oldId: string, newId: string): Promise<void> {
   const minutes = 40;
   const ago = `now() - interval '${minutes} minutes'`;
@@ -184,7 +182,7 @@ async function moveOver(db: Service['context']['db'], oldId: string, newId: stri
     },
     [oldId],
   );
-  // Keeps the demo's own keys older than the rotated key.
+  // Makes the demo's own keys older than the rotated key.
   await db.run(
     {
       name: 'screenshots_demo',

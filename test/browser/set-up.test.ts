@@ -25,7 +25,7 @@ function nextCode({ clock }: TestService, secret: string): string {
   return codeOfApp(secret, clock.now());
 }
 
-/** Follows a one-time link. With scripts, it opens automatically; without, it is pasted. */
+/** Follows a one-time link. With JavaScript, it opens automatically; without, it is pasted. */
 async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
   await page.goto(link);
   if (javaScript) return;
@@ -39,7 +39,7 @@ const fill = async (page: Page, fields: Record<string, string>) => {
 };
 const press = (page: Page, name: string) => page.getByRole('button', { name, exact: true }).click();
 
-/** Checks accessibility only with scripts, because the pages are the same without. */
+/** Checks accessibility only with JavaScript, because the pages are the same without it. */
 const checkIf = (isChecked: boolean) => async (page: Page, heading: string) => {
   await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
   if (isChecked) expect(await findAllBarriers(page)).toEqual([]);

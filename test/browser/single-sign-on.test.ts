@@ -99,7 +99,7 @@ it('an owner signs in with it, requires it of all members, and must then use it 
   expect(await findAllBarriers(page)).toEqual([]);
   await page.setViewportSize(PHONE);
   expect(await findAllBarriers(page)).toEqual([]);
-  // The issuer still has the person's session.
+  // The person is still signed in at the issuer.
   await page.getByRole('link', { name: 'Sign in with Test Login' }).click();
   await page.waitForURL(`${world.service.url}/dashboard`);
 });

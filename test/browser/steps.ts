@@ -21,7 +21,7 @@ export async function follow(page: Page, entry: string): Promise<void> {
   await page.getByRole('navigation', { name: 'Dashboard' }).getByRole('link', { name: entry }).click();
 }
 
-/** The text of the page's main part. */
+/** The text of the page's main element. */
 export const readMain = async (page: Page): Promise<string> =>
   (await page.getByRole('main').innerText()).replace(/\s+/g, ' ');
 

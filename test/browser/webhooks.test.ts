@@ -54,7 +54,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     expect(verifyBySpecification(secret, receiver.received[0]!, Date.now())).toMatchObject({
       type: 'webhook.test',
     });
-    // With scripts, the result appears without a reload.
+    // With JavaScript, the result appears without a reload.
     if (!javaScript) await page.getByRole('link', { name: 'Check again' }).click();
     await page.getByText('The receiver responded with 503').waitFor();
     expect(await page.locator('body[data-same]').count()).toBe(javaScript ? 1 : 0);

@@ -74,10 +74,10 @@ function startProgram(language: Language, args: string[]) {
   return { child, ready, closed, lines: () => output.split('\n').slice(0, -1) };
 }
 
-/** Returns how many bytes of unsent events earlier runs left, and the keys accepted in this run. */
+/** Returns the number of bytes of unsent events left by earlier runs, and the keys accepted in this run. */
 async function reportUntilKilled(language: Language, args: string[]) {
   const { child, ready, closed, lines } = startProgram(language, args);
-  // Sometimes the kill hits the process while it starts.
+  // Sometimes the process is killed while it is still starting.
   if (random.chance(0.9)) await ready;
   for (let i = 0; i < 3; i++) {
     mode = random.pick(modes);

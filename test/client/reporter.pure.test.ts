@@ -27,7 +27,7 @@ interface SentEvent {
   occurredAt: string;
 }
 
-/** A fault of the stand-in service; returns true if it has handled the request itself. */
+/** A fault to inject into the stub service; returns true if it has handled the request itself. */
 type Fault = (res: ServerResponse, events: SentEvent[], count: number) => boolean;
 
 let server: Server;

@@ -15,7 +15,7 @@ async function entitled() {
   return { product, client: createGaugeClient({ baseUrl: service.url, apiKey: secret }) };
 }
 
-// `npm run types` checks the lines that must not compile.
+// `npm run types` checks that the lines marked `@ts-expect-error` do not compile.
 describe('a client with the generated types', () => {
   it('sends events and narrows the answer by its status', async () => {
     const { client, product } = await entitled();

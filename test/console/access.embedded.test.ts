@@ -36,7 +36,7 @@ const send = async (browser: Browser, route: string) => {
   return [status, headers.get('location')];
 };
 
-// The permission matrix covers people's roles, for whom console pages do not exist.
+// The permission matrix tests members' roles, none of which may open the console.
 describe.each(consoleRoutes)('%s', (route) => {
   const isPage = route.startsWith('get ');
 

@@ -60,7 +60,10 @@ interface Change {
   page: string;
 }
 
-/** Expects that a late form changes nothing, comes back as typed, and takes effect once the operator has confirmed. */
+/**
+ * Asserts that a form submitted late changes nothing, comes back as filled in, and takes effect once the operator has
+ * confirmed.
+ */
 async function expectProof({ path, form, page }: Change): Promise<void> {
   const before = await readChanges();
   expect(await sendLate(base + path, form, base + page)).toBe(
@@ -255,7 +258,7 @@ describe('the requirements for a customer', () => {
     await set('', { name: 'Acme', requireSecondFactor: 'yes', marketAccess: 'none' });
     await expectProof(change({ requireSecondFactor: 'yes', marketAccess: 'read' }));
     expect(await late({ marketAccess: 'read' })).toContain('/confirm?');
-    // A check box that was cleared comes back cleared.
+    // A check box that was cleared is still cleared.
     expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
     await set('', { name: 'Acme', marketAccess: 'read' });
   });

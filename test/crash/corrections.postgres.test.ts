@@ -90,7 +90,7 @@ it(
           return { idempotencyKey, quantity: to, reason: 'test', correctionKey: `${key} ${n}` };
         });
         const { applied, deduped } = await callUntilAnswered('/api/usage/corrections', { corrections });
-        // When a request is repeated, either all of its corrections or none have been applied.
+        // Even if the request was repeated, either all of its corrections are new or all are duplicates.
         expect([`${applied} ${deduped}`]).toEqual([expect.stringMatching(/^(2 0|0 2)$/)]);
       }
     }
@@ -167,7 +167,7 @@ where e.org_id = $1 group by e.org_id, e.idempotency_key`,
     expect(new Map(counted.map(({ key, quantity }) => [key, Number(quantity)]))).toEqual(expected);
     const drift = await compare(after.orm, { orgId: undefined });
     expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
-    // The test proves something only if there was work to lose.
+    // This test is meaningful only if there was work to lose.
     expect(expected.size).toBeGreaterThan(5 * (KILLS + SHUTDOWNS));
     expect(backfills).toBeGreaterThan(0);
     expect(hits).toBeGreaterThan((KILLS + SHUTDOWNS) / 2);

@@ -25,7 +25,7 @@ it(
   async () => {
     const report = await runCrashTest({
       database: isEmbedded ? 'embedded' : 'postgres',
-      // The longer run uses a real Postgres.
+      // The run on a real Postgres is longer.
       kills: isEmbedded ? 3 : 6,
       postgresCrashes: isEmbedded ? 0 : 2,
       terminations: 1,
@@ -35,7 +35,7 @@ it(
       ...(isEmbedded ? { template: inject('embeddedTemplate') } : {}),
     });
     expect(report.violations).toEqual([]);
-    // The test proves something only if there was work to lose.
+    // This test is meaningful only if there was work to lose.
     expect(report.acknowledged).toBeGreaterThan(isEmbedded ? 75 : 150);
     expect(report.killsInFlight).toBeGreaterThan(isEmbedded ? 0 : 1);
   },
@@ -108,8 +108,8 @@ async function sendUntilRefused(workload: Workload, to: To): Promise<PostAnswer 
 }
 
 /**
- * Creates a database for this file alone that a server process can open, because the embedded database serves one
- * process at a time.
+ * Creates a separate database for a server process to open, because the embedded database allows only one process at a
+ * time.
  */
 async function createPlace() {
   const log = pino({ level: 'silent' });

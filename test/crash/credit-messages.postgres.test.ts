@@ -36,7 +36,10 @@ it(
       { amount: '1', expiresAt: fromNow(3 * DAY_MS) },
       { amount: '98', priority: 0 },
     ];
-    /** By Organization: the credits that it burns after its grants, and the threshold that this reaches. */
+    /**
+     * For each Organization: the credits it burns once the grants exist, and the threshold in percent that its balance
+     * then reaches.
+     */
     const plans = new Map<string, { burns: string; threshold: number }>();
     for (let i = 0; i < ACCOUNTS; i++) {
       const { id } = await createOrganization(db);
@@ -122,7 +125,7 @@ it(
         sql`select count(distinct message_id)::int as n from webhook_deliveries having count(*) = count(distinct message_id)`,
       );
       expect(deliveries).toEqual({ n: total });
-      // The test proves something only if there was work to lose.
+      // This test is meaningful only if there was work to lose.
       expect(hits).toBeGreaterThan(0);
       console.log({ kills: KILLS, hits, messages: total });
     } finally {

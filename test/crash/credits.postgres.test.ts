@@ -205,7 +205,7 @@ it(`spends each credit once, whatever is killed (seed ${seed})`, { timeout: 3_00
   const drift = await compare(orm, { orgId: undefined });
   expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
 
-  // The expected sums are computed here from what the senders know.
+  // Computes the expected sums from the senders' own records.
   const sums = new Map<string, bigint>();
   const add = (name: string, amount: bigint) => sums.set(name, (sums.get(name) ?? 0n) + amount);
   let cost = 0n;
@@ -230,7 +230,7 @@ it(`spends each credit once, whatever is killed (seed ${seed})`, { timeout: 3_00
   const [, sign = '', whole = '', fraction = ''] = balance;
   expect(BigInt(`${sign}${whole}${fraction.padEnd(12, '0')}`)).toBe(granted - cost);
 
-  // The test proves something only if there was work to lose.
+  // This test is meaningful only if there was work to lose.
   expect(expected.size).toBeGreaterThan(5 * (KILLS + SHUTDOWNS));
   expect(granted).toBeGreaterThan(0n);
   expect(hits).toBeGreaterThan((KILLS + SHUTDOWNS) / 2);

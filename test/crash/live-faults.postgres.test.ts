@@ -21,7 +21,7 @@ it(
     });
     await database.remove();
     expect(report.violations).toEqual([]);
-    // The test proves something only if there was work to lose.
+    // This test is meaningful only if there was work to lose.
     expect(report.arrived).toBeGreaterThan(5);
   },
 );

@@ -178,7 +178,7 @@ it(
     );
     const drift = await compare(after.orm, { orgId: undefined });
     expect(drift).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
-    // The test proves something only if there was work to lose.
+    // This test is meaningful only if there was work to lose.
     expect(expected.length).toBeGreaterThan(5 * (KILLS + SHUTDOWNS));
     expect(hits).toBeGreaterThan((KILLS + SHUTDOWNS) / 2);
     await after.close();

@@ -16,15 +16,15 @@ import { createWorkload } from './workload.js';
 
 export interface CrashOptions {
   database: 'postgres' | 'embedded';
-  /** Number of SIGKILLs of the server. */
+  /** Number of times the server is killed (SIGKILL). */
   kills: number;
-  /** Number of immediate shutdowns of Postgres while the server stays up. */
+  /** Number of immediate Postgres shutdowns while the server stays up. */
   postgresCrashes: number;
-  /** Number of SIGTERMs of the server between the other faults. */
+  /** Number of times the server gets a SIGTERM between the other faults. */
   terminations: number;
   senders: number;
   seed: number;
-  /** Between two crashes, the server answers a random number of requests or stays up for this long. */
+  /** Maximum time between two crashes, which normally follow a random number of answered requests. */
   maxUpMs: number;
   /** A data directory to start the embedded database from. If omitted, an empty one is created, which takes a while. */
   template?: string;
@@ -65,7 +65,7 @@ async function runIn(
   const env: Record<string, string> = {
     PORT: String(port),
     LIMIT_USAGE_PER_MINUTE: '1000000000',
-    // Otherwise each start would create a simulated world, which this test of usage does not need.
+    // Otherwise, each start would create a simulated world, which this usage test does not need.
     MARKETS: 'off',
     ...(where.databaseUrl === undefined ? { DATA_DIR: where.dataDir } : { DATABASE_URL: where.databaseUrl }),
   };
@@ -130,7 +130,9 @@ function planCrashes(
   ]);
 }
 
-/** Waits for a random number of answered requests and then a moment, so that even a slow machine is hit in mid-work. */
+/**
+ * Waits for a random number of answered requests and then briefly, so that even a slow machine is interrupted mid-work.
+ */
 async function letRun(random: Random, maxUpMs: number, counts: SenderCounts): Promise<void> {
   const until = counts.answered + random.between(0, 60);
   const giveUpAt = Date.now() + maxUpMs;

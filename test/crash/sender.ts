@@ -39,7 +39,7 @@ export interface SenderOptions {
   violation: (what: string) => void;
 }
 
-/** One request: the numbers of its valid events and perhaps events that must be refused. */
+/** One request: its events, some of which may have to be refused, and the numbers of the valid ones. */
 interface Plan {
   tenant: Tenant;
   secret: string;
@@ -49,7 +49,7 @@ interface Plan {
   refused: number;
 }
 
-/** Sends batches until stopped, and repeats each one until it is answered, as a good client does. */
+/** Sends batches until stopped, and repeats each one until it is answered, as a well-behaved client does. */
 export async function runSender(options: SenderOptions): Promise<void> {
   const { counts, isStopping, violation } = options;
   const random = createRandom(options.seed);
@@ -144,7 +144,9 @@ function planRequest(workload: Workload, random: Random): Plan {
   return { ...plan, numbers, events: random.shuffle(events), refused };
 }
 
-/** Usually returns a new event's number; occasionally that of an event that any sender has sent or is sending. */
+/**
+ * Usually returns the number of a new event; occasionally, the number of one that some sender has sent or is sending.
+ */
 function pickNumber({ ledger }: Tenant, random: Random): number {
   if (ledger.size === 0 || random.chance(0.85)) return ledger.takeFresh(1)[0]!;
   return random.between(Math.max(0, ledger.size - 2_000), ledger.size - 1);

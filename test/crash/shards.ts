@@ -1,7 +1,8 @@
 /**
  * `npm run test:shards -- [kills] [moves]`: faults that a sharded database must survive, on real servers under load.
- * All servers, including the coordinator, are killed (-9) in turn. Shard groups are moved and rebalanced; one move is
- * made without its hold and must lose events. Each event is sent until it is acknowledged, and then counted.
+ * All servers, including the coordinator, are killed (-9) in turn. Shard groups are moved and rebalanced; one move
+ * skips its hold and must lose events. Each event is resent until it is acknowledged; afterwards, all events are
+ * counted.
  */
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';
@@ -32,7 +33,7 @@ try {
   async function check(name: string, load: Load, before: number, mustLose = false): Promise<void> {
     const sent = [...load.acknowledged.values()].reduce((sum, events) => sum + events, 0);
     const found = (await count('usage_events', '1')) - before;
-    // Without the service's time-outs, because the comparison reads every event.
+    // Uses a connection without the service's time-outs, because the comparison reads every event.
     const maintenance = await openForMaintenance({ databaseUrl: url, dataDir: '' });
     const { totals, hours } = await compare(maintenance.orm, {});
     await maintenance.close();

@@ -18,7 +18,10 @@ const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const WRITERS = 4;
 const HOUR_MS = 3_600_000;
-/** Two minutes pass in each second, so leases and pauses still last longer than requests on a busy machine. */
+/**
+ * How many times faster than real time the clock runs. At this speed, leases and pauses still outlast requests on a
+ * busy machine.
+ */
 const FACTOR = 120;
 const faults: Fault[] = [
   'lose request',
@@ -97,7 +100,7 @@ it(
       const giveUpAt = Date.now() + 600_000;
       let decided = 0;
       for (;;) {
-        // Decides like a person who looks up the identifier at Stripe.
+        // Decides as an operator would after looking up the identifier at Stripe.
         for (const row of await listUnknown(db.orm, undefined)) {
           const identifier = identifierOf(row);
           const found = fake.has(identifier) ? 'sent' : 'missing';
@@ -114,7 +117,7 @@ it(
       expect(new Set(identifiers).size).toBe(identifiers.length);
       expect(fake.uncounted).toEqual([]);
       expect(Object.keys(fake.sums()).length).toBeGreaterThan(100);
-      // The test proves something only if there was work to lose.
+      // This test is meaningful only if there was work to lose.
       expect(hits).toBeGreaterThan(0);
       console.log({
         kills: KILLS,

@@ -29,7 +29,9 @@ const declared = [
   { quantity: '450', window: 'PT5H', enforcement: 'warn' as const },
   { quantity: '500', window: 'calendar_day', enforcement: 'warn' as const },
 ];
-/** Products have a cap and up to two limits, because thresholds of caps and of limits are noted at different times. */
+/**
+ * Products have a cap and up to two limits, because thresholds of caps and of limits are recorded at different times.
+ */
 const limitsOf = (product: number) => declared.slice(0, product % (declared.length + 1));
 const perProduct = thresholds.length * 2;
 
@@ -124,7 +126,7 @@ it(
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const share = (n: number) => Math.floor((queue.length * n) / (KILLS + 1));
-        // Releases more events than it waits for, so that requests are in flight.
+        // Releases more events than the loop below waits for, so that requests are in flight at the kill.
         released = share(kill + 1);
         const until = share(kill - 1) + random.between(1, share(1));
         while (answered < until) await setTimeout(2);
@@ -171,7 +173,7 @@ it(
       }
       expect([...received.keys()].sort()).toEqual(expected);
       expect(new Set(received.values()).size).toBe(expected.length);
-      // The test proves something only if there was work to lose.
+      // This test is meaningful only if there was work to lose.
       expect(hits).toBeGreaterThan(KILLS / 2);
       console.log({
         crossings: expected.length,

@@ -36,7 +36,7 @@ const page = async (query = '', browser = owner.browser) => {
   return { ...answer, ...readPage(answer.text) };
 };
 
-/** The page's text without markup, rows, links and selected options. */
+/** Returns a page's main HTML, its table rows, its links, and its text without markup. */
 function readPage(html: string) {
   const main = /<main[^]*<\/main>/.exec(html)?.[0] ?? '';
   const body = /<tbody[^]*<\/tbody>/.exec(main)?.[0] ?? '';
@@ -319,7 +319,7 @@ describe('filters', () => {
     await write({ target: 'edge of another' }, other.organization.id);
     for (const object of [key, '4b5c6d7e', 'edge 100%', 'PROXY', 'usage:write'])
       expect(await targets(`?object=${encodeURIComponent(object)}`), object).toEqual([key]);
-    // Field names and wildcards do not match.
+    // Neither field names nor wildcards match.
     for (const object of ['scopes', '%', '_', 'edge of', "' or 1=1", '<script>']) {
       const found = await targets(`?object=${encodeURIComponent(object)}`);
       expect(found, object).toEqual(object === '%' ? [key] : []);

@@ -54,7 +54,7 @@ describe('the overview of a new Organization', () => {
     const arrived = await openOverview(browser);
     expect(arrived.seen).toContain('Your first event has arrived and is counted.');
     expect(arrived.seen).not.toContain('Waiting for the first event');
-    // This part has the id of the waiting part, so that it replaces it in the open page.
+    // Same id as the section that said it was waiting, so the live update replaces that section on the open page.
     expect(arrived.text).toMatch(/id="overview-now"/);
   });
 
@@ -117,7 +117,7 @@ describe('the overview', () => {
     await grant(db, organization.id, fresh.id);
     const key = await createKey(db, organization.id);
     const own = { orgId: organization.id, productId: product.id, apiKeyId: key.id, everyMs: 1 };
-    // The current hour counts as a whole; later usage in last month does not count.
+    // The comparison includes the whole of the current hour; usage later last month does not count.
     await fillUsage(db, { ...own, prefix: 'a', count: 4, from: '2031-02-15T12:59:59Z' });
     await fillUsage(db, { ...own, prefix: 'b', count: 9, from: '2031-02-15T13:00:00Z' });
     // A day's usage is the sum over its keys.

@@ -45,7 +45,7 @@ async function setUp(template?: string) {
   folder = mkdtempSync(join(tmpdir(), 'gauge-demo-'));
   service = await startTestService(database.db, { env: { DATA_DIR: join(folder, 'data') } });
 }
-/** The demo is created once, and most tests begin with a copy of it. */
+/** The demo is created once, and most tests start from a copy of it. */
 let seeded: {
   template: string;
   demo: DemoData;
@@ -377,7 +377,8 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
       expect(await findCreditDrift(database.db, id)).toEqual([]);
-      // Corrections find what an event burned by its time of receipt, so each burn needs an event received then.
+      // A correction uses an event's time of receipt to find what the event burned, so each burn entry needs an event
+      // received at its time.
       const [stray] = await selectRows(
         orm,
         sql`select e.at from credit_entries e where e.org_id = ${id}::uuid and e.kind = 'burn' and not exists (
@@ -416,7 +417,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
 
 // Orders, fills and marks are tested on Postgres elsewhere; these tests check how the demo uses them.
 describe.runIf(isEmbedded)('the paper trades of the demo', () => {
-  /** What the first start had booked when it was killed. */
+  /** The records that existed when the first start was killed. */
   let before: Awaited<ReturnType<typeof read>>;
   const read = async () => {
     const { orm } = database.db;
@@ -429,7 +430,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
   beforeAll(async () => {
     await setUpSeeded();
     const { orm } = database.db;
-    // Viewing the portfolio opens an account if there is none.
+    // Viewing the portfolio opens an account if none exists.
     const headers = { authorization: `Bearer ${seeded.demo.keys.trading}` };
     expect((await fetch(`${service.url}/portfolio`, { headers })).status).toBe(200);
     const killed = seedDemoTrading(service.context, seeded.demo, AbortSignal.abort());
@@ -474,7 +475,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     for (const { createdAt, status, timeInForce } of orders) {
       expect(createdAt.getTime()).toBeGreaterThan(since);
       expect(createdAt.getTime()).toBeLessThan(service.clock.now());
-      // Every resting order has ended, as filled or cancelled.
+      // Every resting order has been filled or cancelled.
       expect(status).toMatch(timeInForce === 'good_till_time' ? /filled$|^cancelled$/ : /filled$/);
     }
     const entries = await database.db.orm.select().from(ledgerEntries);
@@ -531,7 +532,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const keys = now.orders.map(({ idempotencyKey }) => idempotencyKey);
     expect(new Set(keys).size).toBe(keys.length);
     expect(now.entries.filter(({ kind }) => kind === 'deposit')).toHaveLength(1);
-    // The tape is recorded only for the present, not for the demo's past.
+    // No tape is recorded while the demo's past is being created.
     expect(existsSync(join(folder, 'day.tape.gz'))).toBe(false);
   });
 });

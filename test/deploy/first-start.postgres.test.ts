@@ -9,7 +9,7 @@ import pg from 'pg';
 import { codeOfApp } from '../browser/steps.js';
 import { Browser } from '../support/accounts.js';
 
-// Starts the service as on a new machine, with the build of `npm ci`.
+// These tests start the service as on a new machine, with the build that `npm ci` would make.
 vi.setConfig({ testTimeout: 240_000 });
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -75,7 +75,7 @@ async function end(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** The distinct set-up links that were printed. */
+/** Returns the distinct set-up links in the text. */
 const linksIn = (text: string) => [
   ...new Set(text.match(/https:\/\/gauge\.example\.com\/set-up#[\w-]{43}/g)),
 ];

@@ -31,7 +31,7 @@ let service: TradingTest;
 let appUrl: string;
 let ownerUrl: string;
 
-/** Starts a server with the roles and the empty database, and returns the URLs of both roles. */
+/** Starts a server that has the two roles and an empty database, and returns the URL for each role. */
 async function startServer() {
   const started = await createPostgresServer({ fsync: 'off' });
   const passwords = ['-v', "owner_password=it's", '-v', 'app_password=secret'];

@@ -10,7 +10,7 @@ export interface FuzzAnswer {
   ms: number;
 }
 
-/** The maximum time until a response is complete. */
+/** The time within which a response must be complete. */
 export const MAX_ANSWER_MS = 5_000;
 /** Content that must never leave the process: stack traces, internal paths, SQL, hashed secrets. */
 const leaks =
@@ -53,7 +53,7 @@ export function createChecker(document: OpenApiDocument) {
     const operation = (document.paths![path] as Record<string, unknown>)[method] as DocumentedOperation;
     const response = operation.responses[status];
     if (!response) {
-      // Refused for its address or headers before it reached a route.
+      // Refused because of its address or headers before it reached a route.
       const isEarly = status === 431 || (status === 400 && isOddAddress(sent));
       return isEarly && type === 'application/problem+json'
         ? undefined

@@ -10,13 +10,13 @@ export function toCurl(url: URL, { operation, path, headers, body }: FuzzRequest
   return [...parts, quote(Buffer.from(url.origin + path))].join(' ');
 }
 
-/** Sends bytes that curl itself would not send, through curl's telnet client. */
+/** Returns a command that sends bytes that curl itself would not send, through curl's telnet client. */
 export const toCurlOfRaw = (url: URL, bytes: Buffer): string =>
   `printf %b ${quote(bytes).slice(1)} | curl -s telnet://${url.host}`;
 
 /**
- * Returns `$'…'` with everything but visible ASCII escaped. Long texts are cut, because the seed and the request's
- * number reproduce them.
+ * Returns `$'…'` with everything but visible ASCII escaped. Long texts are truncated; the seed and the request's number
+ * reproduce them in full.
  */
 function quote(bytes: Buffer): string {
   const shown = [...bytes.subarray(0, MAX_SHOWN)]

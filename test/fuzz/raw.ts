@@ -24,7 +24,7 @@ const pieces = [
   'x'.repeat(20_000),
 ];
 
-/** HTTP requests with parts replaced, cut off, doubled or inserted. */
+/** HTTP requests with parts replaced, cut off, duplicated or inserted. */
 export const anyRaw: fc.Arbitrary<Buffer> = fc
   .tuple(
     fc.constantFrom(...starts),

@@ -50,8 +50,8 @@ export function anyRequest(
 
 const moods: Record<Mood, number> = { fitting: 4, mutated: 4, hostile: 3 };
 /**
- * The weight of batches that pass the product's rules. A batch generated from the schema alone nearly always breaks
- * one.
+ * The weight of batches that pass the product's rules. A batch generated from the schema alone nearly always violates
+ * one of them.
  */
 const RECORDABLE_WEIGHT = 40;
 
@@ -151,10 +151,10 @@ function requestTo(
     });
 }
 
-/** Replaces characters that Node refuses to send; the raw sockets cover those. */
+/** Replaces characters that Node refuses to send; the raw-socket requests cover those. */
 const toHeader = (value: string): string => value.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').slice(0, 8_000);
 
-/** Percent-encodes lone surrogates as bytes, which no regular encoder does. */
+/** Also handles lone surrogates, for which `encodeURIComponent` throws: sends the bytes of one instead of the value. */
 const encode = (value: string): string => {
   try {
     return encodeURIComponent(value).slice(0, 9_000).replace(/%.?$/, '');

@@ -5,7 +5,7 @@ import { MAX_ANSWER_MS, type FuzzAnswer } from './check.js';
 import type { FuzzRequest } from './requests.js';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 });
-/** The connection is abandoned shortly after the response counts as late. */
+/** The connection is abandoned shortly after the response is considered late. */
 const GIVE_UP_MS = MAX_ANSWER_MS + 1_000;
 
 /** @throws Error if the connection closes without a response */
@@ -58,7 +58,7 @@ const decode = (bytes: Buffer, encoding: string | undefined): string =>
 
 const MAX_RAW_ANSWER = 1_000_000;
 
-/** Sends raw bytes and describes the fault in the response; undefined if the response is correct. */
+/** Sends raw bytes and returns a description of the fault in the response; undefined if the response is correct. */
 export function sendRaw(url: URL, bytes: Buffer): Promise<string | undefined> {
   return new Promise((resolve) => {
     const socket = connect(Number(url.port), url.hostname);

@@ -22,7 +22,7 @@ export interface Schema {
   format?: string;
 }
 
-/** Existing values by the name of the field or parameter. */
+/** Existing values, by name of the field or parameter. */
 export type Pools = Record<string, readonly string[]>;
 
 const MAX_ITEMS = 4;
@@ -97,7 +97,7 @@ function fittingText({ format, pattern, minLength = 0, maxLength = 40 }: Schema)
   return fc.stringMatching(new RegExp(pattern));
 }
 
-/** Texts that no client should send. Each has broken some service before. */
+/** Texts that no well-behaved client sends, of kinds that have broken services before. */
 export const hostileTexts: readonly string[] = [
   '',
   ' ',

@@ -90,7 +90,7 @@ export async function makeWorld(url: string): Promise<World> {
   const emails = ['spare-1@fuzz.example', 'spare-2@fuzz.example'];
   for (const email of emails)
     await call('PUT', `/operator/users/${email}`, { name: 'Spare', password: PASSWORD });
-  // The leaver signs out of a session that no other actor uses.
+  // The leaver signs out, so it has a session that no other actor uses.
   actors.push({ name: 'leaver', kind: 'leaver', headers: await signIn('owner@fuzz-one.example') });
   const markets = (await call('GET', '/markets')).markets as { ticker: string }[];
   const slugs = ['fuzz-one', 'fuzz-two', 'fuzz-spare'];

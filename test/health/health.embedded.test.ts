@@ -10,7 +10,7 @@ import { useService } from '../support/use.js';
 
 const { database, service } = useService();
 
-/** The database with its clock ahead of this machine's. */
+/** Wraps the database so that its clock appears to be ahead of this machine's. */
 function withClockAhead(db: Database, aheadMs: number): Database {
   const execute = async (query: never) => {
     const result: unknown = await db.orm.execute(query);

@@ -67,7 +67,7 @@ interface Answer {
   location: string | undefined;
 }
 
-/** True if refused by status or by a redirect to the sign-in or the confirmation. */
+/** True if refused by status or by a redirect to the sign-in or confirmation page. */
 const isRefused = ({ status, location }: Answer) =>
   [401, 403, 404].includes(status) || (status === 303 && /^\/(login|confirm)\b/.test(location!));
 
@@ -126,7 +126,7 @@ describe.each(cases)('$name', ({ prepare, hasTransaction }) => {
     });
 });
 
-/** Prepares the request again for each authority that can be withdrawn. */
+/** Yields a freshly prepared request for each way to withdraw its authority. */
 async function* withdrawals(prepare: Prepare) {
   let prepared = await prepare(world);
   for (const [n, what] of Object.keys(prepared.withdrawals).entries()) {
@@ -135,7 +135,7 @@ async function* withdrawals(prepare: Prepare) {
   }
 }
 
-/** Restores the operator's tokens after the work. */
+/** Restores the operator tokens after `work`. */
 async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
   const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];

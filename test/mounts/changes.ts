@@ -45,14 +45,14 @@ export interface World {
   live: LiveAccount;
 }
 
-/** A request that changes something as long as its author has the authority. */
+/** A request that changes something only while its sender has the authority. */
 export interface Prepared {
   method: string;
   path: string;
   headers: Record<string, string>;
   /** Undefined if the route reads no body. */
   body?: string;
-  /** The service to call instead of the common one. */
+  /** The service to call instead of the shared one. */
   service?: TestService;
   /** Ways to withdraw the authority during the request, by name. */
   withdrawals: Record<string, () => Promise<unknown>>;
@@ -77,7 +77,7 @@ interface Part {
 
 const cookieOf = ({ cookies }: Browser) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 
-/** Creates a signed-in admin of the Organization and everything that can be taken from them. */
+/** Creates a signed-in admin of the Organization, with functions that withdraw their authority. */
 async function hire({ db, service, own }: World) {
   const user = await createUser(db);
   await addMember(db, own.id, user.id, 'admin');
@@ -296,7 +296,7 @@ const byProof =
     };
   };
 
-/** A form submitted by an operator in a session. */
+/** A form submitted by a signed-in operator. */
 const byOperatorPerson =
   (
     path: string | ((world: World) => Promise<string> | string),
@@ -334,7 +334,7 @@ const byLink =
     prepare: (world: World) => Promise<{
       token: string;
       fields: Record<string, string>;
-      /** Fills in the passkey field with the browser that opened the link. */
+      /** Returns the value of the passkey field, signed in the browser that opened the link. */
       sign?: (opener: Browser) => Promise<string>;
     }>,
   ): Prepare =>
@@ -418,7 +418,7 @@ const customerPath =
 const backfillPage = (state: 'open' | 'applied', more: string) => async (world: World) =>
   (await backfill(state, more)(world)).replace('/organizations', CUSTOMERS);
 
-/** Uses a separate customer, because archiving the common one would break other requests. */
+/** Uses a separate customer, because archiving the shared one would break other requests. */
 const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
 
 const inConsole: Record<string, Prepare[]> = {
@@ -951,8 +951,8 @@ export const changes: Record<string, Prepare[]> = {
       const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
       return {
         fields: { passkey: passkey.use(body) },
-        // Nothing to withdraw here, because a refused sign-in is recorded. The passkey tests remove a passkey during a
-        // sign-in.
+        // No withdrawals here, because a refused sign-in is itself recorded. The passkey tests cover the removal of a
+        // passkey during a sign-in.
         withdrawals: {},
       };
     }),
@@ -1231,7 +1231,7 @@ export const others = [
   // These only read.
   'post /api/usage/events/lookup',
   'post /api/entitlements/check',
-  // These store a challenge for five minutes, which grants no access.
+  // These only store a challenge for five minutes; a challenge grants no access.
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',
   'post /login/code/passkey-options',

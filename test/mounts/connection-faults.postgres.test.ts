@@ -46,7 +46,7 @@ afterAll(async () => {
   await server.remove();
 });
 
-/** Does one piece of work per call. Resolves to a status, or to true if the work is not a request. */
+/** Does one piece of work per call. Resolves to an HTTP status, or to true if the work is not a request. */
 type Work = () => Promise<number | true>;
 const prepared = new Map<string, Work>();
 const operator = operatorClient(() => service);
@@ -144,7 +144,8 @@ async function injectFaultAtEachStep(
     if (!proxy.hasStruck) break;
     faultCount++;
     const where = `step ${step}: ${proxy.steps[step - 1]?.sql.slice(0, 80)}`;
-    // The service retries, or refuses so that the caller can retry. A job reports to its scheduler.
+    // The service retries the request or refuses it with a 503, so that the caller can retry. A job's error goes to its
+    // scheduler.
     if (typeof outcome === 'number')
       expect(outcome === 503 || outcome < 400, `${where}: ${outcome}`).toBe(true);
     expect(uncaught, where).toEqual([]);
@@ -187,7 +188,7 @@ describe('Postgres ends', () => {
     async (_, mode, first) => {
       const crash = (): Fault => ({ when: 'after', act: () => server.stop(mode) });
       const recover = () => server.start();
-      // Each of the two faults hits every other statement, because Postgres starts slowly.
+      // Each of the two modes stops Postgres only at every other statement, because Postgres starts slowly.
       for (const name of ['events are rehearsed', 'an order is filled', 'a person signs in'])
         await injectFaultAtEachStep(prepared.get(name)!, crash, { recover, first, stride: 2 });
     },

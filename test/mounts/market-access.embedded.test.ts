@@ -40,7 +40,7 @@ const allow = async (slug: string, marketAccess: MarketAccess) => {
   expect([status, body.marketAccess]).toEqual([200, marketAccess]);
 };
 
-/** Creates an Organization that holds 5 YES and a signed-in member's browser. */
+/** Creates an Organization that holds 5 YES contracts, and a browser in which a member is signed in. */
 async function setUp(access: MarketAccess, role: Role = 'owner') {
   const trader = await createTrader(database.db);
   expect((await postTrade(service.url, trader.secret)).status).toBe(201);

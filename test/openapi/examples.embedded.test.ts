@@ -24,7 +24,7 @@ import { presentCredential, sendExample } from './support/send-example.js';
 import { useDatabase } from '../support/use.js';
 
 const ofMarkets = new Set(['Market data', 'Trading', 'Operator']);
-/** Only some stations, because each service creates its own simulated world. */
+/** Only some stations, because a smaller simulated world is created faster. */
 const selection = { ...everything, stations: leadingStations };
 
 const database = useDatabase();
@@ -34,7 +34,7 @@ const jar = new Map<Credential, Record<string, string>>();
 const memory = memoryLimitStores();
 const counters: Store[] = [];
 /**
- * Remembers the limits' counters, so that a test can reset them; restarting the service would take fifty times as long.
+ * Keeps the rate-limit counters, so that a test can reset them; restarting the service would take fifty times as long.
  */
 const limitStores: LimitStores = {
   ...memory,
@@ -134,7 +134,7 @@ async function startIn(circumstance: Circumstance | 'healthy'): Promise<TestServ
   return started;
 }
 
-/** Gives every service the same simulated world, which is created and sized once. */
+/** Gives every service the same simulated world, which is created only once. */
 async function giveMarkets({ clock, trading: { refresher, snapshots } }: TestService): Promise<void> {
   if (snapshots.current) return;
   if (world) return snapshots.replace(world);
@@ -145,7 +145,7 @@ async function giveMarkets({ clock, trading: { refresher, snapshots } }: TestSer
   world = snapshots.current;
 }
 
-/** Connects the example's Organization to a fake venue whose balance differs by ten dollars. */
+/** Connects the example's Organization to a fake venue whose balance differs from the recorded one by ten dollars. */
 async function startLive(): Promise<TestService> {
   const venue = await startFakeVenue();
   const { exchange } = venue;
@@ -176,7 +176,7 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
           LIMIT_TRADING_PER_MINUTE: '1',
           LIMIT_KEY_CHANGES_PER_HOUR: '1',
           LIMIT_DOCUMENTS_PER_MINUTE: '1',
-          // One more than the limit on key changes, so that those reach their own limit first.
+          // One more than the limit on key changes, so that key changes reach their own limit first.
           LIMIT_DASHBOARD_PER_MINUTE: '2',
         },
         app: { signInLimits: { perAccount: 1 } },
@@ -190,7 +190,6 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
     case 'defect':
       return { context: { db: failingDatabase(database.db, new TypeError('a defect')) } };
     default:
-      // The latency of paper orders in all other circumstances.
       return { env: { PAPER_LATENCY_MS: '250' } };
   }
 }

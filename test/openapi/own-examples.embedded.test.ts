@@ -53,7 +53,7 @@ async function readRequests(path: string) {
   );
 }
 
-/** Places an order like the displayed one that rests in the book. */
+/** Places an order like the displayed one, but with a limit price at which it rests in the book. */
 async function rest(body: string): Promise<void> {
   const order = { ...(JSON.parse(body) as object), contracts: 40, limitPrice: '0.0100' };
   const response = await fetch(`${service.url}/trade`, {

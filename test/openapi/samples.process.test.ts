@@ -81,8 +81,8 @@ it.each(Object.keys(interpreters))(
 );
 
 /**
- * Runs each example separately. One mixes live and test keys, and a reservation that an earlier example has settled
- * cannot be settled or released again.
+ * Runs each example separately. Two errors are accepted: one example mixes live and test keys, and a reservation that
+ * an earlier example has settled cannot be settled or released again.
  */
 const runAll = `
 import json, sys
@@ -109,7 +109,7 @@ it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
       body: JSON.stringify(work),
     });
     expect(held.status).toBe(201);
-    // Skips shortened examples, which are requests of a signed-in member.
+    // Skips shortened examples, which are requests made by a signed-in member.
     const samples = (await readSamples('python', `reference/${group}`)).filter((code) => !code.includes('…'));
     const named = /gauge\.(?:event\(|correct\([^"]*"idempotencyKey": )"([^"]+)"/;
     const events = samples.flatMap((code) => {

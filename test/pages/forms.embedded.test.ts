@@ -47,8 +47,8 @@ function findLost(page: string): string[] {
 }
 
 /**
- * Sends every form of a page with empty and with too long values. @returns errors in the responses and the number of
- * responses with a summary
+ * Submits every form on a page with empty values and with values that are too long. @returns errors found in the
+ * responses, and the number of responses with an error summary
  */
 async function walk(browser: Browser, path: string): Promise<{ wrong: string[]; summaries: number }> {
   const wrong: string[] = [];

@@ -8,7 +8,7 @@ import { actors, matrix, type Actor, type Row } from './matrix.js';
 import { createApp } from '../../src/app.js';
 import { useService } from '../support/use.js';
 
-/** A part of every text that belongs to the other Organization. */
+/** Contained in every text that belongs to the other Organization. */
 const MARKER = 'Foreign-Fjord';
 const foreignNames: Names = {
   organization: `${MARKER} organization`,
@@ -34,7 +34,7 @@ beforeAll(async () => {
 
 const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-/** Prepares the request of a row, by a person who belongs to `own`. */
+/** Prepares a row's request, to be sent by a person who belongs to `own`. */
 async function prepare(
   address: string,
   row: Row,
@@ -61,7 +61,7 @@ async function prepare(
 
 it('names every page and every form, and nothing else', () => {
   const app = createApp(service.context, service.running);
-  // API routes that are also forms.
+  // These are API routes as well as forms.
   const others = ['get /login', 'post /login', 'post /logout', 'post /dashboard/organization'];
   expect(Object.keys(matrix).sort()).toEqual([...new Set([...listPageRoutes(app), ...others])].sort());
 });

@@ -24,9 +24,9 @@ export interface Row {
   own: Statuses;
   /** The status with ids of another Organization; undefined if neither the address nor the form names an object. */
   foreign?: Statuses;
-  /** A successful request ends its own session. */
+  /** True if a successful request ends its own session. */
   endsSession?: true;
-  /** A guard refuses everybody before the route, whatever the role, so the owner stands for all roles. */
+  /** A guard in front of the route refuses every role alike, so only the owner is tested. */
   forOperators?: true;
 }
 
@@ -42,7 +42,7 @@ const managersSecret: Statuses = [401, 403, 403, 201, 201];
 const personsForm: Statuses = [401, 303, 303, 303, 303];
 const personsMistake: Statuses = [401, 400, 400, 400, 400];
 const operatorsForm: Statuses = [401, 403, 403, 403, 403];
-/** A route that does not exist for any of them. */
+/** A route that does not exist for any signed-in person. */
 const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
 const noManagersForm: Statuses = [401, 403, 403, 404, 404];
@@ -73,7 +73,7 @@ const usages = {
   'get /dashboard/usage/events/correction': {
     path: ({ eventKeys }) =>
       toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
-    // No `foreign` status, because the page repeats any key from the address. The form below is tested with the other
+    // No `foreign` status, because the page shows any key given in the address. The form below is tested with the other
     // Organization's key.
     own: managersPage,
   },
@@ -306,7 +306,7 @@ const members = {
     own: managersForm,
     foreign: [401, 404, 404, 404, 404],
   },
-  // The link's secret grants access, so its holder may learn whose it is, whether a member or not.
+  // The link's secret grants access, so anyone who has the link, member or not, may learn which Organization it is for.
   'get /dashboard/join': {
     own: [200, 200, 200, 200, 200],
   },
@@ -381,7 +381,7 @@ const scores = {
   'get /dashboard/scores/execution': { own: page },
 } satisfies Record<string, Row>;
 
-/** Routes of a person's own account, where foreign ids would belong to another person, not to another Organization. */
+/** Routes for a person's own account. Foreign ids would belong to another person here, not to another Organization. */
 const account = {
   'get /': { own: [200, 200, 200, 200, 200] },
   'get /login': { own: [200, 303, 303, 303, 303] },
@@ -426,7 +426,7 @@ const account = {
   'post /dashboard/account/passkeys': { form: () => ({ name: 'Laptop' }), own: personsMistake },
   'post /dashboard/account/passkeys/new-options': { own: [401, 200, 200, 200, 200] },
   'post /dashboard/account/passkeys/options': { own: [401, 200, 200, 200, 200] },
-  // Another person's id is as unknown as this one.
+  // Another person's passkey id would be just as unknown.
   'post /dashboard/account/passkeys/remove': {
     form: () => ({ id: 'unknown' }),
     own: [401, 404, 404, 404, 404],
@@ -585,7 +585,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   putProduct: 'post /console/products/{slug}',
   listUsers: 'get /console/people',
   getUser: 'get /console/people/{userId}',
-  // With a link, people choose their own password.
+  // In the console, people choose their own password through a link.
   putUser: 'post /console/people/{userId}',
   deleteUser: 'post /console/people/{userId}/delete',
   deleteUserSessions: 'post /console/people/{userId}/sign-out',
@@ -602,7 +602,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   openBackfill: 'post /console/customers/{slug}/usage/backfills',
   getBackfill: 'get /console/customers/{slug}/usage/backfills/{id}',
   locateBackfill: 'get /console/customers/{slug}/usage/backfills/{id}',
-  // A command stages files; the page names it.
+  // Files are staged by a command, which the page shows.
   stageBackfillEvents: 'get /console/customers/{slug}/usage/backfills/{id}',
   applyBackfill: 'post /console/customers/{slug}/usage/backfills/{id}/apply',
   revertBackfill: 'post /console/customers/{slug}/usage/backfills/{id}/revert',

@@ -10,7 +10,7 @@ import { createDispatcher } from '../../src/accounts/webhooks/dispatcher.js';
 import { memberAuthority } from '../../src/accounts/identity/session/authority.js';
 import { chat } from '../support/webhooks.js';
 
-/** Names of people and products, which also determine how many there are; at least four people. */
+/** Names of people and products, which also determine how many there are. There must be at least four people. */
 export interface Names {
   organization: string;
   people: string[];
@@ -49,7 +49,7 @@ export interface Populated {
   revokedKeyId: string;
   /** An open backfill with one event. */
   backfillId: string;
-  /** A failing endpoint and a delivery to it that has had its first attempt and waits. */
+  /** A failing endpoint, and a delivery to it that is waiting to be retried after its first attempt. */
   webhook: { id: string; messageId: string };
   productSlugs: string[];
   eventKeys: string[];
@@ -64,13 +64,13 @@ export interface Populated {
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
   newInvitation(): Promise<{ id: string; token: string }>;
-  /** Returns a resting paper order far from the market price. Returns the same one until it has been used. */
+  /** Returns a resting paper order far from the market price; the same order each time, until it has been used. */
   newRestingOrder(): Promise<string>;
 }
 
 const roles = ['owner', 'admin', 'member', 'billing'] as const;
 const DAY_MS = 86_400_000;
-/** One limit is exceeded, one is exhausted by held quantities, and one has room for a long number. */
+/** One limit is exceeded, one is exhausted by held quantities, and one leaves a remainder with many digits. */
 const limits = [
   { quantity: 2, window: 'P7D', enforcement: 'warn' },
   { quantity: 3.75, window: 'PT5M', enforcement: 'block' },
@@ -88,7 +88,7 @@ async function hold(service: TestService, secret: string, reservation: object): 
 
 /**
  * Creates an established Organization as its people would: signed-in members of every role; products below, near and
- * above their caps, one of them read-only; live and test usage of the past days; keys in every state.
+ * above their caps, one of them read-only; live and test usage from the last few days; keys in every state.
  */
 export async function populate(service: TestService, names: Names): Promise<Populated> {
   const operator = operatorClient(() => service);
@@ -147,7 +147,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
 
-  // Holds first, because later the events use up the headroom.
+  // Holds first, because the events sent later use up the headroom.
   await hold(service, keys[0]!.secret, {
     productSlug: productSlugs[0],
     metric: names.metric,
@@ -292,7 +292,7 @@ async function buy(
   return { ticker, bid: formatDollars(yesBid!).replace(/0{1,2}$/, ''), orderId: trade.id };
 }
 
-/** Finds a market in the middle of its price range, with a limit that still buys if the price moves. */
+/** Finds a market in the middle of the price range, with a limit price that still buys if the market moves. */
 async function findMarket({ trading }: TestService): Promise<Populated['market']> {
   if (!trading.snapshots.current) await trading.refresher.refresh();
   const askOf = (ticker: string) => trading.snapshots.current!.markets.get(ticker)!.yesAsk!;

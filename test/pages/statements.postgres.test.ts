@@ -42,7 +42,7 @@ it('each console page answers an operator', async () => {
   const statuses: [path: string, status: number][] = [];
   for (const path of paths)
     statuses.push([path, (await browser.get(path.replace('{slug}', own.slug), html)).status]);
-  // Paths with other parameters lead nowhere here, which is fine.
+  // Parameters other than `{slug}` are not filled in, so those paths may respond with 404.
   expect(statuses.filter(([, status]) => status >= 500)).toEqual([]);
   expect(statuses.filter(([, status]) => status === 200).length).toBeGreaterThan(15);
 });

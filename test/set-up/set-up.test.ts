@@ -141,7 +141,7 @@ it('an empty slug is derived from the name, and 1,000 is a number', async () => 
     .where(eq(products.slug, 'prevision-strasse-api'));
   expect(product).toMatchObject({ unitCap: '1000' });
   expect((await browser.get('/console/customers/zed-9', html)).status).toBe(200);
-  // A slug that is already taken is shown in its field.
+  // If the slug derived from the name is already taken, the form shows it in its field.
   const taken = await post(browser, '/console/new-customer', { name: 'ZED 9', slug: '' });
   expect([taken.status, /name="slug"[^>]*value="zed-9"/s.test(taken.text)]).toEqual([400, true]);
   expect((await post(browser, '/console/new-product', { ...typed, name: 'Zed', slug: '' })).status).toBe(400);

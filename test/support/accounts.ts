@@ -59,7 +59,7 @@ export interface BrowserRequest {
   headers?: Record<string, string>;
 }
 
-/** Joins the lines of each tag; line breaks inside a tag depend on the template and mean nothing. */
+/** Puts each tag on one line; line breaks inside a tag depend on the template and have no meaning. */
 const withFlatTags = (html: string): string =>
   html.replace(/<[a-z][^>]*>/g, (tag) =>
     tag.replace(/("[^"]*")|\s+/g, (_, quoted?: string) => quoted ?? ' ').replace(/ >$/, '>'),
@@ -127,7 +127,7 @@ export class Browser {
 export const SESSION_KEY = 'session-key-of-the-tests';
 const keys = new Keygrip([SESSION_KEY], 'sha256');
 
-/** Creates a browser whose person signed in at `at`, without the sign-in page. */
+/** Creates a browser with a session that began at `at`, without going through the sign-in page. */
 export async function openSession(db: Database, url: string, userId: string, at: number): Promise<Browser> {
   const sid = generateToken();
   const session = {

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** The minified package, which is half the size, because it is sent to every page. */
+/** The minified package: it is sent to every page, and is half the size. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
@@ -27,8 +27,8 @@ const layout: RunOptions = {
 const contrast: RunOptions = { runOnly: { type: 'rule', values: ['color-contrast'] }, elementRef: true };
 
 /**
- * Groups text elements by everything that affects their contrast in axe. An element above others always has its own
- * group.
+ * Groups text elements by everything that affects their contrast in axe. An element positioned over others always has
+ * its own group.
  */
 const readLooks = `(() => {
   const grounds = new Map([[null, '']]);
@@ -62,12 +62,12 @@ const readLooks = `(() => {
   });
 })()`;
 
-/** Looks whose contrast was sufficient on some page; they are not measured again. */
+/** Style combinations already found to have sufficient contrast; these are not measured again. */
 const readable = new Set<string>();
 
 /**
- * In a window of another size, repeats only the rules that depend on the width, and analyses the elements that only
- * this size shows.
+ * After a change of the window size, repeats only the rules that depend on the width, and analyses only the elements
+ * that were not visible before.
  */
 const analyse = (isAgain: boolean) => `(async () => {
   const shown = [...document.body.querySelectorAll('*')]
@@ -83,8 +83,7 @@ const analyse = (isAgain: boolean) => `(async () => {
 
 /**
  * Finds violations of WCAG 2.2 AA on the current page, one line per rule and place.
- * @param only 'colours' for contrast alone; 'layout' for what can have changed since the last analysis in another
- * window size
+ * @param only 'colours' for contrast alone; 'layout' for only the rules and elements that a new window size can affect
  */
 export async function findBarriers(page: Page, only?: 'colours' | 'layout'): Promise<string[]> {
   const looks = await page.evaluate<string[]>(`[...${readLooks}.keys()]`);

@@ -28,8 +28,8 @@ export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
   /**
-   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be a
-   * cleared one from an earlier test, because starting another takes a second.
+   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be one
+   * that an earlier test used and that was cleared, because starting a new one takes a second.
    */
   visit(options?: VisitOptions): Promise<Page>;
   /** Opens a read-only page shared by all tests of the file, because a new context takes longer than a page. */
@@ -55,7 +55,7 @@ export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions =
 
   beforeAll(async () => {
     database = await createTestDatabase();
-    // All tests come from the same address, so the limits are raised.
+    // The tests create more keys than the default limit allows.
     service = await startTestService(database.db, {
       ...options,
       env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000', ...options.env },
@@ -105,7 +105,7 @@ export function browserWorld({ host, issuer, ...options }: BrowserWorldOptions =
     const [found] = left === -1 ? [] : free.splice(left, 1);
     const visit = found ?? (await startBrowser(javaScript, origin));
     await visit.page.setViewportSize(viewport);
-    // Colours can be measured only without transitions.
+    // Colours can be measured reliably only without transitions.
     await visit.page.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce', forcedColors: null });
     if (as) await visit.context.addCookies(cookiesOf(as));
     return visit;

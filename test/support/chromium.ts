@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Browser } from 'playwright-core';
 
-/** Prefers the headless shell, which renders the same pages in a fifth less time. TEST_CHROMIUM overrides it. */
+/** Prefers the headless shell, which renders the same pages in 20% less time. TEST_CHROMIUM overrides it. */
 export function findChromium(): string | undefined {
   const candidates = [process.env.TEST_CHROMIUM, '/usr/bin/chromium-headless-shell', '/usr/bin/chromium'];
   return candidates.find((path) => path !== undefined && existsSync(path));
@@ -33,7 +33,7 @@ export async function launchChromium(): Promise<Browser> {
 let chromium: Promise<Browser> | undefined;
 
 /**
- * All test files of a process share one Chromium, which closes with the process, because a start takes two seconds of
- * CPU.
+ * All test files of a process share one Chromium, because starting it takes two seconds of CPU time. It closes with the
+ * process.
  */
 export const sharedChromium = (): Promise<Browser> => (chromium ??= launchChromium());

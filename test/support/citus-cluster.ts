@@ -58,7 +58,8 @@ export async function createCitusDatabase(
   const placeOf = (of: string) => `'${new URL(of).hostname}', ${new URL(of).port}`;
   await withClient(url, async (client) => {
     await client.query(`select citus_set_coordinator_host(${placeOf(coordinator)})`);
-    // Citus names replication slots after operations, and all databases of a server share those names.
+    // Citus names replication slots after operation numbers, and all databases of a server share those names, so each
+    // database starts at a random number.
     const firstOperation = Math.floor(Math.random() * 1e9);
     await client.query(`select setval('pg_catalog.pg_dist_operationid_seq', ${firstOperation})`);
     for (const worker of workers)

@@ -2,11 +2,13 @@ import { sql } from 'drizzle-orm';
 import type { Database } from '../../src/core/db/client.js';
 
 /**
- * Tables that do not count: a challenge is deleted before it is checked, and a refused sign-in is recorded afterwards.
+ * Tables whose changes do not count: a challenge is deleted before it is checked, and a refused sign-in is recorded
+ * afterwards.
  */
 const uncounted = new Set(['passkey_challenges', 'single_sign_ons', 'failed_sign_ins']);
 /**
- * The one column that counts in these tables. Not counted: times last seen, the selected Organization, and attempts.
+ * The one column in these tables whose changes count. Not counted: times last seen, the selected Organization, and
+ * attempts.
  */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',
@@ -14,7 +16,7 @@ const counted: Record<string, string> = {
 };
 
 /**
- * Counts each inserted, changed or deleted row within the same transaction.
+ * Makes the database count inserted, changed and deleted rows, in the same transaction as each change.
  * @returns a function that reads the count
  */
 export async function countChanges({ orm, run }: Database): Promise<() => Promise<string>> {

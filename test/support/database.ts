@@ -97,8 +97,8 @@ async function createPostgres(template = 'template_gauge'): Promise<TestDatabase
 }
 
 /**
- * Emptied sharded databases for reuse, because creating one takes two seconds on three servers. They are removed with
- * the servers.
+ * Emptied sharded databases, kept for reuse, because creating one takes two seconds on three servers. They are removed
+ * with the servers.
  */
 const emptied: ShardedDatabase[] = [];
 

@@ -2,8 +2,8 @@ import { randomInt } from 'node:crypto';
 import { createServer } from 'node:net';
 
 /**
- * Finds a port on which nothing listens, for a server that starts later or returns to it. The port is below the
- * ephemeral range (32768 and above), from which another process might get the same one.
+ * Finds a port on which nothing listens, for a server that starts later or restarts. The port is below the ephemeral
+ * range (32768 and above), so the system does not assign it to another process meanwhile.
  */
 export async function findFreePort(): Promise<number> {
   for (;;) {

@@ -9,7 +9,7 @@ const base64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('b
 
 export const oidcClient = { OIDC_CLIENT_ID: 'gauge', OIDC_CLIENT_SECRET: 'secret-of-the-client' };
 
-/** An OpenID Connect issuer that signs everybody in; tests can spoil its responses. */
+/** An OpenID Connect issuer that signs everyone in. Tests can tamper with its responses. */
 export class TestIssuer {
   /** Claims that override the correct ones in the token. */
   claims: Record<string, unknown> = {};
@@ -18,7 +18,7 @@ export class TestIssuer {
   /** Addresses that end in `path` respond with `status`. */
   broken: { path: string; status: number } | undefined;
   signsWithAnotherKey = false;
-  /** True to respond to a wrong client with a challenge (RFC 6749, 5.2). */
+  /** True to respond with a challenge to a client that failed to authenticate (RFC 6749, 5.2). */
   isChallenging = false;
   private readonly key = newKey();
   private readonly otherKey = newKey();
@@ -43,7 +43,10 @@ export class TestIssuer {
     return { OIDC_ISSUER: this.url, ...oidcClient, OIDC_NAME: 'Test Login', ...more };
   }
 
-  /** Starts at the service and signs in here. @returns the path to which the issuer redirects the browser */
+  /**
+   * Starts a sign-in at the service and signs in at this issuer. @returns the path to which the issuer redirects the
+   * browser
+   */
   async visit(browser: Browser, next?: string, more = {}): Promise<string> {
     const query = String(new URLSearchParams({ ...(next !== undefined && { next }), ...more }));
     const begun = await browser.get(`/login/single-sign-on?${query}`);

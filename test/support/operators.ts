@@ -26,7 +26,7 @@ export async function signedInOperator(service: TestService): Promise<TestOperat
   return { ...user, browser, app: await giveSecondFactor(db, user.id, service.clock) };
 }
 
-/** Makes the confirmation too old, so that a dangerous change asks for the password again. */
+/** Removes the session's confirmation, so that a dangerous change asks for the password again. */
 export const forgetConfirmation = ({ context: { db } }: TestService, browser: Browser) =>
   db.orm
     .update(sessions)

@@ -13,8 +13,8 @@ const unbundled = [/^@electric-sql\//, /^@node-rs\//, /^pino/];
 
 /**
  * Bundles the service, its commands and their packages for tests that start them as processes. A few files load in a
- * third of the time of hundreds; there are a hundred such processes, and a loader would add a second to each. Runs once
- * for all projects of a run.
+ * third of the time that hundreds take, and a TypeScript loader would add a second to each of about a hundred
+ * processes. Runs once for all test projects of a run.
  * @returns a function that removes the bundle
  */
 export async function provideOwnBuild(): Promise<() => void> {
@@ -59,7 +59,8 @@ async function bundle(): Promise<string> {
     external: unbundled,
     plugins: [
       {
-        // Each module looks for its neighbours beside its own place in the bundle's folder.
+        // Gives each module the `import.meta.url` that it would have in the bundle's folder if it were not bundled, so
+        // that it finds the files beside it.
         name: 'places',
         transform: (code, id) =>
           id.includes('node_modules')
@@ -80,8 +81,8 @@ async function bundle(): Promise<string> {
 
 /**
  * Returns the arguments for Node to run a script of the project, such as `src/commands/reconcile`, from the bundle if
- * the tests' setup has created one. Code optimization of the embedded database is off: it would take half of such a
- * process's time and never pay off.
+ * the tests' setup has created one. V8's optimizing compiler for WebAssembly, which the embedded database uses, is off:
+ * it would take half of such a process's time and never pay off.
  */
 export function ownScript(path: string): string[] {
   const folder = process.env[VARIABLE];

@@ -5,8 +5,8 @@ export interface PageGuard {
 }
 
 /**
- * Runs in every document before the document's own scripts, because the console reports a violation without its
- * directive.
+ * Logs the directive of each CSP violation, which the browser's own message omits. Runs in every document before the
+ * document's own scripts.
  */
 const reportViolations = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('CSP: ' + event.effectiveDirective + ' blocks ' + (event.blockedURI || event.sample)));`;
@@ -28,7 +28,7 @@ export async function guardPages(
   const complaints: string[] = [];
   const logged: { message: ConsoleMessage; text: string }[] = [];
   /**
-   * URLs of documents that were answered. Chromium logs an error for a status of 400 or more, which may be expected.
+   * URLs of documents that got a response. Chromium logs an error for a status of 400 or more, which may be expected.
    */
   const documents = new Set<string>();
   const measured: Promise<void>[] = [];

@@ -10,10 +10,11 @@ export interface Step {
 
 /** A fault for the connection that reaches the step. */
 export type Fault =
-  /** The request never arrives: the proxy cuts both ends first. */
+  /** The request never reaches Postgres: the proxy runs `act` and then cuts both connections. */
   | { when: 'before'; act: (step: Step) => Promise<void> | void }
   /**
-   * The response arrives together with what `act` makes the server send (usually its shutdown), between two statements.
+   * The end of the response is held until `act` has run, and arrives together with what the server sends then (usually
+   * its shutdown), between two statements.
    */
   | { when: 'after'; act: (step: Step) => Promise<void> | void; isCut?: boolean };
 
@@ -160,7 +161,7 @@ export async function createPostgresProxy(target: string): Promise<PostgresProxy
   };
 }
 
-/** Calls `take` with each complete message. A client's first message has no type. */
+/** Calls `take` with each complete message. A client's first message has no type byte. */
 function splitMessages(hasType: () => boolean, take: (message: Buffer, type: number) => void) {
   let rest = Buffer.alloc(0);
   return (chunk: Buffer) => {
@@ -190,6 +191,6 @@ function errorAnswer(code: string, message: string): Buffer {
   const head = Buffer.alloc(5);
   head.write('E');
   head.writeInt32BE(fields.length + 4, 1);
-  // ReadyForQuery outside of a transaction; the client rolls back its own.
+  // ReadyForQuery with the status I, outside of a transaction; the client rolls back its own transaction.
   return Buffer.concat([head, fields, Buffer.from([READY, 0, 0, 0, 5, 'I'.charCodeAt(0)])]);
 }

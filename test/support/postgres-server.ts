@@ -99,12 +99,14 @@ export async function createPostgresServer(settings: Record<string, string> = {}
   };
 }
 
-/** Names the data that later servers start with, because `initdb` and the migrations take seconds. */
+/**
+ * Environment variable for the data that later servers start with, because `initdb` and the migrations take seconds.
+ */
 const DATA = 'GAUGE_TEST_POSTGRES_DATA';
 
 /**
- * Copies this server's data as the starting point for servers that this process and its children create. Stops the
- * server meanwhile.
+ * Copies this server's data as the starting point for servers that this process and its children create. The server is
+ * stopped during the copy.
  * @returns a function that removes the copy
  */
 export async function provideData(server: PostgresServer): Promise<() => void> {

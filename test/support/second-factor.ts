@@ -11,7 +11,7 @@ export interface Authenticator {
   secret: string;
   /** Returns another of the ten recovery codes on each call. Each is hashed on request, because hashing is slow. */
   recoveryCode(): Promise<string>;
-  /** The app's code now, or that of `steps` × 30 s later. */
+  /** The app's current code, or its code `steps` × 30 s from now. */
   code(steps?: number): string;
 }
 

@@ -1,4 +1,7 @@
-/** Waits for a condition. The limit ends a test that would never end, even on a machine many times slower than ours. */
+/**
+ * Waits for a condition. The limit ends a test that would never end, and is long enough for a machine many times slower
+ * than usual.
+ */
 export async function until(isSo: () => boolean | Promise<boolean>, forMs = 150_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;
   while (!(await isSo())) {

@@ -33,7 +33,7 @@ const readLater = <T extends object>(read: () => T): T =>
 /** A migrated, empty database for the tests of this file or `describe`. */
 export const useDatabase = (): TestDatabase => use(createTestDatabase, (database) => database.remove());
 
-/** Further connections to a real Postgres, like another instance's. */
+/** Further connections to a real Postgres, like those of another instance. */
 export const useOtherConnections = (database: TestDatabase): Database =>
   use(
     () => openDatabase({ databaseUrl: database.url, dataDir: '' }, silent),
@@ -49,13 +49,13 @@ const readOptions = <T extends object>(options: LateOptions<T>): T =>
 export interface UsedService {
   database: TestDatabase;
   service: TestService;
-  /** Starts another instance on the same database, which stops after the tests. */
+  /** Starts another instance on the same database; it is stopped after the tests. */
   startAnother: (options?: TestServiceOptions) => Promise<TestService>;
 }
 
 /**
- * The whole app on its own database. Sharing one between files would save only 50 ms of a file's second, and files
- * would see each other's rows, used-up limits and clock.
+ * The whole app on its own database. Sharing one between files would save only 50 ms of the second that each file
+ * takes, and files would see each other's rows, used-up limits and clock.
  */
 export function useService(options: LateOptions<TestServiceOptions> = {}): UsedService {
   const database = useDatabase();

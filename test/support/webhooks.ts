@@ -45,7 +45,7 @@ export async function startReceiver(
 }
 
 /**
- * Verifies a message as the text of the Standard Webhooks specification says, without its library.
+ * Verifies a message according to the text of the Standard Webhooks specification, without its library.
  * @throws Error that states what is wrong
  */
 export function verifyBySpecification(

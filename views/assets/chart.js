@@ -1,4 +1,4 @@
-/** Shows the values of the bar under the pointer. The table below the chart has the same numbers. */
+/** Shows the values of the bar under the pointer. The table below the chart contains the same numbers. */
 export function hoverCharts() {
   document.addEventListener('pointerover', ({ target }) => {
     const bar = target.closest('[data-chart] [data-label]');

@@ -1,6 +1,6 @@
 /**
- * A field with `data-choice="cap=own"` belongs to that choice of `cap`. Filling in the field selects the choice;
- * selecting another choice empties the field; going back restores its value.
+ * A field with `data-choice="cap=own"` belongs to the choice `own` of the field `cap`. Filling in the field selects
+ * that choice. Another choice empties the field; returning to `own` restores its value.
  */
 export function choicesFollowFields() {
   for (const field of document.querySelectorAll('[data-choice]')) {
@@ -14,7 +14,10 @@ export function choicesFollowFields() {
   for (const group of document.querySelectorAll('[data-shown-for]')) clearWithChoice(group);
 }
 
-/** Unticks an option's boxes when another option is chosen, because hidden boxes would still be submitted. */
+/**
+ * Unticks the check boxes of an option when another option is chosen, because they would still be submitted while
+ * hidden.
+ */
 function clearWithChoice(group) {
   const [name, value] = group.dataset.shownFor.split('=');
   group.closest('form').addEventListener('change', ({ target }) => {

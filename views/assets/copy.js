@@ -1,15 +1,15 @@
 const copying = 'button[data-copy]';
 
 /**
- * `data-copy` is the ID of the element to copy, or empty to copy the element before the button; `data-copy-text` is the
- * text itself.
+ * `data-copy` is the ID of the element to copy, or empty to copy the element before the button. `data-copy-text`, if
+ * present, is the text to copy instead.
  */
 document.addEventListener('click', async ({ target }) => {
   const button = target.closest(copying);
   if (!button || 'copied' in button.dataset) return;
   const { copy, copyText } = button.dataset;
   const source = copy ? document.getElementById(copy) : button.previousElementSibling;
-  // Icon buttons have their label in a hidden element.
+  // Icon buttons have their label in a visually hidden element.
   const words = button.querySelector('.visually-hidden') ?? button;
   const before = words.textContent;
   try {
@@ -26,7 +26,7 @@ document.addEventListener('click', async ({ target }) => {
   }, 2000);
 });
 
-/** Shows the copy buttons if pages may write to the clipboard in this browser. */
+/** Shows the copy buttons if this browser lets pages write to the clipboard. */
 export function copyButtons(root) {
   if (!navigator.clipboard) return;
   for (const button of root.querySelectorAll(copying)) {

@@ -1,10 +1,10 @@
-/** Path of each link, and the form field for its secret. */
+/** The form field for the secret of a link, by the link's path. */
 const fields = { '/dashboard/join': 'invitation', '/set-up': 'link', '/reset': 'link' };
 
 /**
- * Opens an invitation or another one-time link. Its secret is in the fragment, which browsers do not send to the
- * server. This script removes the secret from the address at once and posts it. Without JavaScript, the page has a
- * field to paste the link into.
+ * Opens an invitation or another one-time link. The secret is in the URL's fragment, which browsers do not send to the
+ * server. This script removes it from the address bar at once and posts it. Without JavaScript, the page has a field to
+ * paste the link into.
  */
 export function openLink() {
   const open = () => {

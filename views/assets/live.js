@@ -1,5 +1,6 @@
-// Keeps parts of a page up to date: fetches the page again and morphs what has changed in place, which keeps the focus
-// and open details. A part has an ID and either `data-part`, or `data-live="<seconds>"` to be polled at that interval.
+// Keeps parts of a page up to date: fetches the page again and updates in place what has changed, which keeps the focus
+// and open details. A part is an element with an ID and either `data-part`, or `data-live="<seconds>"` if it is polled
+// at that interval.
 import { copyButtons } from './copy.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
@@ -14,8 +15,9 @@ export function enhance(root) {
 }
 
 /**
- * Fetches the page again and updates its parts. Returns true if they now show the response.
- * @param prepare receives the response before any part of it is shown; return false to discard it
+ * Fetches the page again and updates its parts. Returns true if the response was shown; false if the page is being
+ * reloaded, a newer request has started, or `prepare` discarded the response.
+ * @param prepare receives the response before any part of it is shown; returns false to discard it
  * @throws if the request fails
  */
 export async function refreshParts({ address = location.href, prepare = () => true } = {}) {
@@ -45,8 +47,8 @@ function showParts(fresh, Idiomorph) {
 }
 
 /**
- * Submits forms with `data-in-place` without leaving the page, and shows the parts of the page that the response
- * redirects to.
+ * Submits forms with `data-in-place` without leaving the page, and updates the page's parts from the page that the
+ * response redirects to.
  */
 export function sendInPlace() {
   document.addEventListener('submit', async (event) => {
@@ -63,7 +65,7 @@ export function sendInPlace() {
         fetch(form.action, { method: 'POST', body, headers: { accept: 'text/html' } }),
       ]);
       const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-      // A refusal renders a full page, so the form is submitted normally.
+      // The server answers a refused form with a full page, so the form is submitted again normally to show it.
       if (!response.ok || !response.redirected || !fresh.querySelector('[data-part][id]')) form.submit();
       else if (mine === round) {
         history.replaceState(null, '', response.url);
@@ -78,7 +80,7 @@ export function sendInPlace() {
   });
 }
 
-/** True if the session has ended or the person has lost access. A reload hides the data and shows the reason. */
+/** True if the session has ended or the person has lost access. A reload then hides the data and shows why. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
 
 const changed = new WeakSet();

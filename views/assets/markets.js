@@ -1,5 +1,5 @@
-// Keeps prices up to date: when the stream announces new prices, the parts of the page are fetched again. Without the
-// stream, they are fetched at intervals.
+// Keeps prices up to date: fetches the parts of the page again when the stream announces new prices or, without the
+// stream, at intervals.
 import { refreshParts } from './live.js';
 
 const STALE_MS = 35_000;
@@ -30,7 +30,7 @@ function tickAges(root) {
   }
 }
 
-/** Announces a lasting change to screen readers, once. */
+/** Announces a change of the page's `data-news` to screen readers. */
 function tellNews(before) {
   const news = document.querySelector('[data-news]')?.dataset.news;
   const out = document.querySelector('[data-news-out]');
@@ -38,8 +38,8 @@ function tellNews(before) {
 }
 
 /**
- * Like `refreshParts`, but returns false if it fails. Does nothing while an order is being placed, because the
- * submitted form must stay.
+ * Like `refreshParts`, but returns false if the request fails. Does nothing while an order is being placed, because the
+ * submitted form must not be replaced.
  */
 async function refresh(address) {
   if (isPlacing) return false;
@@ -96,7 +96,7 @@ function followTyping() {
   if (limit) {
     const typedHint = hintOf(limit).textContent.replace(/^.*? UTC\. /, '');
     hintOf(limit).textContent = limit.dataset.follows;
-    // If the reader has not changed the limit, the server chooses it.
+    // Omits a limit that the reader has not changed, so that the server chooses it.
     form.addEventListener('formdata', ({ formData }) => {
       if (limitOf(document)) formData.delete('limitPrice');
     });
@@ -128,7 +128,7 @@ function followTyping() {
   addEventListener('pageshow', () => (isPlacing = false));
 }
 
-/** Listens only while the page is visible, because browsers allow few connections per server. */
+/** Listens to the stream only while the page is visible, because browsers allow few connections per server. */
 function listen() {
   const source = document.querySelector('[data-stream]');
   if (!source) return;
@@ -140,10 +140,10 @@ function listen() {
   const onNews = ({ type, data }) => {
     // The pending refresh covers this change too.
     if (timer !== undefined) return;
-    // The first message repeats what the page already shows.
+    // Ignores the first message if it only repeats what the page already shows.
     if (type === 'snapshot' && JSON.parse(data).asOf === document.querySelector('[data-as-of]')?.dataset.asOf) return;
     const dueMs = lastRefreshMs + paceMs - Date.now();
-    // A random delay spreads the requests of all readers.
+    // A random delay spreads out the requests of all readers.
     timer = setTimeout(
       () => {
         timer = undefined;

@@ -1,4 +1,4 @@
-/** Closes menus on Escape, or when the focus or a click goes elsewhere. */
+/** Closes menus on Escape, on a click elsewhere, or when the focus moves elsewhere. */
 export function menus() {
   const all = () => document.querySelectorAll('details[data-menu][open]');
   const closeOthers = ({ target }) => {

@@ -1,7 +1,7 @@
 /**
- * A button with `data-passkey` fetches passkey options from that address and submits its form with the result in the
- * field `passkey`. If the browser does not support passkeys, the buttons stay hidden and `data-passkey-missing` is
- * shown.
+ * A button with `data-passkey` fetches passkey options from the address in that attribute and submits its form with the
+ * result in the field `passkey`. If the browser does not support passkeys, the buttons stay hidden and elements with
+ * `data-passkey-missing` are shown.
  */
 export function passkeyButtons() {
   const isKnown = typeof PublicKeyCredential === 'function';
@@ -16,7 +16,7 @@ export function passkeyButtons() {
 async function sendPasskey(button) {
   const { form } = button;
   const problem = form.querySelector('[data-passkey-problem]');
-  // A passkey makes the code unnecessary.
+  // With a passkey, no code is needed.
   const code = form.elements.namedItem('code');
   problem.textContent = '';
   if (code) code.disabled = true;

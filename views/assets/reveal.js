@@ -3,7 +3,8 @@ export function revealButtons() {
     button.hidden = false;
     button.setAttribute('aria-pressed', 'false');
     button.addEventListener('click', () => show(button, button.getAttribute('aria-pressed') === 'false'));
-    // Submits the password as a password field, so that the browser offers to save it and does not remember it as text.
+    // Turns the field back into a password field before it is submitted, so that the browser offers to save the
+    // password and does not remember it as text.
     button.form.addEventListener('submit', () => show(button, false));
   }
 }

@@ -1,4 +1,4 @@
-/** Milliseconds; long enough to send only one or two requests a second while somebody types. */
+/** In milliseconds; long enough to send only one or two requests a second while somebody types. */
 const PAUSE_MS = 250;
 
 /** The search link, `/` and Ctrl+K open a dialog with the results of the search page. */
@@ -7,7 +7,7 @@ export function searchDialog() {
   if (!link) return;
   let dialog;
   const open = () => {
-    // The search page has its own field.
+    // The search page has a search field of its own, so it needs no dialog.
     const field = document.querySelector('main [data-search-field]');
     if (!field) {
       dialog ??= createDialog(link);
@@ -61,7 +61,8 @@ function createDialog({ pathname }) {
       const response = await fetch(`${pathname}?${new URLSearchParams({ q: query })}`);
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
       const found = page.querySelector('[data-search-results]');
-      // A page without results means that the session has ended; the search page leads to sign-in.
+      // If the page has no results element, the session has ended. The search page, which the message points to, then
+      // leads to sign-in.
       if (query === asked) show(found ? query : '', found ? [...found.children] : [failure()]);
     } catch {
       if (query === asked) show('', [failure()]);
@@ -96,7 +97,9 @@ function createDialog({ pathname }) {
   return dialog;
 }
 
-/** Cuts a key down to its first characters, which are enough to find it, so that the secret never leaves the page. */
+/**
+ * Shortens an API key to its first characters, which are enough to find it, so that the secret never leaves the page.
+ */
 const queryOf = ({ value }) => value.trim().replace(/^(org_(?:live|test)_.{3}).*/, '$1');
 
 const failure = () => make('p', { textContent: 'No response. Press Enter to open the search page.' });

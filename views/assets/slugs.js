@@ -1,4 +1,4 @@
-/** A field with `data-slug-of="name"` follows that field until a reader edits it. */
+/** Derives the value of a field with `data-slug-of="name"` from the field `name` until the reader edits the slug. */
 export function slugsFollowNames() {
   for (const field of document.querySelectorAll('[data-slug-of]')) {
     const name = field.form.elements[field.dataset.slugOf];

@@ -1,4 +1,4 @@
-/** Matches the server's format in every browser language, because a page shows times from both. */
+/** Uses the server's format whatever the browser's language, because the server formats some of the times on a page. */
 const short = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',

@@ -1,4 +1,4 @@
-/** Marks the section that is being read in the table of contents. */
+/** Marks the current section in the table of contents. */
 export function markContents() {
   const links = [...document.querySelectorAll('[data-contents] a')];
   const places = [...new Set(links.map((link) => link.hash.slice(1)))]

@@ -1,9 +1,9 @@
-// Copies lines and sends requests. The documentation can be read without JavaScript.
+// Copies code samples and sends example requests. The documentation can be read without JavaScript.
 import { markContents } from './contents.js';
 import { copyButtons } from './copy.js';
 import { followLanguage } from './languages.js';
 
-/** Characters of a response to show; the rest is cut off. */
+/** Number of characters of a response to show. */
 const MAX_SHOWN = 65_536;
 /** How long to follow an endless response, in ms. */
 const PATIENCE_MS = 10_000;
@@ -22,7 +22,7 @@ function followMoved() {
   if (moved) location.replace(moved);
 }
 
-/** Collapses the fields and examples of requests on phones, except those of the request in the address. */
+/** Collapses the fields and examples of requests on phones, except for the request that the address points to. */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
   const parts = document.querySelectorAll('.operation-more');
@@ -100,7 +100,10 @@ async function send(form) {
   }
 }
 
-/** Allows only requests to this service. */
+/**
+ * Resolves a path on this service.
+ * @throws if the path leads to another origin
+ */
 function addressOf(path) {
   const url = new URL(path, location.origin);
   if (url.origin !== location.origin) throw new Error('The path must begin with a slash.');

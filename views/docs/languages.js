@@ -1,6 +1,6 @@
 const STORED = 'gauge.language';
 
-/** Shows the same language in all examples, on this page and later ones. */
+/** Shows all examples in the chosen language, on this page and on pages opened later. */
 export function followLanguage() {
   const choices = [...document.querySelectorAll('input[data-language]')];
   const choose = (language) => {
@@ -12,12 +12,12 @@ export function followLanguage() {
     const { top } = target.getBoundingClientRect();
     choose(target.value);
     store(target.value);
-    // Examples above may have changed height.
+    // Keeps the choice in place on screen, because examples above it may have changed height.
     scrollBy({ top: target.getBoundingClientRect().top - top, behavior: 'instant' });
   });
 }
 
-/** Browsers may deny access to local storage. */
+/** Returns the stored language, or null if nothing is stored or the browser denies access to local storage. */
 function stored() {
   try {
     return localStorage.getItem(STORED);
@@ -30,6 +30,6 @@ function store(language) {
   try {
     localStorage.setItem(STORED, language);
   } catch {
-    // The choice then holds only for this page.
+    // The choice then applies only to this page.
   }
 }

@@ -12,7 +12,7 @@ DIGITS = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight"
 
 font = instantiateVariableFont(TTFont(sys.argv[1]), {"opsz": 14, "wght": (400, 700)})
 
-# Only digits are tabular: Inter's feature also widens hyphens and spaces, which looks wrong in text.
+# Makes only digits tabular: Inter's own `tnum` feature also widens hyphens and spaces, which looks wrong in text.
 gsub = font["GSUB"].table
 for index in {i for r in gsub.FeatureList.FeatureRecord if r.FeatureTag == "tnum" for i in r.Feature.LookupListIndex}:
     for table in gsub.LookupList.Lookup[index].SubTable:

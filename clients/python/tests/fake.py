@@ -32,7 +32,7 @@ class FakeService:
         self.requests: list[Request] = []
         self.recorded: dict[str, dict[str, Any]] = {}
         self.connections = 0
-        # Returning False gives the service's normal answer.
+        # Returns the answer to send instead of the service's normal one, or False for the normal one.
         self.fault: Callable[[Request, int], Union[Answer, bool]] = lambda _request, _count: False
         service = self
 

@@ -33,7 +33,7 @@ export interface NewKey {
   budget: ChangeBudget;
 }
 
-/** A key with this id exists because the same form was sent twice. Nothing changes. */
+/** Thrown if the same form was submitted before, so a key with this id already exists. Nothing is changed. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -43,7 +43,7 @@ export class KeyExists extends AppError {
 }
 
 /**
- * Repeating a call with the same id creates no second key.
+ * A repeated call with the same id does not create a second key.
  * @throws AppError invalid_request (expiry not in the future, stale id, scope not offered), rate_limited
  * @throws KeyExists
  */
@@ -102,7 +102,7 @@ export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scop
 
 const MAX_SEEDED_KEYS = 10;
 
-/** For demo data. Checks no permission. */
+/** For demo data: does not check permissions. */
 export function addMembersKey(
   tx: Tx,
   member: { orgId: string; userId: string },
@@ -121,7 +121,7 @@ export function addMembersKey(
 }
 
 /**
- * The old key stays valid for the grace period or until its own expiry, whichever ends first.
+ * The old key stays valid for the grace period or until its own expiry, whichever comes first.
  * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited
  */
 export async function rotateApiKey(
@@ -295,13 +295,13 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
   };
 }
 
-/** Changes are counted over a sliding hour. */
+/** Key changes are counted over a sliding window of one hour. */
 export const WINDOW_SECONDS = 3600;
 
 export interface ChangeBudget {
   limit: number;
   remaining: number;
-  /** Seconds until the oldest change leaves the window; the whole window if there was none. */
+  /** Seconds until the oldest change leaves the window; the whole window if there are no changes in it. */
   resetSeconds: number;
 }
 
@@ -315,7 +315,7 @@ export class ChangesExhausted extends AppError {
   }
 }
 
-/** Counts rows, so the limit holds across restarts and instances. */
+/** Counts rows in the database, so the limit holds across restarts and instances. */
 export async function readChangeBudget(
   orm: Orm,
   orgId: string,

@@ -13,7 +13,10 @@ const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
 
-/** In the path, only a complete secret counts, because idempotency keys can appear there. */
+/**
+ * In the path, only a complete secret is detected, because a path may contain an idempotency key that merely resembles
+ * one.
+ */
 function hasSecret(url: string): boolean {
   const query = url.indexOf('?');
   return wholeSecret.test(url) || (query >= 0 && secretInQuery.test(url.slice(query)));
@@ -74,7 +77,7 @@ export function generateSecret(livemode: boolean): string {
   return `org_${livemode ? 'live' : 'test'}_${random}`;
 }
 
-/** Rejects junk without a database query. */
+/** Rejects malformed secrets without a database query. */
 export const isSecretShaped = (value: string): boolean => secretShape.test(value);
 
 /** SHA-256 in hex. A random secret of this length needs no slow hash, and lookups need a deterministic one. */
@@ -103,7 +106,7 @@ export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
       }`;
 
-/** Converts a statement's problem to an error; undefined if the problem does not concern the key. */
+/** Converts the `problem` column of a statement to an error; undefined if the problem does not concern the key. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
   switch (problem as KeyProblem | null) {
     case 'invalid_key':

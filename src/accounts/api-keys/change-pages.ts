@@ -141,7 +141,7 @@ export interface KeyPageDeps extends KeyDeps {
   ): Promise<{ slug: string; usageMetric: string } | undefined>;
 }
 
-/** The form carries the new key's id, so sending it twice creates only one key. */
+/** The form carries the new key's id, so submitting the form twice creates only one key. */
 export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
@@ -264,7 +264,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/** Not cached, and not compressed because the compressed length would leak the secret. */
+/** Not cached, and not compressed, because the compressed length could leak the secret. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,

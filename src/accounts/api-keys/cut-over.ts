@@ -16,7 +16,7 @@ export async function readCutOver(
 ) {
   const startedAt = successor.createdAt;
   const oldState = stateOf(old, nowMs);
-  // A rotated key always ends, at its expiry or its revocation, whichever is earlier.
+  // A rotated key always ends: when it expires or when it is revoked, whichever comes first.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
   // Calls this old may already have been deleted.
   const chart =
@@ -59,10 +59,10 @@ interface CallChart {
   panels: {
     label: string;
     total: number;
-    /** In a picture 100 units high; y is measured from the top. */
+    /** Coordinates in a drawing 100 units high, with y measured from the top. */
     bars: { x: number; y: number; width: number; height: number; title: string }[];
   }[];
-  /** Width of the picture in units, one per step. */
+  /** Number of steps, which is also the width of the drawing in units. */
   steps: number;
   stepMs: number;
   most: number;
@@ -75,7 +75,7 @@ const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minute
 
 const MAX_STEPS = 60;
 
-/** Steps are aligned to this time, in the database too. */
+/** Steps are aligned to this time, both here and in `sumCalls`. */
 const ORIGIN_MS = Date.UTC(2000, 0, 1);
 
 const GAP = 0.15;

@@ -26,8 +26,8 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
 }
 
 /**
- * Counts a refused call towards its key if the key is known to exist, so guesses store nothing. A revoked, expired or
- * deleted key counts as unseen again: its next call is limited as a guess and looked up first.
+ * Counts a refused call for its key, but only if the key is known to exist, so guessed keys store nothing. A revoked,
+ * expired or unknown key becomes unseen again: its next call is rate-limited as a guess and looked up first.
  */
 export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandler {
   return (error, req, _res, next) => {

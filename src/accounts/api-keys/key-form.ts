@@ -13,7 +13,7 @@ interface Preset {
   label: string;
   note: string | undefined;
   scopes: readonly Scope[];
-  /** True if a live key with these scopes could spend money. */
+  /** True if only test keys may use the preset, because a live key with these scopes could spend money. */
   isTestOnly?: boolean;
 }
 
@@ -41,7 +41,7 @@ const presets: Preset[] = [
 
 const OWN_SCOPES = 'own';
 
-/** Omits a preset if one of its write scopes is not offered, because its name would be misleading. */
+/** Omits a preset if one of its write scopes is not offered, because the preset's name would be misleading. */
 export const presetChoices = (offered: readonly Scope[]): Preset[] => [
   ...presets
     .filter(({ scopes }) => scopes.every((scope) => offered.includes(scope) || scope.endsWith(':read')))
@@ -91,12 +91,15 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
   if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
-  // A missing id is later refused as stale, like a made-up one.
+  // A missing id becomes empty and is rejected later as not fresh.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
 }
 
-/** Undefined if scopes were chosen one by one. Refuses scopes beside a preset, because they would be ignored. */
+/**
+ * Undefined if scopes were chosen one by one. Rejects selected scopes that the preset does not include, because they
+ * would be ignored.
+ */
 function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
   if (choice === OWN_SCOPES) return undefined;

@@ -19,7 +19,7 @@ export interface GatheredUse {
 
 /**
  * Updates last use, calls by minute and calls by scope atomically and exactly once: the write leaves a receipt, so a
- * retry after a lost answer does nothing. Rows are locked in the same order everywhere to prevent deadlocks.
+ * retry after a lost response does nothing. Rows are locked in the same order everywhere to prevent deadlocks.
  * $1 write id · $2 now
  * Per key: $3 hashed secret, $4 last use
  * Per minute: $5 key index, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited
@@ -96,7 +96,7 @@ const toTime = (ms: number): string => new Date(ms).toISOString();
 export const CALLS_KEPT_MS = 8 * DAY_MS;
 /** Writes are retried within minutes, so a day is ample. */
 const RECEIPTS_KEPT_MS = DAY_MS;
-/** Rows per statement, so that no statement runs long. */
+/** Rows per statement, to keep statements short. */
 const ROWS_AT_ONCE = 5_000;
 
 export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {

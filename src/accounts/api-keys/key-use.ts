@@ -19,7 +19,7 @@ export interface KeyUse {
   touch(hashedSecret: string, scope: Scope | null): void;
   /** Counts a refused call. Counts for unknown keys are dropped on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** True if the key was valid when this instance last saw it. Affects the order of work only, never access. */
+  /** True if the key was valid when this instance last saw it. Only affects the order of work, never access. */
   hasSeen(hashedSecret: string): boolean;
   forget(hashedSecret: string): void;
   /** Writes the collected calls. After a failure, keeps them for the next flush. */
@@ -47,7 +47,10 @@ export function createKeyUse(
   { maxCells = MAX_CELLS } = {},
 ): KeyUse {
   const gathered = gatherUse(clock, maxCells);
-  /** Batches taken out of `pending`, each retried unchanged until the database confirms it. */
+  /**
+   * Batches taken out of `pending`. Each is retried unchanged until the database confirms it, unless its shard group no
+   * longer exists.
+   */
   let writes: Write[] = [];
   let work = Promise.resolve();
   const seen = new Set<string>();
@@ -69,7 +72,7 @@ export function createKeyUse(
     writes = left;
   }
 
-  /** Omits keys that cannot be located now. */
+  /** Omits keys whose shard group cannot be determined right now. */
   async function locateAll(uses: Iterable<Use>): Promise<Map<ShardGroup, Use[]>> {
     const byGroup = new Map<ShardGroup, Use[]>();
     const add = (group: ShardGroup, use: Use) => {
@@ -140,7 +143,10 @@ function gatherUse(clock: Clock, maxCells: number) {
     return use;
   }
 
-  /** When memory is full, counts further calls of a key towards its last minute, so the total stays right. */
+  /**
+   * When no cells are left, counts a key's further calls towards its most recent minute, so that the total stays
+   * correct.
+   */
   function openMinute(use: GatheredUse, minuteMs: number): MinuteCalls {
     const last = use.minutes.at(-1)!;
     if (last.minuteMs === minuteMs || cells >= maxCells) return last;
@@ -150,7 +156,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return cell;
   }
 
-  /** The cell for the current minute; undefined if memory is full. */
+  /** The cell for the current minute; undefined if the key has no calls pending and no cells are left. */
   function findCell(hashedSecret: string, now: number) {
     const minuteMs = now - (now % MINUTE_MS);
     const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);

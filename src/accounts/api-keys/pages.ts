@@ -138,7 +138,7 @@ async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: nu
   };
 }
 
-/** Returns the full first page if less than a page precedes `before`. */
+/** If fewer keys than a full page precede `before`, returns the first page. */
 async function readPage(
   orm: Orm,
   orgId: string,
@@ -242,7 +242,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   });
 }
 
-/** A new key's calls may still wait in memory on some instance, so "no calls" is not certain yet. */
+/** A new key's calls may still be in some instance's memory, so a count of zero is not yet certain. */
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 

@@ -105,7 +105,7 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
 /** Longer than the polling interval of a watched page. */
 const WATCHED_MS = 30_000;
 
-/** Every create and rotation inserts exactly one row. System keys do not count. */
+/** Each creation or rotation inserts exactly one row. Keys created by the system do not count. */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm
     .select({ createdAt: apiKeys.createdAt })

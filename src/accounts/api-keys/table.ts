@@ -23,14 +23,15 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
-    /** Copied from the Organization. */
+    /** Copied from the Organization, which saves a read per call. */
     archivedAt: time('archived_at'),
-    /** Until this time, every instance writes the key's calls more often, because somebody is watching them. */
+    /** Until this time, every instance writes its call counts more often, because someone is watching this key. */
     watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The hash comes first because a call presents only its secret. Every unique constraint contains org_id.
+    // The hash comes first, because a call presents only its secret. Every unique constraint includes org_id, the
+    // distribution column.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
     // A key can be rotated only once: of two concurrent rotations, one fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
@@ -48,7 +49,9 @@ export const apiKeys = pgTable(
   ],
 );
 
-/** Calls by key and minute, kept for a grace period. A crash loses up to half a minute of calls, but no events. */
+/**
+ * Calls by key and minute, kept for eight days. A crash loses up to half a minute of call counts, but no usage events.
+ */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
   {

@@ -44,7 +44,7 @@ function toCreator({ createdBy, creatorName }: KeyDetails) {
   return { name, isPerson: false };
 }
 
-/** At or below this many changes left, the list of keys shows the budget. */
+/** The list of keys shows the budget if this many changes or fewer are left. */
 const FEW_CHANGES = 3;
 
 /** `moreAt` is null if no change has been used. */
@@ -69,7 +69,7 @@ const UNUSED_AFTER_MS = 90 * DAY_MS;
 
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 
-/** Hints for a working key. `usedScopes` are the scopes that its calls have needed so far. */
+/** Hints for a working key. `usedScopes` are the scopes that the key's calls have required so far. */
 function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
   if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);

@@ -22,14 +22,14 @@ export interface AuditEntry {
 }
 
 /**
- * `tx` must be the transaction of the change itself. Locks the chain until the transaction ends, so to avoid deadlocks
- * call this after taking all other locks, and in id order for several Organizations.
+ * `tx` must be the transaction that makes the change. Locks the chain until the transaction ends, so to avoid
+ * deadlocks, call this after taking all other locks, and in id order if there are several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
-  // The id orders rows of the same millisecond by `seq`, whichever instance wrote them.
+  // Including `seq` in the id keeps rows from the same millisecond in order, whichever instance wrote them.
   const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
   const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
   await tx.insert(auditLog).values({ ...row, at, hash });
@@ -54,10 +54,11 @@ function toRow({ details, ip, requestId, ...rest }: AuditEntry) {
 }
 
 /**
- * The permission behind a change. The change's transaction reads it again under locks that it holds until the commit.
+ * The permission under which a change is made. It is checked again in the change's transaction, with locks held until
+ * the commit.
  */
 export interface Authority {
-  /** Taken before all other locks, to serialize changes under this authority. */
+  /** Takes a lock before all others, to serialize changes made under this authority. */
   lock?(tx: Orm): Promise<unknown>;
   /** @throws AppError not_signed_in, forbidden_role, invalid_key, key_revoked, key_expired, insufficient_scope */
   confirm(tx: Orm, now: Date): Promise<void>;
@@ -65,7 +66,7 @@ export interface Authority {
 
 const unconditional: Authority = { confirm: () => Promise.resolve() };
 
-/** The change verifies a password, a code or a link's secret in its own transaction. */
+/** For changes that verify a password, a code or a link's secret in their own transaction. */
 export const byProof = unconditional;
 
 export const byService = unconditional;
@@ -76,9 +77,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Runs a change in a transaction that first reads and locks the author's authority again, so an author who was removed,
- * demoted, signed out or revoked in the meantime changes nothing. Retries on conflicts. Inside `work`, use only the
- * given `tx`.
+ * Runs a change in a transaction that first checks and locks the author's authority again, so nothing changes if, in
+ * the meantime, the author was removed, demoted or signed out, or the author's key was revoked. Retries on conflicts.
+ * Inside `work`, use only the given `tx`.
  * Lock order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
@@ -93,14 +94,14 @@ export function change<T>(
         await by.lock?.(tx);
         return work(await confirmAuthority(tx, by, new Date(clock.now())));
       },
-      // Each statement must see rows committed while it waited for a lock.
+      // Each statement must see rows committed while the transaction waited for a lock.
       { isolationLevel: 'read committed' },
     ),
   );
 }
 
 /**
- * For hot transactions that take other locks first; use `change` for everything else.
+ * For high-traffic transactions that take other locks first; use `change` for everything else.
  * @throws AppError as `Authority.confirm`
  */
 export async function confirmAuthority(tx: Orm, by: Authority, now: Date): Promise<Tx> {

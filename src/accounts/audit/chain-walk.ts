@@ -27,7 +27,10 @@ interface Run {
 
 const nearby = [1, -1, 2, -2, 3, -3, 4, -4, 5, -5];
 
-/** A moved row's hash matches an earlier number and previous hash, both found among its neighbours and the suspects. */
+/**
+ * A moved row's hash still matches its original number and previous hash. Both are searched for among nearby rows and
+ * the other suspects.
+ */
 function explainSuspects(suspects: Suspect[], runs: Run[]): ChainProblem[] {
   const origins = new Map(suspects.map((suspect) => [suspect.row.seq, findOrigin(suspect, suspects)]));
   const isMoved = (seq: number) => {
@@ -77,8 +80,8 @@ function explainRun({ row, last, shift }: Run): ChainProblem {
 }
 
 /**
- * Number at which the row's hash was correct: its own if only its predecessor changed, undefined if the row itself
- * changed.
+ * The number for which the row's hash is correct: its own number if only the previous row changed, undefined if the row
+ * itself changed.
  */
 function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
   const seqs = new Set([row.seq, ...suspects.map(({ row }) => row.seq), ...nearby.map((by) => row.seq + by)]);
@@ -104,7 +107,7 @@ const WINDOW = 5;
 
 export class ChainWalk {
   head: Head;
-  /** All problems found. `finish` returns at most MAX_PROBLEMS of them. */
+  /** Counts every problem found, although `finish` returns at most MAX_PROBLEMS. */
   problemCount = 0;
   private readonly problems: ChainProblem[] = [];
   private readonly suspects: Suspect[] = [];

@@ -34,7 +34,7 @@ export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<C
 
 export type AuditRow = typeof auditLog.$inferSelect;
 
-/** Newest first, starting before the id `before`. Ids begin with the time, so they sort by it. */
+/** Newest first, only rows with ids below `before`. Ids begin with a timestamp, so they sort chronologically. */
 export function listAuditRows(
   orm: Orm,
   orgId: string,
@@ -65,13 +65,13 @@ const isListed = (
 interface SearchRange {
   before: string | undefined;
   limit: number;
-  /** Maximum entries to examine, so that a search without matches ends. */
+  /** Maximum number of entries to examine, so that a search with few matches does not scan the whole log. */
   scan: number;
 }
 
 /**
  * Like `listAuditRows`, but `object` must also occur in the target or in a value of the details. `searchedTo` is the
- * oldest entry examined; undefined if no older entries are left.
+ * oldest entry examined; undefined if fewer than `scan` entries were left to examine.
  */
 export async function searchAuditRows(
   orm: Orm,
@@ -130,7 +130,7 @@ const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
   );
 
-/** Lower bound of the UUIDv7s of a millisecond. */
+/** Lower bound of the UUIDv7 values of a given millisecond. */
 export const firstIdOf = (ms: number): string =>
   Math.max(ms, 0)
     .toString(16)
@@ -138,7 +138,7 @@ export const firstIdOf = (ms: number): string =>
     .padEnd(32, '0')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** Jumps along the index once per distinct value, so the cost does not grow with the log. */
+/** Skips through the index once per distinct value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
   walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
 

@@ -37,8 +37,8 @@ const place = {
 };
 
 /**
- * Ids are UUIDv7 made from `at` and `seq`, so the primary key sorts by time. Rows from before the chain have neither
- * `seq` nor `hash`.
+ * Ids are UUIDv7 made from `at` and `seq`, so the primary key sorts by time. Rows written before the chain was
+ * introduced have neither `seq` nor `hash`.
  */
 export const auditLog = pgTable(
   'audit_log',

@@ -41,7 +41,7 @@ export function textWriter(write: Write): ReportWriter {
   };
 }
 
-/** Machine-readable, and the input of `--expect`: one Organization per line. */
+/** Machine-readable, with one Organization per line. `--expect` reads this format. */
 export function jsonWriter(write: Write): ReportWriter {
   let isIntact = true;
   // Holds back each line until it is known whether a comma follows.

@@ -71,8 +71,8 @@ export interface RangeCheck {
 }
 
 /**
- * Checks the hashes of at most `limit` rows that end at `upTo`, or at the end of the chain. Undefined for an empty
- * chain. Reads the end first: rows up to it never change, so no common snapshot is needed.
+ * Checks the hashes of up to `limit` rows, the last of which is `upTo` or the end of the chain. Undefined for an empty
+ * chain. Reads the chain's end first: rows up to there never change, so the reads need no common snapshot.
  */
 export async function verifyRange(
   orm: Orm,

@@ -8,11 +8,11 @@ export interface LoggedAction {
   email: string | null;
 }
 
-/** How the audit log words its actions. Each product adds its own. */
+/** How the audit log words each action. Each product adds wording for its own actions. */
 export interface Wording {
   /** By action. Sentences omit their subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;
-  /** Titles by action, for names that do not convert well to a title. */
+  /** Titles by action, for names that do not convert well to titles. */
   titles: Record<string, string>;
   /** Address of the target's page, by the action's noun. */
   pages: Record<string, (target: string) => string>;
@@ -63,7 +63,7 @@ export function say(
 export const mode = ({ details: { livemode } }: LoggedAction): string =>
   typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';
 
-/** Reads a field of an untyped value, because rows may come from any version. */
+/** Reads a field of an untyped value, because any version of the service may have written the row. */
 export function fieldOf(value: unknown, name: string): unknown {
   const isObject = typeof value === 'object' && value !== null;
   return isObject && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;

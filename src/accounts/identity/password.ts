@@ -12,7 +12,10 @@ const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism:
  */
 const MAX_PARALLEL = 2;
 
-/** A few seconds of hashing. Further callers get 503 with Retry-After, so the queue stays bounded. */
+/**
+ * Maximum number of queued hashes, a few seconds of work. Further callers get 503 with Retry-After, so the queue stays
+ * bounded.
+ */
 const MAX_WAITING = 100;
 
 const queue = new PQueue({ concurrency: MAX_PARALLEL });
@@ -38,7 +41,7 @@ export const hashPassword = (password: string, signal?: AbortSignal): Promise<st
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
-/** Matches no password, so that an unknown address takes as long as a wrong password. */
+/** Hash that matches no password. Verifying it for an unknown address takes as long as rejecting a wrong password. */
 let unusedHash: Promise<string> | undefined;
 
 /** @throws AppError unavailable */
@@ -59,10 +62,13 @@ export const MAX_PASSWORD = 1024;
 /** Passwords that take fewer guesses are refused; zxcvbn scores 3 and 4 pass (Wheeler 2016). */
 const MIN_GUESSES = 1e8;
 
-/** Estimation time is quadratic in the length, and further characters only make a password stronger. */
+/**
+ * Only this many characters are judged: estimation time is quadratic in the length, and further characters only make a
+ * password stronger.
+ */
 const MAX_JUDGED = 32;
 
-/** Well-known example passwords missing from the library's 49,000 passwords and 7,800 words. */
+/** Well-known example passwords missing from the library's lists of 49,000 passwords and 7,800 words. */
 const wellKnown = [
   'correcthorsebatterystaple',
   'thisismypassword',

@@ -11,7 +11,6 @@ export interface Put<T> {
   resource: T;
 }
 
-/** An undefined field is absent. */
 type Fields = Record<string, string | null | undefined>;
 
 interface Difference {
@@ -45,7 +44,7 @@ export function describeArchiving(
   return after.archivedAt === null ? 'restored' : 'archived';
 }
 
-/** People belong to no single Organization, so their sign-ins and account changes go to the operator log. */
+/** A person may belong to several Organizations, so sign-ins and account changes go to the operator log. */
 export function auditPerson(
   tx: Tx,
   { userId, email }: { userId: string; email: string },
@@ -59,7 +58,10 @@ export function auditPerson(
 /** Strips the IPv6 prefix that sockets put before IPv4 addresses. */
 export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
-/** Usage is sent to Stripe from this hour on: the hour of `at`, unless sending began earlier. */
+/**
+ * First hour whose usage is sent to Stripe: the hour of `at`, unless an earlier one is stored. Null without a customer
+ * id.
+ */
 export const toStripeSince = (
   value: string | null,
   current: Date | null | undefined,

@@ -27,7 +27,7 @@ export const sessions = pgTable(
   'sessions',
   {
     hashedToken: text('hashed_token').primaryKey(),
-    /** Identifies the session when its person ends it. Grants no access. */
+    /** Identifies the session on the page where the person can end it. Grants no access. */
     id: uuid()
       .notNull()
       .default(sql`gen_random_uuid()`),
@@ -40,7 +40,7 @@ export const sessions = pgTable(
     /** Last confirmation of identity in this session; null for sessions from earlier versions. */
     confirmedAt: time('confirmed_at'),
     singleSignOnAt: time('single_sign_on_at'),
-    /** Until then, an owner needs no single sign-on, because the issuer was down. */
+    /** An owner needs no single sign-on until this time, because the issuer was down. */
     singleSignOnWaivedUntil: time('single_sign_on_waived_until'),
     ip: text().notNull(),
     userAgent: text('user_agent').notNull(),
@@ -68,7 +68,7 @@ export const keptForms = pgTable(
   'kept_forms',
   {
     userId: ofUser().primaryKey(),
-    /** Hash of the token that the sending browser received. */
+    /** Hash of the token sent to the browser that submitted the form. */
     hashedToken: text('hashed_token').notNull(),
     page: text().notNull(),
     values: json().$type<FormFields>().notNull(),
@@ -191,7 +191,7 @@ export const recoveryCodes = pgTable(
   (t) => [primaryKey({ columns: [t.userId, t.hashedCode] })],
 );
 
-/** People who run the service. The role implies no membership. */
+/** People who run the service. Being an operator implies no membership. */
 export const operators = pgTable(
   'operators',
   {
@@ -219,13 +219,13 @@ export const oneTimeLinks = pgTable(
     createdAt: time('created_at').notNull(),
     /** Null if the service created the link. Deleting the creator deletes the link. */
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
-    /** True if the service mailed the link because somebody requested one for this address. */
+    /** True if the service e-mailed the link because somebody requested one for this address. */
     mailed: boolean().notNull().default(false),
     expiresAt: time('expires_at').notNull(),
     usedAt: time('used_at'),
   },
   (t) => [
-    // Per person and kind, at most one open link that was mailed and one that an operator passes on.
+    // Per person and kind, at most one open link that was e-mailed and one that an operator handed out.
     uniqueIndex('one_time_links_unused')
       .on(t.kind, t.mailed, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
       .where(sql`${t.usedAt} is null`),
@@ -239,7 +239,9 @@ export const oneTimeLinks = pgTable(
   ],
 );
 
-/** Requests for a password link. Stored for every address alike and deleted when processed. */
+/**
+ * Requests for a password reset link. Stored for every address, with or without an account, and deleted when processed.
+ */
 export const passwordRequests = pgTable('password_requests', {
   /** UUIDv7, so requests sort by arrival. */
   id: uuid().primaryKey(),

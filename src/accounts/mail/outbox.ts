@@ -13,19 +13,19 @@ export interface NewMail {
   kind: MailKind;
   to: string;
   subject: string;
-  /** Lines of the mail; an empty line separates paragraphs. */
+  /** Paragraphs of the message. */
   text: (origin: string) => string[];
   at: Date;
-  /** After this time the mail is useless. Sending stops after a day in any case. */
+  /** The message is not sent after this time. Sending stops after a day in any case. */
   uselessAt?: Date;
 }
 
-/** Maximum mails per hour to one address, for kinds that other people can trigger. Further mails are dropped. */
+/** Maximum e-mails per hour to one address, for kinds that other people can trigger. Further ones are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
 /**
- * `tx` must be the transaction of the reported change.
- * @returns false if mail is off or too many mails went to the address
+ * `tx` must be the transaction that makes the change being reported.
+ * @returns false if mail is off or the address has reached its hourly limit
  */
 export async function queueMail(
   tx: Tx,
@@ -58,7 +58,7 @@ async function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promis
   return row!.lately;
 }
 
-/** A name chosen by a user, on one short line, which mail clients cannot turn into a link. */
+/** Puts a user-chosen name on one short line that mail clients do not turn into a link. */
 export const plainName = (name: string): string => plainText(name.replaceAll('://', ' '), 80);
 
 /** Strips line breaks and characters that change the writing direction. */

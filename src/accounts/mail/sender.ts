@@ -8,7 +8,10 @@ import { mails } from './table.js';
 
 const IN_FLIGHT = 8;
 const BATCHES_PER_RUN = 20;
-/** An instance that has not reported a result by then is considered dead. Must exceed the sum of the timeouts below. */
+/**
+ * An instance that has not reported a result within this time is considered dead. Must exceed the sum of the timeouts
+ * below.
+ */
 const LEASE_MS = 2 * MINUTE_MS;
 const CONNECT_MS = 10 * SECOND_MS;
 const ANSWER_MS = 20 * SECOND_MS;
@@ -22,7 +25,7 @@ type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
 
-/** Instances share the work. If one dies while sending, the mail is sent again with the same Message-ID. */
+/** Instances share the work. If one dies while sending, the message is sent again with the same Message-ID. */
 export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
   if (!mail) return () => Promise.resolve();
   const { db, clock, metrics } = deps;
@@ -32,7 +35,7 @@ export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () 
       const due = await claimDue(db.orm, new Date(clock.now()));
       if (due.length > 0) transport ??= await connect(mail);
       const outcomes = await Promise.all(due.map((row) => deliver(deps, transport!, mail, row)));
-      // If the mail server is down, leaves it alone until the next run.
+      // After a deferral, stops until the next run, because the mail server may be down.
       if (due.length < IN_FLIGHT || outcomes.includes('deferred')) break;
     }
     metrics.mailsWaiting.set(await countWaiting(db.orm));
@@ -73,7 +76,7 @@ async function countWaiting(orm: Orm): Promise<number> {
   return row!.waiting;
 }
 
-/** Loaded with the first mail, because most processes send none. */
+/** Loads nodemailer only for the first message, because most processes send none. */
 async function connect({ host, port, tls, auth }: MailConfig): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
   return createTransport({
@@ -147,7 +150,7 @@ interface SmtpError extends Error {
 }
 
 /**
- * Permanent errors about the recipient or the mail are final. Other errors are retried, because somebody may fix the
+ * Permanent errors about the recipient or the message are final. Other errors are retried, because somebody may fix the
  * cause.
  */
 function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {

@@ -11,7 +11,7 @@ export const mailKinds = [
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 
-/** Outbox, written in the transaction of the reported change and sent by a job. */
+/** Outbox for e-mail. Rows are written in the transaction that makes the change being reported, and sent by a job. */
 export const mails = pgTable(
   'mails',
   {
@@ -20,7 +20,7 @@ export const mails = pgTable(
     kind: text({ enum: mailKinds }).notNull(),
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
-    /** Blanked once the mail has been sent or given up, because it may contain a secret link. */
+    /** Cleared once the message has been sent or abandoned, because it may contain a secret link. */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),
     /** While an instance is sending, the end of its lease. */

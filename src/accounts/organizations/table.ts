@@ -34,7 +34,8 @@ export const organizations = pgTable(
     requireSingleSignOn: boolean('require_single_sign_on').notNull().default(false),
     createdAt: time('created_at').notNull(),
     /**
-     * Since then, the Organization's keys and pages are blocked. Copied to its API keys, which saves a read per call.
+     * While set, the Organization's API keys and pages are blocked. Copied to the API keys, which saves a read per
+     * call.
      */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
@@ -91,7 +92,7 @@ export const memberships = pgTable(
       .references(() => users.id),
     role: text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
-    /** Whether to mail notices about caps and expiring keys. Has no effect without a managing role. */
+    /** Whether to send e-mail about caps and expiring keys. Has no effect without a managing role. */
     mailNotices: boolean('mail_notices').notNull().default(true),
   },
   (t) => [
@@ -123,7 +124,7 @@ export const invitations = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('invitations_hashed_token').on(t.orgId, t.hashedToken),
-    // Allows one open invitation per address; a new one closes the old. Also serves the list of open invitations.
+    // Allows one open invitation per address; a new one closes the old one. Also serves the list of open invitations.
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),

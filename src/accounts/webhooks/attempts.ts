@@ -12,7 +12,7 @@ import { pausePosts } from './queries.js';
 import { bodyOf, createSender, signatureOf, type Answer } from './send.js';
 import { record } from './statements.js';
 
-/** Delays after the first and each later attempt. */
+/** Delays before the first and each further retry. */
 const retriesMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -149,7 +149,10 @@ function nextStep(
   return { status, nextAttemptAt: new Date(nowMs + Math.max(waitMs ?? 0, retryAfterMs)) } as const;
 }
 
-/** Batches outcomes per shard group. If an outcome cannot be recorded, the message is sent again after its lease. */
+/**
+ * Batches outcomes per shard group. If an outcome cannot be recorded, the message is sent again after its lease
+ * expires.
+ */
 function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
   const { db, clock } = deps;
   const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();

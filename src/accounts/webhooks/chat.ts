@@ -1,7 +1,7 @@
 import { parseNumbersAsText } from '../../core/http/json.js';
 import { serviceTypes, type TypeDescription, type WebhookTypes } from './types.js';
 
-/** Message formats. Chats get sentences without a signature. */
+/** Message formats. All but `standard` post unsigned sentences to a chat. */
 export const formats = ['standard', 'slack', 'discord', 'teams'] as const;
 export type Format = (typeof formats)[number];
 export type ChatFormat = Exclude<Format, 'standard'>;
@@ -13,7 +13,7 @@ export const CHAT_GROUP = 10;
 /** Minimum time between posts to one endpoint. */
 export const CHAT_PAUSE_MS = 500;
 const MAX_SENTENCE = 300;
-/** Below Discord's limit of 2,000 characters, the lowest of any chat. */
+/** Maximum characters per post, below Discord's limit of 2,000, the lowest of the supported chats. */
 const MAX_POST = 1_900;
 
 interface Line {
@@ -42,7 +42,7 @@ export function createChat(types: WebhookTypes, origin: string) {
   }
 
   return {
-    /** Returns the body of one post about all messages. Messages that do not fit are only counted. */
+    /** Returns the body of one post that covers all messages. Messages that do not fit are only counted. */
     toBody(format: ChatFormat, messages: readonly ChatMessage[]): string {
       const lines = messages.map(toLine);
       const { toText, toPost } = writers[format];
@@ -65,7 +65,7 @@ const slackEntities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': 
 const slackText = ({ text, href }: Line): string =>
   `${text.replace(/[&<>]/g, (character) => slackEntities[character]!)} <${href}|Open>`;
 
-/** `allowed_mentions` and the flag that suppresses previews also cover anything that the escapes miss. */
+/** Anything that the escapes miss is covered by `allowed_mentions` and the flag that suppresses previews. */
 const discordText = ({ text, href }: Line): string =>
   `${text.replace(/[\\*_~`|<>@#[\]():-]/g, '\\$&')} [Open](<${href}>)`;
 
@@ -84,7 +84,7 @@ const writers: Record<ChatFormat, Writer> = {
   },
   teams: {
     toText: ({ text, href }) => text + href,
-    // Text runs do not parse Markdown, and a mention would need an entity beside the card.
+    // Text runs do not parse Markdown, and a mention would need an entity in the card's `msteams` property.
     toPost: (lines) => ({
       type: 'message',
       attachments: [

@@ -11,8 +11,8 @@ import { createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
 /**
- * An instance that has not reported a result by then is considered dead. Must exceed the time for an attempt and its
- * recording.
+ * An instance that has not reported a result within this time is considered dead. Must exceed the time needed to make
+ * and record an attempt.
  */
 const LEASE_MS = MINUTE_MS;
 const POLL_MS = 500;
@@ -74,7 +74,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
       watchAll();
       supervisor = setInterval(watchAll, SECOND_MS);
     },
-    /** Finishes running attempts or gives them back to other instances. */
+    /** Waits for running attempts to finish, or releases them to other instances. */
     async stop(): Promise<void> {
       clearInterval(supervisor);
       stopping.abort();
@@ -149,7 +149,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
         const claimed = rows.map(toDelivery);
         for (const deliveries of toPosts(claimed)) begin(group, deliveries);
         begun += claimed.length;
-        // If the limit cut the statement short, the next one continues after the last endpoint that it reached.
+        // If the statement stopped at its limit, the next one continues after the last endpoint reached.
         cursor = claimed.length === free ? lastEndpoint(claimed) : head?.cursor;
       }
       return begun;

@@ -40,7 +40,7 @@ const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
 /** Standard Webhooks requires 24 to 64 random bytes. */
 export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** An endpoint with this id exists because the same form was sent twice. Nothing changes. */
+/** Thrown if the same form was submitted before, so an endpoint with this id already exists. Nothing is changed. */
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
@@ -50,7 +50,7 @@ export class EndpointExists extends AppError {
 }
 
 /**
- * Repeating a call with the same id creates no second endpoint.
+ * A repeated call with the same id does not create a second endpoint.
  * @returns `secret` is null for a chat, which cannot verify messages
  * @throws AppError invalid_request, EndpointExists
  */
@@ -80,7 +80,10 @@ export async function createEndpoint(
   });
 }
 
-/** Enabling a disabled endpoint clears its record of failures. @throws AppError not_found, invalid_request */
+/**
+ * Changing the URL or enabling a disabled endpoint clears its record of failures. @throws AppError not_found,
+ * invalid_request
+ */
 export async function updateEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -131,8 +134,8 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
   });
 
 /**
- * The previous secret keeps signing until its grace period ends; an even older one stops now. @throws AppError
- * not_found
+ * The previous secret keeps signing until its grace period ends; an even older one stops signing at once.
+ * @throws AppError not_found
  */
 export function rotateSecret(
   deps: EndpointDeps,
@@ -203,7 +206,7 @@ export async function resendFailed(
   });
 }
 
-/** Lower bound of the UUIDv7s of a time. */
+/** Lower bound of the UUIDv7 values of a given time. */
 export function firstIdOf(time: Date): string {
   const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
   return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;

@@ -29,7 +29,7 @@ export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: W
   return {
     typeCount: typeNames.length,
 
-    /** The form contains the new endpoint's id, so sending it twice creates only one endpoint. */
+    /** The form contains the new endpoint's id, so submitting the form twice creates only one endpoint. */
     readNew: (fields: FormFields) => ({ ...read(fields, true), id: textField(fields, 'id') ?? '' }),
 
     readChanged: (fields: FormFields) => read(fields, textField(fields, 'isEnabled') === 'true'),

@@ -15,8 +15,8 @@ export class ForbiddenAddressError extends Error {
 }
 
 /**
- * Cloud metadata services, which hand out credentials. These addresses are in ranges that are public or may be allowed;
- * others are link-local or reserved, like Oracle's 192.0.0.192.
+ * Metadata services of cloud providers, which hand out credentials. Lists only addresses in ranges that are public or
+ * can be allowed; others, such as Oracle's 192.0.0.192, are link-local or reserved and refused anyway.
  */
 const metadata = new Set([
   // Azure
@@ -37,7 +37,10 @@ const metadata = new Set([
   'fd00:a9fe:a9fe::1',
 ]);
 
-/** The only IPv6 range assigned to networks. All other addresses are special, even in ranges without a name. */
+/**
+ * The only IPv6 range allocated for global unicast. The library also calls ranges without a name `unicast`, so
+ * addresses outside this range are treated as reserved.
+ */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function rangeOf(address: string): string {
@@ -97,7 +100,10 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
 
 const LOOKUP_MS = 2_000;
 
-/** The system resolver would block one of few threads until the name server answers, if it ever does. */
+/**
+ * Avoids the system resolver, which would block one of only a few threads until the name server answers, if it ever
+ * does.
+ */
 async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
   if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

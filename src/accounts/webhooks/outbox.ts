@@ -7,7 +7,10 @@ import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
-/** Longer than any period that is reported once, plus the time in which an API key may correct its events. */
+/**
+ * Longer than the longest period that is reported only once plus the time during which an API key may correct its
+ * events.
+ */
 export const ONCE_KEPT_DAYS = 100;
 
 export interface NewMessage<T extends AnyType> {
@@ -20,7 +23,10 @@ export interface NewMessage<T extends AnyType> {
   onceKey?: string | undefined;
 }
 
-/** `tx` must be the transaction of the reported change. Writes nothing if no endpoint listens. */
+/**
+ * `tx` must be the transaction that makes the change being reported. Writes nothing if no endpoint listens for the
+ * type.
+ */
 export const queueWebhook = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,
@@ -78,7 +84,7 @@ export async function queueForModes<T extends WebhookType>(
     );
 }
 
-/** Needs only a few statements, however many Organizations listen. */
+/** For every Organization with access to markets. Needs only a few statements, however many of them listen. */
 export async function queueForTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
@@ -123,7 +129,7 @@ export async function queueForTraders<T extends WebhookType>(
   );
 }
 
-/** @returns the message's id; undefined if it was sent before or no endpoint listens */
+/** @returns the message's id; undefined if a message with the same once key exists or no endpoint listens */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
   { data, at, ...message }: NewMessage<T>,
@@ -148,7 +154,7 @@ export async function writeMessage<T extends AnyType>(
 }
 
 /**
- * CTEs that queue messages within a hot statement.
+ * CTEs that queue messages as part of a high-traffic statement.
  * @param source name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
  * @param now SQL expression for the statement's time, a timestamptz
  */
@@ -171,7 +177,10 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
   `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
     and ${type} = any (${endpoint}.types)`;
 
-/** SQL condition on a row with org_id and livemode: true if one of its endpoints listens for the type. */
+/**
+ * SQL condition on a row with org_id and livemode: true if that Organization has an endpoint of that mode that listens
+ * for the type.
+ */
 export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 

@@ -147,7 +147,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/** Not cached, and not compressed because the compressed length would leak the secret. */
+/** Not cached, and not compressed, because the compressed length could leak the secret. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,
@@ -245,7 +245,10 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
 const TRIES = 12;
 const TRY_MS = 250;
 
-/** Most receivers answer at once, so the page after the form can usually show the result. */
+/**
+ * Waits up to 3 seconds for the first attempt. Most receivers respond at once, so the page after the form can usually
+ * show the result.
+ */
 async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   for (let i = 0; i < TRIES; i++) {
     const delivery = await findDelivery(orm, key);

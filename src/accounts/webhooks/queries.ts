@@ -25,7 +25,7 @@ type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 const isEndpoint = (orgId: string, id: string) =>
   and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
 
-/** Oldest first. Not paginated, because an Organization has few. */
+/** Oldest first. Not paginated, because an Organization has few endpoints. */
 export const listEndpoints = (orm: Orm, orgId: string) =>
   orm
     .select(shown)
@@ -148,7 +148,7 @@ export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: D
   return row;
 }
 
-/** Returns a message's data as the database's own text, which is sent unchanged. */
+/** Returns a message's data exactly as the database formats it, which is how it is sent. */
 export async function readData(
   orm: Orm,
   { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,

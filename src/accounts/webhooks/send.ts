@@ -17,7 +17,7 @@ const IN_FLIGHT_UNPROVEN = 768;
 const FIRST_ROOM = 4;
 const MOST_ROOM = 64;
 const FAST_MS = 1_000;
-/** Maximum number of remembered endpoints. Every claim statement is passed their concurrency. */
+/** Maximum number of remembered endpoints. Limited because their concurrency is passed to every claim statement. */
 const MAX_KNOWN = 1_000;
 
 interface Receiver {
@@ -42,7 +42,7 @@ export function createReceivers() {
     apply(receiver);
     if (isUnproven(receiver)) unproven += receiver.inFlight;
     inFlight += receiver.inFlight;
-    // Reinserts the endpoint at the end, so that the one idle for longest is forgotten first.
+    // Reinserts the endpoint at the end, so that the endpoint that has been idle longest is forgotten first.
     known.delete(id);
     known.set(id, receiver);
     if (known.size > MAX_KNOWN)
@@ -64,7 +64,7 @@ export function createReceivers() {
             ? Math.min(MOST_ROOM, receiver.room + 1)
             : Math.max(1, Math.floor(receiver.room / 2));
       }),
-    /** Current room of each known endpoint; `others` is the room of every unknown one. */
+    /** How many more deliveries each known endpoint can take now. `others` is the number for each unknown endpoint. */
     rooms() {
       const left = Math.max(0, IN_FLIGHT_UNPROVEN - unproven);
       const ids = [...known.keys()];
@@ -114,7 +114,7 @@ export interface Answer {
   retryAfterMs?: number | undefined;
 }
 
-/** @param data the database's own text, which keeps all digits of its numbers */
+/** @param data JSON text as the database formats it, which keeps all digits of numbers */
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
@@ -132,7 +132,7 @@ export function createSender(rules: ReceiverRules) {
       'user-agent': 'Gauge-Webhooks',
       ...own,
     };
-    // Uses the parsed URL that was checked, because `HTTP://` is http too. Node does not follow redirects.
+    // Chooses by the parsed URL, as the check did, because `HTTP://` is http too. Node does not follow redirects.
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
@@ -140,8 +140,8 @@ export function createSender(rules: ReceiverRules) {
   }
 
   function send({ url, body, headers }: Post): Promise<Answer> {
-    // Checked here too, because IP addresses are not looked up and a URL accepted under earlier rules must satisfy the
-    // current ones.
+    // Checked here too, because an IP address skips the guarded lookup, and a URL accepted under earlier rules must
+    // satisfy the current ones.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
@@ -163,8 +163,8 @@ export function createSender(rules: ReceiverRules) {
         const own = open({ url, body, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
-          // The receiver closed a kept-alive connection before reading the request. An aborted request fails in the
-          // same way.
+          // True if the receiver closed a kept-alive connection before reading the request. An aborted request fails
+          // with the same error.
           const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
           if (isUnread && !isClosed && !isOver) start();
           else end(describe(error));
@@ -209,7 +209,7 @@ const toPauseMs = (retryAfter = ''): number | undefined =>
     ? Math.min(Math.ceil(Number(retryAfter) * SECOND_MS), MAX_PAUSE_MS)
     : undefined;
 
-/** Replaces characters that cannot be stored or that affect the display. */
+/** Replaces control characters, which cannot be stored or would affect the display. */
 const toText = (bytes: Buffer): string =>
   bytes
     .subarray(0, KEPT_ANSWER_BYTES)

@@ -1,14 +1,14 @@
 import type { Names, Template } from '../../core/db/client.js';
 import { CHAT_GROUP } from './chat.js';
 
-/** Sorts before every endpoint. */
+/** Cursor that sorts before every endpoint. */
 export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000';
 
 /** Endpoints per statement. The next statement continues after them. */
 const ENDPOINTS = 100;
 
 /**
- * CTE `endpoint`: endpoints with rows in a table, each found with one index lookup, however many rows it has.
+ * CTE `endpoint`: the endpoints that have rows in a table. Each takes one index lookup, however many rows belong to it.
  * @param after two SQL parameters: the endpoint after which to begin
  */
 const endpointsOf = (table: string, condition: string, after: string): string => {
@@ -29,8 +29,9 @@ const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
   (select org_id || ' ' || endpoint_id from endpoint order by place desc limit 1) end`;
 
 /**
- * Leases due deliveries to an instance, for each endpoint no more than it has room for, so that one endpoint's backlog
- * never delays another's deliveries. A chat gets its next post only after a pause, whichever instance sends it.
+ * Leases due deliveries to an instance, for each endpoint no more than the endpoint has room for, so that a backlog at
+ * one endpoint does not delay deliveries to others. A chat gets its next post only after a pause, whichever instance
+ * sends it.
  * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6 default room of
  * an endpoint · $7 endpoints with a different room, $8 their room · $9 limit
  */
@@ -82,11 +83,12 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
 };
 
 /**
- * Records the outcomes of attempts, and since when an endpoint has been failing. Returns endpoints that have failed for
- * too long. If the lease has expired or the delivery was resent in the meantime, only a success counts. Idempotent.
+ * Records the outcomes of attempts, and since when an endpoint has been failing. Returns endpoints that have been
+ * failing for too long. If the lease has expired or the delivery was resent in the meantime, only a success counts.
+ * Idempotent.
  * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error
- * or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before it
- * $13 an endpoint that has been failing since before this time has failed for too long
+ * or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before this attempt
+ * $13 endpoints that have been failing since this time or earlier are returned
  */
 export const record: Template = {
   name: 'webhooks_record',
@@ -127,7 +129,7 @@ where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::times
 };
 
 /**
- * Gives up waiting deliveries to disabled or deleted endpoints and counts the others.
+ * Marks waiting deliveries to disabled or deleted endpoints as failed, and counts those to other endpoints.
  * $1 org, $2 endpoint to continue after · $3 now · $4 limit per endpoint
  */
 export const tend: Template = {
@@ -160,7 +162,7 @@ from heard e cross join lateral (
 };
 
 /**
- * Gives leases back.
+ * Ends leases early, so that the deliveries are due at once.
  * Per delivery: $1 org, $2 endpoint, $3 message, $4 attempt · $5 now
  */
 export const giveBack: Template = {

@@ -28,11 +28,11 @@ export const webhookEndpoints = pgTable(
     types: text().array().notNull(),
     livemode: boolean().notNull(),
     isEnabled: boolean('is_enabled').notNull().default(true),
-    /** Null if a person disabled it. */
+    /** Null unless the service disabled the endpoint. */
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
     /** Time of the first failure since the last success. */
     failingSince: time('failing_since'),
-    /** Signs deliveries; for a chat, holds its URL. Encrypted with SECRET_KEYS. */
+    /** Signing secret, or the URL of a chat. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
     /** Signs deliveries too, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
@@ -48,7 +48,7 @@ export const webhookEndpoints = pgTable(
   ],
 );
 
-/** Outbox, written in the transaction of the reported change. */
+/** Outbox, written in the transaction that makes the change being reported. */
 export const webhookMessages = pgTable(
   'webhook_messages',
   {
@@ -109,7 +109,7 @@ export const webhookAttempts = pgTable(
     durationMs: integer('duration_ms').notNull(),
     /** Null if there was no response. */
     statusCode: integer('status_code'),
-    /** Why there was no response. */
+    /** Why there was no response, or only part of one. */
     error: text(),
     /** First 1 KB of the response body. */
     answer: text(),

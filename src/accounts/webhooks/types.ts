@@ -100,7 +100,7 @@ export const keyTypes = {
   }),
 } as const satisfies Record<string, TypeDescription>;
 
-/** Message types that every endpoint receives without choosing them. */
+/** Message types that endpoints receive without choosing them. */
 export const serviceTypes = {
   'webhook.disabled': describeType({
     summary: 'Another endpoint of the Organization was disabled because its deliveries failed.',
@@ -157,7 +157,7 @@ export type WebhookType = keyof ChosenTypes;
 export type AnyType = WebhookType | keyof typeof serviceTypes;
 export type DataOf<T extends AnyType> = Exactly<z.input<(ChosenTypes & typeof serviceTypes)[T]['schema']>>;
 
-/** Also accepts numbers that keep all their digits. */
+/** Also accepts `ExactNumber` wherever a number is expected. */
 type Exactly<T> = T extends number
   ? T | ExactNumber
   : T extends readonly (infer Item)[]

@@ -19,7 +19,7 @@ export const webhookJobs = (deps: UpkeepDeps): Job[] => [
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 
-/** Gives up deliveries to disabled or deleted endpoints and measures the backlog of the others. */
+/** Marks deliveries to disabled or deleted endpoints as failed, and measures the backlog of the others. */
 export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
   const now = new Date(clock.now()).toISOString();
   let waiting = 0;

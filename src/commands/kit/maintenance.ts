@@ -47,7 +47,7 @@ export async function runMaintenance<Flags extends object>({
 
 const expected = [ConfigError, NotMigratedError, ServiceEndedError, UnsuitableDatabaseError];
 
-/** The general message suggests another database, which does not help a maintenance command. */
+/** The default message suggests using another database, which does not help a maintenance command. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
     ? `process ${error.pid} has the embedded database in ${error.directory} open. Stop Gauge, then run this command again.`

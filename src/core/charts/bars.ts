@@ -16,7 +16,7 @@ export interface Bar {
 export type Chart = ReturnType<typeof toChart>;
 
 export const CHART_HEIGHT = 200;
-/** Keeps the smallest nonzero bar visible. In pixels. */
+/** Minimum height of a nonzero bar in pixels, so that it stays visible. */
 const MIN_HEIGHT = 2;
 
 /** X positions are percentages, so the chart fits any width without scaling its text. */

@@ -6,7 +6,7 @@ export interface LineChartInput {
   summary: string;
   /** Full text of each point, such as `21 Nov 2026, 12:00 UTC: …`. */
   labels: string[];
-  /** Hour or day of each point. It is printed below the chart where it changes. */
+  /** Hour or day of each point, printed below the chart where it changes. */
   axis: string[];
   /** Lines from back to front. A null value leaves a gap. */
   lines: { name: string; values: (number | null)[] }[];
@@ -63,7 +63,8 @@ export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero 
 }
 
 /**
- * Returns one path per gapless stretch. An isolated point becomes a zero-length stroke, visible through its round caps.
+ * Returns one path per run of values without gaps. An isolated point becomes a zero-length stroke, visible through its
+ * round caps.
  */
 export function toPaths(
   values: (number | null)[],
@@ -117,7 +118,8 @@ export function ticksAround(min: number, max: number): number[] {
 /** Picks a few evenly spaced points where an hour or day begins, or both end points if there are fewer than two. */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
-  // The first point may lie in the middle of its hour or day, so it counts only if the next two points begin new ones.
+  // The first point may lie in the middle of its hour or day, so it counts only if each of the next two points begins a
+  // new hour or day.
   const begins = axis.flatMap((_, i) => ((i > 0 ? isOther(i) : isOther(1) && isOther(2)) ? [i] : []));
   if (begins.length < 2) return axis.length > 1 ? [0, axis.length - 1] : axis.map((_, i) => i);
   const stride = Math.ceil(begins.length / AXIS_LABELS);

@@ -22,7 +22,8 @@ import {
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
 /**
- * The ids of this table's shards are the ids of the groups. All other tables of a group are colocated with its shard.
+ * A group's id is the id of its shard of this table. The group's shards of all other tables are colocated with that
+ * shard.
  */
 export const ANCHOR = 'usage_events';
 
@@ -30,10 +31,13 @@ export const ANCHOR = 'usage_events';
  * Connections per group: two for recording events, two for settling, one for reserving, and one for each kind of read.
  */
 const GROUP_CONNECTIONS = 9;
-/** How long a statement retries after its group has moved. A cut-over takes about a second. */
+/** How long a statement is retried after its group has moved. A cut-over takes about a second. */
 const FOLLOW_FOR_MS = 3_000;
 const FIRST_PAUSE_MS = 10;
-/** Minimum interval between reloads of the map while a worker is unreachable. Another worker may have replaced it. */
+/**
+ * Minimum interval between reloads of the map while a worker is unreachable. A reload shows whether another worker has
+ * replaced it.
+ */
 const RELOAD_EVERY_MS = 1_000;
 const MAX_LOCATED = 200_000;
 

@@ -29,7 +29,9 @@ export interface Names {
   /** `with` and a first CTE that locks the shard group. Another CTE must follow. */
   readonly with: string;
   readonly withRecursive: string;
-  /** Joined into the statement's own first CTE, so that the group is locked before anything is written. */
+  /**
+   * Joins the locking CTE into the statement's own first CTE, so that the group is locked before anything is written.
+   */
   readonly held: string;
 }
 
@@ -152,8 +154,8 @@ const connectionCodes = new Set([
  */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
-  // 08 connection; 53 resources; 57P0x shutdown and startup; 57014 and 55P03 waited too long, for example for a
-  // migration's lock; 40001 and 40P01 conflict with another transaction; 25006 read-only standby after a failover.
+  // 08: connection; 53: resources; 57P0x: shutdown and startup; 57014 and 55P03: waited too long, for example for a
+  // migration's lock; 40001 and 40P01: conflict with another transaction; 25006: read-only standby after a failover.
   if (state && state !== 'XX000') return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
     const { code, severity } = e as { code?: unknown; severity?: unknown };

@@ -14,8 +14,8 @@ export interface CoalesceOptions<Request, Answer> {
   /** Maximum weight of a flush. A single larger request is still sent. */
   maxWeight: number;
   /**
-   * For flushes with a high fixed cost. Waits while each turn of the event loop brings a request, until `weight` is
-   * reached or `ms` have passed. A lone request waits one turn, not `ms`.
+   * For flushes with a high fixed cost. Waits as long as each turn of the event loop brings another request, until
+   * `weight` is reached or `ms` have passed. A lone request waits one turn, not `ms`.
    */
   gather?: { weight: number; ms: number };
   /** Default: every request weighs 1. */

@@ -12,8 +12,8 @@ type Callback = (error: unknown, ...rest: unknown[]) => void;
 /**
  * A connection whose failures affect only its own statements. It always has an error listener, while the pool listens
  * only to idle connections; without a listener, a connection that ended between two statements or during setup would
- * end the process. A statement that times out closes the connection, because the driver would keep the statement on the
- * wire and later statements, such as a rollback, would wait behind it.
+ * end the process. A statement that times out closes the connection, because the driver would keep waiting for its
+ * result, and later statements, such as a rollback, would be queued behind it.
  */
 export class Connection extends pg.Client {
   private isGivenUp = false;

@@ -12,8 +12,8 @@ const socketIn = (dataDir: string): string => join(dataDir, 'gauge.sock');
 
 /**
  * Lets commands run by the same user work on the embedded database while this process has it open. A client can run any
- * statement; only the owner of the database files can connect. If the file system has no sockets or the path is too
- * long, commands are refused.
+ * statement; only the owner of the database files can connect. If the file system does not support sockets or the path
+ * is too long, commands are refused.
  */
 export async function openDatabaseSocket(
   dataDir: string,

@@ -13,15 +13,17 @@ export class DirectoryInUseError extends Error {
   }
 }
 
-/** If several processes start at once, how long the first waits for the others to withdraw, in ms. */
+/**
+ * If several processes start at once, how long the one that takes precedence waits for the others to withdraw, in ms.
+ */
 const STEP_BACK_MS = 2_000;
 
 /**
  * Claims a directory for this process and returns the function that releases it. A second process would silently
  * corrupt the embedded database, so it is refused. A killed process's claim does not count. Each process writes a claim
- * file under its own name before it looks for others, so two processes can never both miss each other. A running
- * process's file is never removed by another, so cleaning up a stale claim cannot hit a fresh one. If two processes see
- * each other, an order computed the same way by both decides which one withdraws.
+ * file under its own name before it looks for others, so two processes cannot miss each other. A running process's file
+ * is never removed by another, so cleaning up a stale claim cannot remove a fresh one. If two processes see each other,
+ * an order that both compute the same way decides which one withdraws.
  */
 export async function lockDirectory(
   directory: string,
@@ -102,7 +104,7 @@ function isRunning({ pid, startedAt }: Claim): boolean {
   return current === undefined || startedAt === '' || current === startedAt;
 }
 
-/** Start time of a process, `ended` for a zombie; undefined if the system does not provide it (only Linux does). */
+/** Start time of a process; `ended` for a zombie; undefined if the system does not provide it (only Linux does). */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

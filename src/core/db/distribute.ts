@@ -13,11 +13,11 @@ const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'pro
 const directory = sql.raw('api_key_directory');
 
 /**
- * Locks shard groups in place until the statement commits, or raises 40001 if they have moved. A move takes the same
- * lock in the conflicting mode on every node before its cut-over. The function checks once before the lock, because
- * Citus cannot lock a shard that is gone. It is volatile so that the second check sees what was committed while it
- * waited for the lock. It runs as the tables' owner, because Citus lets only the owner lock them and the serving role
- * owns nothing.
+ * Keeps shard groups from moving until the statement commits, or raises 40001 if they have already moved. A move takes
+ * the same lock in a conflicting mode on every node before its cut-over. The function checks once before taking the
+ * lock, because Citus cannot lock a shard that is gone. It is volatile so that the second check sees what was committed
+ * while it waited for the lock. It runs as the tables' owner, because Citus lets only the owner lock them and the
+ * serving role owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int
@@ -83,8 +83,8 @@ export async function isDistributed(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Distributes every table with its rows, and skips those already in place. Each table is one transaction, so an
- * interrupted run can be resumed.
+ * Distributes every table with its rows, and skips those already in place. Each table is distributed in its own
+ * transaction, so an interrupted run can be resumed.
  * @param shards number of groups to divide the Organizations into, if they are not divided yet
  */
 export async function distributeTables(

@@ -85,7 +85,7 @@ async function openExisting(dataDir: string, throughService: boolean): Promise<M
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }
 
-/** Connects to the database of the running service. @throws the given error if the service does not offer it */
+/** Connects to the database of the running service. @throws `error` if the service does not offer the connection */
 async function connectToHolder(dataDir: string, error: unknown): Promise<EmbeddedDatabase> {
   const client = error instanceof DirectoryInUseError ? await connectDatabaseSocket(dataDir) : undefined;
   if (!client) throw error;
@@ -104,8 +104,8 @@ interface Group {
 
 /**
  * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. Locking the
- * coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in a move's
- * mode. Statements in flight commit first.
+ * coordinator's tables would not block statements on the worker, so this takes the same lock as `gauge_hold`, in the
+ * mode that a move uses. Statements in flight commit first.
  */
 export async function freezeGroups(
   orm: Orm,

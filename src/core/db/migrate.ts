@@ -28,7 +28,7 @@ const appendOnly = [
 
 /**
  * Lets the serving role read and write rows of the existing tables and nothing else. The role owns nothing, so it
- * cannot change the schema, a constraint or its own rights. Runs as the owner after each migration.
+ * cannot change the schema, a constraint or its own privileges. Runs as the owner after each migration.
  */
 async function grantServing(orm: Orm, role: string): Promise<void> {
   const to = sql.identifier(role);
@@ -58,7 +58,7 @@ export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof
 export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
   await requireMainBranch(db);
   if ('pool' in db) {
-    // If the schema is up to date, a serving role or a read-only server is enough.
+    // If the schema is up to date, the serving role or a read-only server is enough.
     if (!ownerUrl && (await isMigrated(db))) return;
     const { connectionString } = db.pool.options;
     await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));

@@ -8,7 +8,7 @@ const REPEAT_AFTER_MS = 60_000;
 export const readOnly =
   'the database is read-only (a standby, or default_transaction_read_only): nothing can be recorded';
 
-/** Conditions that need an operator, by SQLSTATE. */
+/** Conditions that need an operator's attention, by SQLSTATE. */
 const conditions: Record<string, string> = {
   '25006': readOnly,
   '26000': 'a prepared statement is missing: DATABASE_URL connects through a pooler in transaction mode',
@@ -89,7 +89,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       const condition = describeOutage(error);
       if (condition === undefined) return;
       const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '') && !isOutOfConnections(error);
-      // Until the first connection, the startup code logs what it waits for.
+      // Until the first connection, the startup code logs what it is waiting for.
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;
       const last = met.get(condition);

@@ -36,8 +36,8 @@ const WAIT_MS = 10_000;
  * Settings of every connection, overriding defaults of the role and the server. All writes rely on read committed, so
  * that statements see what was committed before them. The server cancels a statement shortly before the client gives
  * up; a cancelled statement has changed nothing. The client's own time-out covers a frozen backend or a lost response.
- * JIT is off because page queries finish before they would be compiled. These are statements because poolers reject
- * unknown startup parameters.
+ * JIT is off because page queries finish before they would be compiled. The settings are sent as statements because
+ * poolers reject unknown startup parameters.
  */
 const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
 set default_transaction_deferrable = off;
@@ -117,7 +117,7 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
   };
 }
 
-/** Reports that no connection is available. Connections report all other failures themselves. */
+/** A pool that reports when no connection is available. Connections report all other failures themselves. */
 class WatchedPool extends pg.Pool {
   private readonly onFailure: (error: unknown) => void;
 
@@ -209,7 +209,9 @@ async function enclose<T>(
   }
 }
 
-/** Creates the ORM once per connection, because reading the whole schema took a tenth of each transaction. */
+/**
+ * Creates the ORM once per connection, because reading the whole schema would take a tenth of each transaction's time.
+ */
 function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: pg.PoolClient) => Orm {
   const known = new WeakMap<pg.PoolClient, Orm>();
   return (client) => {

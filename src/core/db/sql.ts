@@ -57,8 +57,8 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
   )})`;
 
 /**
- * Inserts wide rows through a single JSON parameter and skips rows whose key exists. One parameter per value, as the
- * query builder uses, takes three times as long. Omitted columns become null, even if they have a default.
+ * Inserts wide rows through a single JSON parameter and skips rows whose key already exists. One parameter per value,
+ * as the query builder uses, takes three times as long. Omitted columns become null, even if they have a default.
  */
 export async function insertRows<T extends PgTable>(
   orm: Orm,

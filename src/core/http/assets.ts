@@ -49,7 +49,8 @@ async function loadAssets(sources: AssetSource[]): Promise<LoadedAssets> {
   const hash = createHash('sha256');
   const files = new Map<string, SharedContent>();
   for (const source of sources) {
-    const { name, bytes } = await readSource(source);
+    const { name, bytes: read } = await readSource(source);
+    const bytes = name.endsWith('.css') ? withoutComments(read) : read;
     hash.update(bytes);
     const type = types[name.slice(name.lastIndexOf('.') + 1)];
     if (type === undefined) throw new Error(`${name}: unknown media type`);
@@ -64,3 +65,5 @@ async function readSource(source: AssetSource): Promise<{ name: string; bytes: B
   const parts = await Promise.all(files.map((file) => readFile(file)));
   return { name, bytes: Buffer.concat([...parts, Buffer.from(end)]) };
 }
+
+const withoutComments = (css: Buffer): Buffer => Buffer.from(css.toString().replace(/\/\*.*?\*\//gs, ''));

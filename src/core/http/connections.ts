@@ -8,7 +8,7 @@ export interface ConnectionLimits {
   connections: number;
   /** Infinity behind a proxy, because all callers then share the proxy's address. */
   connectionsPerAddress: number;
-  /** Total size of unread responses over all connections. Shared bytes do not count. */
+  /** Total size of unread responses over all connections. Responses sent with `endShared` do not count. */
   bufferedBytes: number;
   /** A connection is closed if its client reads nothing of a response for this long. */
   unreadMs: number;
@@ -38,9 +38,9 @@ export interface Lines {
 }
 
 /**
- * Processes each connection's pipelined requests a few at a time; Node would start all of them. If too many wait, the
- * connection is closed: each waiting request takes a few kilobytes, and only an attacker pipelines that many. Clients
- * may repeat the requests (RFC 9112, 9.3.2).
+ * Processes each connection's pipelined requests a few at a time; Node would start all of them at once. If too many
+ * wait, the connection is closed: each waiting request takes a few kilobytes, and only an attacker pipelines that many.
+ * Clients may repeat the requests (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();

@@ -63,7 +63,7 @@ export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query
 export const queryError = (name: string, detail: string): AppError =>
   new AppError('invalid_request', `The query parameter ${name} ${detail}.`);
 
-/** Expects one row more than the limit if there is a next page. */
+/** `rows` must hold one row more than `limit` if there is a next page. */
 export function cutPage<T>(rows: readonly T[], limit: number, cursorOf: (last: T) => string) {
   const page = rows.slice(0, limit);
   return { page, nextCursor: rows.length > limit ? cursorOf(page.at(-1)!) : undefined };

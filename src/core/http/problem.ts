@@ -91,7 +91,7 @@ export const nothingHere = (): AppError => new AppError('not_found', 'Nothing ex
 /** Responds as if nothing existed at the URL. */
 export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());
 
-/** Responds with a problem. Details of unexpected errors never leave the process. */
+/** Responds with problem details. Details of unexpected errors never leave the process. */
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);
   res.locals.error = error;

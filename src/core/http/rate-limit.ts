@@ -8,9 +8,9 @@ import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Maximum calls with invalid keys per address and minute. */
+/** Maximum number of calls with invalid keys per address and minute. */
 const MAX_FAILURES = 300;
-/** Maximum number of tracked addresses, about 10 MB. Older addresses are then evicted. */
+/** Maximum number of tracked addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
@@ -25,9 +25,9 @@ export interface PerKeyLimitOptions {
 }
 
 /**
- * Limits the calls per minute of each API key. Every response reports the remaining calls (`RateLimit`,
- * `RateLimit-Policy`). Runs after `unknownKeyGuard`, so only existing keys are counted and strangers cannot fill the
- * store.
+ * Limits the calls per minute of each API key. Unless `isQuiet`, every response reports the remaining calls
+ * (`RateLimit`, `RateLimit-Policy`). Runs after `unknownKeyGuard`, so only existing keys are counted and made-up keys
+ * cannot fill the store.
  */
 export function perKeyLimit(
   { limitStores, log }: Pick<Context, 'limitStores' | 'log'>,
@@ -49,8 +49,8 @@ export function perKeyLimit(
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Skips the library's check that no limit is created per request. The check captures a stack trace for each limit,
-    // which takes most of its startup time.
+    // Skips the library's check that no limit is created per request. The check captures a stack trace, which is most
+    // of the cost of creating a limit.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
@@ -69,7 +69,10 @@ export function perKeyLimit(
     });
 }
 
-/** Sets the headers (draft-ietf-httpapi-ratelimit-headers-08), unless the call could not be counted. */
+/**
+ * Sets the headers (draft-ietf-httpapi-ratelimit-headers-08), unless the call could not be counted. Returns the seconds
+ * until the window ends.
+ */
 function describeCount(req: Request, res: Response, name: string, perMinute: number): { seconds: number } {
   const { remaining = 0, resetTime } = (req as Partial<AugmentedRequest>).rateLimit ?? {};
   const seconds = secondsUntil(resetTime?.getTime() ?? Date.now() + WINDOW_MS, Date.now());
@@ -201,7 +204,7 @@ export async function passLimits(req: Request, res: Response, limits: RequestHan
 }
 
 /**
- * Returns the key for counting a client. All IPv6 addresses of a /64 network count as one, because that is what one
- * customer gets.
+ * Returns the key for counting a client. All IPv6 addresses of a /64 network count as one, because a single customer
+ * usually gets a whole /64.
  */
 export const addressOf = ({ ip }: { ip?: string | undefined }): string => ipKeyGenerator(ip ?? '', 64);

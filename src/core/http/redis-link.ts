@@ -13,13 +13,16 @@ export interface RedisLinkOptions {
   probe: string[];
   /** Runs whenever Redis comes up, because it may have lost its data. */
   prepare: () => Promise<unknown>;
-  /** Called for the first known state and for each change. `cause` is why Redis is not used. */
+  /** Called once the state is known and after each change. `cause` says why Redis is not used. */
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
 /** A Redis that may be unavailable or stall at any time. Its users only see whether it is up. */
 export interface RedisLink {
-  /** False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use it. */
+  /**
+   * False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use the
+   * fallback.
+   */
   readonly isUp: boolean;
   /** Sends one command without a time limit. For use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
@@ -68,11 +71,11 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   }
 
   async function check(): Promise<void> {
-    // A lost connection has already been reported.
+    // If the client is not ready, the lost connection has already been reported.
     if (isProbing || isClosed || !client?.isReady) return;
     isProbing = true;
     try {
-      // Sends no second probe to a stalled Redis. A reply to the pending one shows that Redis is back.
+      // Does not send a second probe while one is pending; the reply to the pending one will show that Redis is back.
       await inTime(probing.run());
       if (state !== 'up') {
         await inTime(prepare());
@@ -124,7 +127,10 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   };
 }
 
-/** Rejects after the time limit. Waits one more turn, in case the reply arrived while this process was busy. */
+/**
+ * Rejects after the time limit. Waits one more turn of the event loop, in case the reply arrived while this process was
+ * busy.
+ */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error(`Redis did not answer within ${ANSWER_WITHIN_MS} ms.`));

@@ -55,8 +55,8 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 const originSetting = 'own origin';
 
 /**
- * In production cookies are `Secure` even if a proxy does not forward the protocol, because people use https.
- * cookie-session reads `req.protocol` and would otherwise refuse to set them.
+ * In production cookies are `Secure` even if a proxy does not forward the protocol, because browsers connect over
+ * https. cookie-session reads `req.protocol` and would otherwise refuse to set them.
  */
 export function setOwnOrigin(
   app: Express,
@@ -79,8 +79,8 @@ export const originOf = (req: Request<object>): string =>
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
 /**
- * Returns the path of our own page that sent the request; undefined if the browser does not say or the page is another
- * site's.
+ * Returns the path of our own page that sent the request; undefined if the browser sends no `Referer` or the page
+ * belongs to another site.
  */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;
@@ -183,7 +183,7 @@ export function requestContext(
   };
 }
 
-/** Frequent requests that say nothing about the caller. They are logged at `debug` unless they fail. */
+/** Frequent requests of little interest. They are logged at `debug` unless they fail. */
 const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?:$|\?))/;
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;

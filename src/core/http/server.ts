@@ -119,7 +119,7 @@ const options = {
   keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
-  // The app itself rejects requests without a Host header, with a problem.
+  // The app itself rejects requests without a Host header, with problem details.
   requireHostHeader: false,
 };
 

@@ -17,7 +17,7 @@ export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must n
 const plainNumber = /^\d{1,30}(?:\.\d{1,30})?$/;
 /** Digits in groups of three with one kind of separator: `1,000`, `1 000`, `1_000.5`. */
 const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?$/;
-/** In half of the world, `1.000` and `12.500` mean thousands. */
+/** Ambiguous, because in many countries `1.000` and `12.500` mean thousands. */
 const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
 
 /** Converts a number typed into a form to plain digits, keeping every digit. */
@@ -36,7 +36,7 @@ export const decimalField = z.string().transform((typed, context) => {
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A time with an offset, stored exactly as sent. */
+/** A time with an offset. It stays text, because a `Date` would drop digits beyond milliseconds. */
 export const timeInput = z.iso
   .datetime({
     offset: true,
@@ -48,9 +48,9 @@ export const timeInput = z.iso
     return ms >= earliest && ms <= latest;
   }, 'must be in the years 1970 to 9999');
 
-/** Maximum number of errors in one response. Input with more errors repeats the same mistake. */
+/** Maximum number of errors in one response. Input with more errors usually repeats the same mistake. */
 export const MAX_PLACES = 100;
-/** Maximum length of a field name in a pointer. Longer names are never ours. */
+/** Maximum length of a field name in a pointer. All known fields have shorter names. */
 const MAX_NAME_LENGTH = 255;
 
 const typeNames: Record<string, string> = {
@@ -108,7 +108,10 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/** Options for parsing external input. `reportInput` distinguishes a missing value from one of the wrong type. */
+/**
+ * Options for parsing external input. `reportInput` lets `describeIssue` distinguish a missing value from one of the
+ * wrong type.
+ */
 export const parseOptions = { reportInput: true, error: describeIssue };
 
 /**
@@ -132,8 +135,8 @@ const ITEMS_AT_ONCE = 25;
 /**
  * Parses a list in chunks and stops when there are too many errors to report, because an invalid value costs a hundred
  * times as much as a valid one.
- * @param schema of the list
- * @param path of the list in the body
+ * @param schema schema of the whole list
+ * @param path path of the list in the body
  * @throws AppError as `parseInput` does
  */
 export function parseItems<T extends z.ZodType>(

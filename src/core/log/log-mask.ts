@@ -12,8 +12,8 @@ const shapes: [pattern: RegExp, replacement: string][] = [
   // Passwords in database and Redis URLs.
   [/(\w:\/\/[^\s/:@"]*:)[^\s/@"]+(?=@)/g, `$1${MASK}`],
   [/-----BEGIN(?: |%20|\+)(?:[A-Z ]|%20|\+)*PRIVATE(?: |%20|\+)KEY-----(?:[^"\\]|\\[nr])*/g, MASK],
-  // Session tokens (256 bits) and invitation tokens (384 bits) in base64url. Requiring both cases excludes names in
-  // code.
+  // Session tokens (256 bits) and invitation tokens (384 bits) in base64url. Requiring both upper and lower case
+  // excludes names in code.
   [/(?<![\w-])(?=[\w-]*[A-Z])(?=[\w-]*[a-z])(?:[\w-]{43}|[\w-]{64})(?![\w-])/g, MASK],
   // Value of a session cookie: `{"sid":"…"}` in base64.
   [/eyJzaWQiOi(?:[\w+/=-]|%[\dA-Fa-f]{2})*/g, MASK],
@@ -23,9 +23,7 @@ const shapes: [pattern: RegExp, replacement: string][] = [
   [/(?<![\w-])[\dA-HJKMNP-TV-Z]{4}(?:-[\dA-HJKMNP-TV-Z]{4}){3,7}(?![\w-])/g, MASK],
 ];
 
-/**
- * A line that matches neither this nor `capitalsHint` contains no secret, so most lines need only these two searches.
- */
+/** Most lines need only this search and `capitalsHint`: a line that matches neither contains no secret. */
 const hint =
   /org(?:_|%5F)|whsec|eyJzaWQiOi|bearer|gauge_|[?&]\w|:\/\/|PRIVATE(?: |%20|\+)KEY|(?<![\w-])[\w-]{43}/i;
 /** Secrets in capitals. Ignoring case would mistake every UUID for a recovery code. */

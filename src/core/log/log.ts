@@ -12,11 +12,13 @@ interface Described {
   [field: string]: unknown;
 }
 
-/** Fields of a database error that name parts of the schema. The other fields (detail, where, hint) repeat values. */
+/**
+ * Fields of a database error that name parts of the schema. The other fields (detail, where, hint) may contain values.
+ */
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
 /**
- * Omits values of a failed statement, because they belong to customers, and the stack of an outage, because it shows no
+ * Omits the values of a failed statement, which are customer data, and the stack of an outage, which does not show the
  * cause.
  */
 function describeError(error: unknown, depth = 0): unknown {
@@ -43,7 +45,7 @@ function messageOf(error: Error & Record<string, unknown>): string {
   // The ORM's message contains the statement and its parameters.
   if (typeof error.query === 'string' && 'params' in error && !isFromDatabase(error))
     return `Failed query: ${error.query}`;
-  // Messages of class 22 contain the invalid value.
+  // Messages of SQLSTATE class 22 contain the invalid value.
   if (isFromDatabase(error) && String(error.code).startsWith('22')) return 'A value does not fit its type.';
   return error.message;
 }
@@ -67,7 +69,7 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** Terminal control characters in JSON notation, without line breaks and tabs. */
+/** Control characters that a terminal would obey, in JSON notation, except line breaks and tabs. */
 const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
 function describeRequest(line: Record<string, unknown>): string {

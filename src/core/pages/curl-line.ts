@@ -14,7 +14,7 @@ export const postLine = (
     body: JSON.stringify(body),
   });
 
-/** @param separator between the parts of the command; put a backslash before a line break */
+/** @param separator separates the parts of the command; a line break needs a backslash before it */
 export function curlLine(
   request: { method: string; url: string; headers: Record<string, string>; body: string },
   separator = ' ',

@@ -18,7 +18,7 @@ const commonTitles: ErrorTitles = {
   rate_limited: 'Too many attempts',
 };
 
-/** Final error handler: shows browsers a page and sends other clients a problem. */
+/** Final error handler: sends browsers a page and other clients problem details. */
 export function pageErrorHandler(
   deps: PageDeps,
   readFrame: ReadFrame,

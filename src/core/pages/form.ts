@@ -31,7 +31,7 @@ const formCodes = new Set<ErrorCode>([
 export const isPostedForm = (req: Request): boolean =>
   req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
 
-/** Skips the page for non-browsers; this URL has no JSON. */
+/** Skips the page route unless the client prefers HTML; this URL has no JSON response. */
 export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (prefersHtml(req)) next();
   else next('route');
@@ -104,7 +104,7 @@ export function refuseIgnored(fields: FormFields, name: string, isChosen: boolea
 
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
 
-/** Fields that are never filled in again. */
+/** Fields whose values are never put back into a form. */
 const secretFields = /password|code|secret/i;
 
 export const withoutSecrets = (fields: FormFields): FormFields =>
@@ -198,7 +198,7 @@ export function sendFormToken(req: Request, res: Response, token: string, maxAge
 const taken = Symbol('taken form');
 type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
 
-/** Lets the page fetch kept input by calling `take` with the browser's token. */
+/** Makes kept input available to `takeForms`, which calls `take` with the token from the browser's cookie. */
 export function offerForm(
   req: Request,
   res: Response,
@@ -217,7 +217,7 @@ export function offerForm(
 }
 
 /**
- * Fills kept input into the page's forms, once. Returns undefined without kept input. Forms on one page must not share
+ * Fills kept input into the page's forms, once. Returns undefined if there is none. Forms on one page must not share
  * field names.
  */
 export async function takeForms(

@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
-/** Formatters of numbers and times for pages. They return plain text, which templates escape. */
+/** Formatters for numbers and times on pages. They return plain text, which templates escape. */
 
 /** Formats a decimal from Postgres with all its digits and with separators: `1,234,567.25`. */
 export function formatDecimal(decimal: string | number | bigint): string {
@@ -9,7 +9,7 @@ export function formatDecimal(decimal: string | number | bigint): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Up to this length, part of a decimal fits on one line of a phone. */
+/** Maximum length of an unbroken part of a decimal. Longer parts do not fit on one line of a phone. */
 const MAX_UNBROKEN = 20;
 
 /** Returns markup in which a long decimal breaks only after its separators. */

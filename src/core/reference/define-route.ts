@@ -26,7 +26,7 @@ export interface RouteDescription {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: RequestBody;
-  /** Successful responses and others that are not problems, by status. */
+  /** Responses that are not problem details, by status. */
   responses: Record<number, ResponseDescription>;
   /** Codes that cannot be derived from the examples or the rest of the description; see `describeRoute`. */
   errors?: ErrorCode[];
@@ -35,9 +35,9 @@ export interface RouteDescription {
   /** At least one for each successful status and for each error that `describeRoute` does not derive. */
   examples: Example[];
   /**
-   * Calls of the Python client, with request fields or `body` in braces. `{field:text}` shows the field as text; named
-   * arguments are omitted if their field is missing. An example uses the first call that covers all of its fields, or
-   * the standard library if none does.
+   * Templates of calls of the Python client. `{field}` stands for a field of the request, and `{body}` for its whole
+   * body; `{field:text}` is replaced by the text. Named arguments are omitted if their field is missing. An example
+   * uses the first call that covers all of its fields, or the standard library if none does.
    */
   python?: readonly string[];
   /** Valid request for examples of general errors. Default: the first example's request, without its query. */
@@ -52,7 +52,7 @@ interface RequestBody {
   schema: z.ZodType;
   /** Default: JSON. */
   mediaType?: string;
-  /** Further formats by media type. An example selects a format with `content-type`. */
+  /** Further formats by media type. An example selects a format with its `content-type` header. */
   others?: Record<string, z.ZodType>;
   isOptional?: boolean;
   maxBytes: number;

@@ -29,7 +29,7 @@ export interface DescribedWebhook {
   example: { type: string; timestamp: string; data: Record<string, unknown> };
 }
 
-/** Text of the 429 for a limit. If it is missing, routes bring their own examples. */
+/** Text of the 429 for a limit. If it is missing, routes must provide their own examples. */
 export interface Refusal {
   summary: string;
   detail: string;
@@ -53,7 +53,7 @@ export interface ReferencePart {
   tags?: Partial<Record<Tag, string>>;
   routes: readonly RouteDescription[];
   statuses?: Partial<StatusByCode>;
-  /** May also add sentences to the guide of a code that another part explains. */
+  /** May also add sentences to another part's guide to a code. */
   errors?: ErrorGuide;
   credentials?: Partial<Record<Credential, string>>;
   circumstances?: Partial<Record<Circumstance, string>>;

@@ -12,8 +12,8 @@ import { responseHeaders, type ResponseHeader } from './headers.js';
 import type { DescribedRoute, Reference, SentExample } from './described.js';
 
 /**
- * RFC 9457 problem details, the format of every error. Each service has its own schema, because an OpenAPI document
- * names each schema once.
+ * RFC 9457 problem details, the format of every error. `problemSchemaOf` reuses the result, because an OpenAPI document
+ * must not define a schema twice.
  */
 function createProblemSchema(statuses: StatusByCode): z.ZodObject {
   const errorCode = z.enum(Object.keys(statuses) as [ErrorCode, ...ErrorCode[]]).meta({

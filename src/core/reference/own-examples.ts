@@ -29,7 +29,7 @@ export type ReadOwnPart = (orgId: string, now: Date) => Promise<OwnPart>;
 const exampleNow = exampleWorld.now;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Fills the caller's own values into a request. It also succeeds with the caller's key. */
+/** Fills the caller's own values into a request, so that it also succeeds with the caller's key. */
 export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const plain = asShown(request) as SentRequest;
   const renamed = rename(plain, own, 'request') as SentRequest;
@@ -49,7 +49,7 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   return own.parts.reduce((changed, { adapt }) => adapt?.(changed, plain) ?? changed, sent);
 }
 
-/** Fills the caller's own names into a response. Numbers stay those of the example. */
+/** Fills the caller's own names into a response. Numbers are not changed. */
 export const ownAnswer = (answer: unknown, own: OwnValues): unknown => rename(asShown(answer), own, 'answer');
 
 function rename(value: unknown, own: OwnValues, use: 'request' | 'answer'): unknown {
@@ -70,7 +70,10 @@ function renameText(text: string, { now, parts }: OwnValues, use: 'request' | 'a
   return parts.reduce((changed, part) => part.renameText?.(changed, use) ?? changed, text);
 }
 
-/** Makes an idempotency key for each visit, so that trying the example records it instead of returning a duplicate. */
+/**
+ * Returns an idempotency key that differs for each visit, so that trying the example records an event instead of
+ * returning a duplicate.
+ */
 export function stamp(key: string, now: Date): string {
   const visit = Math.floor((now.getTime() % (100 * DAY_MS)) / 1000).toString(36);
   return `${key.replace(exampleNow.slice(0, 13), now.toISOString().slice(0, 13))}-${visit}`;

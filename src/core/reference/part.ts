@@ -15,7 +15,7 @@ const commonPart: ReferencePart = {
     metrics_protected: 'METRICS_TOKEN is set',
   },
   limits: {
-    // Routes without a per-key limit still limit failed keys.
+    // Routes without a per-key limit still limit calls with invalid keys.
     'bad-keys': {
       summary: 'After 300 calls with bad keys from an address in a minute',
       detail: 'Too many calls from your address used an API key that does not exist or is no longer valid.',

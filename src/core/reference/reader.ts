@@ -38,7 +38,7 @@ interface Field {
   description: string;
 }
 
-/** Groups with more routes get a page for each resource in their paths. */
+/** A group with more routes gets a page for each resource in their paths. */
 const MAX_ROUTES_ON_PAGE = 15;
 
 export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>) =>
@@ -65,8 +65,8 @@ function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
 }
 
 /**
- * Returns the resource: `members` for `/operator/organizations/{slug}/members/{email}`, `users` for
- * `/operator/users/{email}/sessions`.
+ * Returns the resource that a path is about: `members` for `/operator/organizations/{slug}/members/{email}`, `users`
+ * for `/operator/users/{email}/sessions`.
  */
 function thingOf(path: string): string {
   const [, , thing = '', parameter, owned] = path.split('/');
@@ -150,7 +150,10 @@ const asContent = (part: unknown) =>
 
 export const isGood = ({ response }: SentExample): boolean => response.status < 400;
 
-/** True for routes that take an API key or no credential. Session routes change data and have pages for that. */
+/**
+ * True for routes that take an API key or no credential. Session routes are excluded, because they change data and have
+ * pages of their own.
+ */
 const canBeTried = ({ credential, tag, body }: DescribedRoute): boolean =>
   (credential === 'apiKey' || credential === 'none') &&
   tag !== 'Signing in' &&
@@ -188,7 +191,7 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
       typed: typedCallOf(route, request, own),
     }),
     status: example.response.status,
-    /** JSON or part of a text; empty if there is no body. */
+    /** JSON, or part of a text; empty if there is no body. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
     /** Request that a form can send; undefined if a browser cannot or should not send it. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
@@ -202,8 +205,8 @@ function answersOf({ responses }: DescribedRoute, status: number, answer: unknow
 }
 
 /**
- * Returns undefined if the typed client cannot make the call: it sends only a key and JSON, and headers that its types
- * know.
+ * Returns undefined if the typed client cannot make the call. The client sends only an API key, JSON, and the headers
+ * in its types.
  */
 function typedCallOf(
   route: DescribedRoute,
@@ -272,7 +275,7 @@ function listRefusals({ examples, errors }: DescribedRoute) {
   });
 }
 
-/** Deeper than any schema in the document. Stops at schemas that contain themselves. */
+/** Deeper than any schema in the document. Limits the recursion in schemas that contain themselves. */
 const MAX_DEPTH = 6;
 
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {

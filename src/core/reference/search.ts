@@ -2,7 +2,7 @@ export interface SearchEntry {
   kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
   title: string;
   href: string;
-  /** Short description of where the place belongs. */
+  /** Where the entry belongs, in a few words. */
   context: string;
   method?: string;
   text: string;
@@ -12,9 +12,9 @@ export interface SearchResult extends Omit<SearchEntry, 'text'> {
   snippet: { text: string; isMatch: boolean }[];
 }
 
-/** Points for a word, depending on where it occurs. Only the best place counts. */
+/** Points for a matching word, depending on where it occurs. Only the best match counts. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
-/** Extra points, because a whole guide helps more than one of its fields. */
+/** Extra points by kind. For example, a whole guide helps more than one of its fields. */
 const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
 
 /** @returns a search function; results contain every significant word of the query, best first */
@@ -86,7 +86,7 @@ const SNIPPET = 180;
 
 function toSnippet(text: string, words: string[]): SearchResult['snippet'] {
   const lower = text.toLowerCase();
-  // Lowercasing changes the length of some letters and would shift all later positions.
+  // Lowercasing can change the length of a text, which would shift all later positions.
   if (lower.length !== text.length) return [{ text: text.slice(0, SNIPPET), isMatch: false }];
   const places = words.map((word) => lower.indexOf(word)).filter((at) => at !== -1);
   const first = places.length === 0 ? 0 : Math.min(...places);

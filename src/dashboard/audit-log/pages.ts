@@ -19,9 +19,9 @@ import { csvColumns, nameOperators, readActors, toCsvCells, toEntryView, type Ac
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
-/** Entries that a search by object examines for one page. */
+/** Maximum number of entries that a search by object examines for one page. */
 const SCAN = 5_000;
-/** Maximum number of options in a filter. Further values can be selected by their links in the list. */
+/** Maximum number of options in a filter. Further values can be selected through their links in the list. */
 const MAX_CHOICES = 200;
 const PATH = '/dashboard/audit-log';
 

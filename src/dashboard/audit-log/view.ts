@@ -11,7 +11,7 @@ export interface Actor {
   note: string | null;
 }
 
-/** Reads only people in the Organization's own log, so that ids of other Users reveal nothing. */
+/** `actors` must come from the Organization's own log, so that ids of other Users reveal nothing. */
 export async function readActors(
   orm: Orm,
   orgId: string,

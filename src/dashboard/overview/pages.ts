@@ -15,14 +15,14 @@ import { readLatestChanges } from '../audit-log/view.js';
 export interface OverviewPanel {
   view: string;
   data: object;
-  /** Replaces the rest of the page, for example with a new Organization's first steps. */
+  /** If true, the panel replaces the rest of the page, for example with a new Organization's first steps. */
   isAlone?: boolean;
 }
 
 export interface OverviewRequest {
   session: SessionPrincipal;
   livemode: boolean;
-  /** Origin of the service as the reader sees it. */
+  /** Origin at which the reader reaches the service. */
   origin: string;
 }
 

@@ -9,7 +9,7 @@ import { renderPage, type PageDeps } from '../../core/pages/layout.js';
 
 export interface SearchHit {
   href: string;
-  /** Name chosen by a person. */
+  /** The record's name, chosen by a user. */
   name: string;
   note?: string | undefined;
 }
@@ -50,7 +50,7 @@ export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
     .map(([label, hits]) => ({ label, hits: hits.slice(0, MAX_HITS) }));
 }
 
-/** Same maximum length as an idempotency key. */
+/** Accepts text as long as the longest idempotency key. */
 const querySchema = z.object({ q: text(255).optional() });
 
 export async function showSearch(

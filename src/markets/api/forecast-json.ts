@@ -8,10 +8,10 @@ import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../mar
 import type { Station } from '../market/stations.js';
 import type { Place } from '../market/place.js';
 
-/** `hours` is the forecast for the index area of the station's city. */
+/** `hours` is the hourly forecast for the index area of the station's city. */
 export interface ForecastToWrite {
   station: Station;
-  /** Undefined without a forecast, like `hours`. */
+  /** Undefined if there is no forecast. The same holds for `hours`. */
   days: StationForecast | undefined;
   hours: StationForecast | undefined;
 }

@@ -18,7 +18,10 @@ interface Removal {
   removedAt: number;
 }
 
-/** At most about 30 changes a second, so this covers an hour. Readers absent for longer get a full snapshot. */
+/**
+ * Number of snapshots for which removals are kept. There are at most about 30 a second, so this covers about an hour.
+ * Readers absent for longer get a full snapshot.
+ */
 const KEPT_REMOVALS = 100_000;
 
 const MAX_EVENTS = 64;
@@ -49,7 +52,7 @@ export function createMarketFeed(instance: string): MarketFeed {
     let event = events.get(key);
     if (event) return event;
     event = make();
-    // Clients choose `since`, so made-up values must not fill the memory.
+    // Clients choose `since`, so the cache is capped: made-up values must not fill the memory.
     if (events.size < MAX_EVENTS) events.set(key, event);
     return event;
   }

@@ -137,7 +137,7 @@ export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketDa
   return { bookState, bookAsOf: bookTimes?.get(ticker)?.toISOString() ?? null };
 }
 
-/** Price step at the market's current price: some markets have finer steps near the ends. */
+/** Price step at the market's current price. In some markets, steps are finer near $0 and $1. */
 function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): Micros {
   const price = yesAsk ?? yesBid ?? lastPrice;
   const present = priceRanges.find(({ start, end }) => price !== null && price >= start && price <= end);

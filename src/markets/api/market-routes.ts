@@ -13,7 +13,10 @@ import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
-/** Sizing for a custom bankroll serves a single caller and costs as much as a hundred reads. */
+/**
+ * Divides the limit for reads to get the limit for sizings. A sizing for a custom bankroll costs far more than a read,
+ * which all callers share.
+ */
 const READS_PER_SIZING = 10;
 
 export const limitSizings = ({ clock, config }: Pick<Context, 'clock' | 'config'>): RequestHandler =>

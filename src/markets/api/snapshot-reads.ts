@@ -26,12 +26,12 @@ import { toBookStateJson, toMarketJson, toSignalsJson } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { marketsQuerySchema } from './schema.js';
 
-/** Maximum cached signal reports for custom bankrolls, so that strangers cannot fill the memory. */
+/** Maximum cached signal reports for custom bankrolls, so that anonymous callers cannot exhaust the memory. */
 const MAX_BANKROLLS = 32;
 
 export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
-/** Maximum cached answers per snapshot, so that strangers cannot fill the memory. */
+/** Maximum cached answers per snapshot, so that anonymous callers cannot exhaust the memory. */
 const MAX_ANSWERS = 256;
 
 export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 'station'> {
@@ -63,8 +63,8 @@ interface Present {
 }
 
 /**
- * Answers of the shared reads. Each is built from a snapshot on the first request and encoded again when its age in
- * seconds changes. A market's fields are reused across snapshots while the market and its book are unchanged. Every
+ * Cached answers to the public reads. Each is built from a snapshot on the first request and encoded again when its age
+ * in seconds changes. A market's fields are reused across snapshots while the market and its book are unchanged. Every
  * function throws AppError market_data_unavailable until the first load.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
@@ -89,7 +89,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   const signals = (): Sent =>
     send(once('signals', (snapshot) => toSignalsJson(snapshot.signals, describeMarketOf(snapshot))));
 
-  /** Sizes signals from the last refresh, as the server does for its own bankroll. */
+  /** Sizes the last refresh's signals for `bankroll`, as the server does for its own bankroll. */
   function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
     const { data, events, forecasts, gates } = refreshed;
     const at = new Date(clock.now());

@@ -11,7 +11,7 @@ export interface PlaceFacts {
   index: Pick<IndexReader, 'states'> | undefined;
 }
 
-/** The list is rebuilt only when one of its facts changes. */
+/** Rebuilds the list only when one of its inputs changes. */
 export function createStationList({ climate, index }: PlaceFacts): () => CachedAnswer {
   let made:
     | { answer: CachedAnswer; checks: CrossChecks | undefined; states: readonly IndexState[] | undefined }

@@ -22,7 +22,7 @@ const usualLimits: StreamLimits = {
   heartbeatMs: 15_000,
 };
 
-/** Reconnect delays after a lost connection, spread out because all clients lose it together. */
+/** Delay before a client reconnects, randomised because a restart disconnects all clients at once. */
 const RETRY_MS = 2_000;
 const RETRY_SPREAD_MS = 3_000;
 
@@ -40,7 +40,10 @@ export interface ReaderWish {
 }
 
 export interface MarketStream {
-  /** Sends events until the reader leaves or falls behind or the stream stops. @throws AppError rate_limited, unavailable */
+  /**
+   * Sends events until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited,
+   * unavailable
+   */
   open(res: Response, wish: ReaderWish): void;
   stop(): void;
 }
@@ -57,7 +60,8 @@ const heartbeat = Buffer.from(':\n\n');
 /** Sends each refresh to all readers. Events are encoded once for all of them. */
 export function createMarketStream({ store, metrics, log, limits }: StreamDeps): MarketStream {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
-  // Unique per process, so that readers from another process or from before a restart start over.
+  // Unique per process: readers that were connected to another process, or to this one before a restart, start with a
+  // full snapshot.
   const instance = randomBytes(6).toString('hex');
   const feed = createMarketFeed(instance);
   const readers = new Set<Reader>();

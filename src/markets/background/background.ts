@@ -26,13 +26,13 @@ export interface BackgroundDeps {
 export interface BackgroundOptions {
   names: SourceNames;
   furtherModels: readonly string[] | undefined;
-  /** Days to reconstruct; undefined if the past is real. */
+  /** Days of the past to reconstruct; undefined unless the world is simulated. */
   pastDays: number | undefined;
 }
 
 export interface LocalBackground extends Background {
   archive: Archive;
-  /** Undefined if the past is real. */
+  /** Undefined unless the world is simulated. */
   past: Past | undefined;
 }
 

@@ -78,7 +78,7 @@ export function startBackgroundThread(
     judge: () => call((remote) => remote.judge()),
     fillPast: () => call((remote) => remote.fillPast()),
     fillDemo: (nowMs, tradingKey) => call((remote) => remote.fillDemo(nowMs, tradingKey)),
-    /** Work in progress ends early, and its calls resolve. */
+    /** Ends work in progress early. Its calls still resolve. */
     async stop() {
       isStopped = true;
       if (!running) return;

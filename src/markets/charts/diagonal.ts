@@ -80,7 +80,7 @@ export interface ReliabilityBin {
   from: number;
   to: number;
   n: number;
-  /** Null for an empty bin, like `frequency`. */
+  /** Null for an empty bin, as is `frequency`. */
   meanProbability: number | null;
   frequency: number | null;
   /** 90% range of the frequency for a reliable forecast, given the bin's probabilities. Null for an empty bin. */

@@ -26,7 +26,7 @@ export interface PitHistogram {
 }
 
 const HEIGHT = 200;
-/** Significance level: chance does not explain a shape whose p-value is below it. */
+/** Significance level of the test for a flat histogram. */
 const SMALL = 0.05;
 /** More bars than this are too thin to tell apart. */
 const MAX_BARS = 60;

@@ -21,7 +21,10 @@ export interface IntervalRow {
 
 const LANE = 22;
 const HEAD = 26;
-/** Intervals longer than this multiple of the usual length are cut off, so that the others stay readable. */
+/**
+ * The axis reaches at most this multiple of the median distance from zero to an interval's farther end. Intervals
+ * beyond it are cut off, so that the others stay readable.
+ */
 const MAX_RATIO = 4;
 
 /** A forest plot with one lane per row. X is in percent of the width, y in pixels. Null without rows. */
@@ -42,7 +45,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
     return {
       y: toPixels(y - LANE / 2),
       label: row.label,
-      /** Null if there are too few days; `note` then says so. */
+      /** Null if there are too few days, in which case `note` says so. */
       interval: difference && {
         from: toX(difference.low),
         to: toX(difference.high),

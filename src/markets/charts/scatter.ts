@@ -15,7 +15,10 @@ export interface Pair {
 }
 
 const HEIGHT = 320;
-/** Cells per direction. Pairs in the same cell share one dot, so the file size does not grow with the number of pairs. */
+/**
+ * Grid cells per axis. Pairs in the same cell share one dot, so the size of the chart's markup does not grow with the
+ * number of pairs.
+ */
 const CELLS = 70;
 const MIN_RADIUS = 3;
 const MAX_RADIUS = 6;

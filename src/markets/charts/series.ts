@@ -180,8 +180,8 @@ function placeMark(
 }
 
 /**
- * Shortens each gap to one period if most periods have no forecasts, as outside a season, so that the data gets more
- * room.
+ * Shortens each gap to one period if most periods have no forecasts, for example outside the season, so that the data
+ * gets more room.
  */
 function shortenGaps(starts: readonly string[], has: (start: string) => boolean) {
   const isShortened = starts.filter(has).length < starts.length / 2;

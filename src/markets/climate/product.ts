@@ -25,12 +25,12 @@ interface ListedProduct {
 }
 
 export interface ClimateReader {
-  /** Lists the station's reports that the weather service still serves, about the last week, oldest first. */
+  /** Lists the reports for the station that the weather service still serves (about a week's worth), oldest first. */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
 
-/** Both methods reject with the errors of `readJson`. */
+/** Both methods can reject with any error of `readJson`. */
 export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateReader {
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/ld+json' };
   return {
@@ -108,7 +108,7 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/** Returns the time closest to `near` that has this day of the month and time of day, at most a day away. */
+/** Returns the time within a day of `near` that has this day of the month and time of day. */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {

@@ -16,13 +16,13 @@ export interface NewReport extends DayKey {
   fetchedAt: Date;
   stage: ClimateStage;
   value: number;
-  /** True for a final report if no earlier one can have been missed. */
+  /** True for a final report if no earlier final report can have been missed. */
   isCertain: boolean;
 }
 
 const SHOWN = 10;
 
-/** Inserts a report unless it exists. Marks the first certain final report of a day, but no later one. */
+/** Inserts a report unless it is already stored. A day's first final report is marked as such if that is certain. */
 export const insertReport = (
   orm: Orm,
   { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain }: NewReport,
@@ -47,7 +47,7 @@ export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFin
     group by station, kind, date`,
   );
 
-/** Returns certain extremes since a date: each day's first final report, or else its most extreme value so far. */
+/** Returns the observed extremes since a date: each day's first final report, or else its most extreme value so far. */
 export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
   const rows = await selectRows<ReportRow>(
     orm,

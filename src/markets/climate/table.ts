@@ -16,7 +16,10 @@ import {
 export const climateStages = ['preliminary', 'final', 'corrected'] as const;
 export type ClimateStage = (typeof climateStages)[number];
 
-/** One row per climate report as issued. Markets settle on the first final one, which the service drops in a week. */
+/**
+ * One row per climate report as issued. Markets settle on the first final report, which the service deletes after a
+ * week.
+ */
 export const climateProducts = pgTable(
   'climate_products',
   {

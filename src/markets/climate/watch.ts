@@ -20,7 +20,10 @@ import {
   type DayKey,
 } from './queries.js';
 
-/** Final reports are issued at least an hour after the day ends, most of them within three hours. */
+/**
+ * Requests for a final report start this long after the day ends. It is issued at least an hour after the end, and
+ * usually within three hours.
+ */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
@@ -57,9 +60,9 @@ export interface ClimateWatchOptions {
 
 /**
  * Records the first final climate report of each station and day, and counts how often the venue settled on it. Since
- * 2026-08-14 another company relays the reports to the venue, and the latest report is no proof of the settlement: on
- * 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are kept because they bound
- * the day's extreme. Only one instance sends requests: about 40 per station and day, 1,000 in all.
+ * 2026-08-14 another company relays the reports to the venue, so the latest report does not prove how a market settled:
+ * on 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are kept because they
+ * bound the day's extreme. Only one instance sends requests: about 40 per station per day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,

@@ -61,7 +61,7 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
     reportKinds: ['daily_maximum'],
   };
   const before = await readCoverage(orm, names, stations, range);
-  // Requests in flight are completed; an abort only ends pauses.
+  // Never aborted: requests in flight are completed, and `stop` only ends pauses.
   const { signal } = new AbortController();
   const { history: runsOf } = weather;
   const { history: reportsOf } = markets;
@@ -98,8 +98,8 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
 }
 
 /**
- * Processes stations one after another, so that an interrupted run leaves complete stations. Every request waits its
- * turn, even a retry.
+ * Processes stations one after another, so that an interrupted run leaves complete stations. Requests, including
+ * retries, are at least `apartMs` apart.
  */
 async function planPlaces(
   history: PlaceHistory,
@@ -140,7 +140,7 @@ async function fillPart<C extends Chunk & { station?: Station }>(
       if (sentence === undefined) throw error;
       const at = chunk.station ? ` at ${chunk.station.id}` : '';
       problems.push(`The ${what}${at} from ${chunk.from} on could not be fetched: ${sentence}`);
-      // A broken answer for one station says nothing about the others.
+      // A malformed answer for one station says nothing about the others.
       if (chunk.station && error instanceof UnexpectedAnswerError) continue;
       break;
     }
@@ -157,7 +157,7 @@ const explain = (error: unknown): string | undefined =>
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** The command gives up for the day if a service asks for a longer pause. */
+/** If a service asks for a longer pause, the command gives up on it. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {
@@ -170,7 +170,7 @@ export interface Pauses {
 
 /**
  * Makes up to five attempts while a service is busy or failing. Each pause is as long as the service requests, or
- * otherwise longer than the last. Other errors are not retried. An abort ends a pause, not a request.
+ * otherwise longer than the previous one. Other errors are not retried. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -216,7 +216,7 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** Fits use nothing older. */
+/** Training uses no older data. */
 export const DEFAULT_DAYS = 90;
 /** The service deletes older data. */
 export const MAX_DAYS = 400;

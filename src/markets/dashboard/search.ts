@@ -12,7 +12,7 @@ const pages = [
   { href: '/dashboard/scores/execution', label: 'Execution', words: 'fills slippage latency' },
 ];
 
-/** Cities and open markets are in memory, so only an order's id is looked up. */
+/** Cities and open markets are in memory, so only order ids are looked up in the database. */
 export function createMarketsFinder({
   snapshots,
   orders,

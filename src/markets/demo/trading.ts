@@ -21,7 +21,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DemoKeys } from '../../demo/demo.js';
 import type { JudgedRecord } from '../scores/queries.js';
 
-/** One try a second; together longer than the settlement lease. */
+/** Attempts to get the settlement lease, one a second. Together they take longer than the lease lasts. */
 const LEASE_TRIES = 90;
 const RECENT_DAYS = 5;
 /** Steps in which the past is replayed: at each step, markets settle and values are recorded. */
@@ -61,10 +61,10 @@ export async function seedDemoTrading(
   const nowMs = clock.now();
   const first = findFirstStep(nowMs);
   const past = { ms: 0, now: () => past.ms };
-  // Past events are not logged as news, counted or taped.
+  // Replayed events are not logged at info level, not counted in the service's metrics and not recorded on the tape.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics([createMarketMetrics], { ofProcess: false });
-  // The first part of the past is enough, and keeps the first start short.
+  // One part of the past is enough, and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(
     {
@@ -87,7 +87,7 @@ export async function seedDemoTrading(
     if (!reconstructed) return;
     past.ms = nowMs;
     const training = await reconstructed.learn(part!, signal);
-    // The records are stored once the service is ready.
+    // Kept only in memory; another job stores the same records once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
@@ -151,7 +151,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** Buys the best signals at once, and also rests a bid for the very best if resting has an edge. */
+/** Buys the best signals at once, and also rests a bid for the best of them if resting has an edge. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,
@@ -194,7 +194,7 @@ async function followSignals(
       contracts: Math.min(contracts, MAX_RESTING),
       limitPrice: rest.price,
       timeInForce: 'good_till_time',
-      // `observation` is left out, so that the demo shows what waiting brings.
+      // Not cancelled on a new observation, so that the demo shows what resting orders earn.
       rest: { expiresAt, postOnly: true, cancelOn: ['stale', 'gate_closed'] },
     });
   }

@@ -42,7 +42,10 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
     return due.filter(({ ticker }) => tickers.has(ticker));
   }
 
-  /** Resolves to undefined if the source has no prints. An instance that cannot read them releases the lease to another. */
+  /**
+   * Resolves to undefined if the source has no prints. An instance that cannot read them releases the lease, so that
+   * another can try.
+   */
   async function readPrints(tickers: readonly string[], since: Date): Promise<Print[] | undefined> {
     try {
       return await markets.readPrints?.(tickers, since, stopping.signal);
@@ -90,7 +93,7 @@ export type MarkableFill = Pick<
 
 /**
  * Marks a fill with its price 15, 30 and 60 seconds later: the mid price of the book at that time if data from after
- * the fill confirm the book, otherwise the last print since the fill. The fill would have missed if no other taker on
+ * the fill confirms the book, otherwise the last print since the fill. The fill would have missed if no other taker on
  * its side got its price or better and the first book known from after the fill has nothing left at that price.
  * @param prints of the fill's market, oldest first; undefined if the source has none
  */

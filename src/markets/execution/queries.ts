@@ -37,7 +37,7 @@ type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'
   at: string;
 };
 
-/** True for orders that never rest: their immediate fills are their only ones. */
+/** True for orders that never rest, so that all of their fills are immediate. */
 const takesAtOnce = sql`o.time_in_force in ('immediate_or_cancel', 'fill_or_kill')`;
 
 export async function listDueFills(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
@@ -211,13 +211,13 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     judged: number('judged'),
     missed: number('missed'),
     missedContracts: number('missedContracts'),
-    /** Fills with a price at each of the `horizons`, and their gain before fees. */
+    /** For each of the `horizons`, the fills whose price at that time is known, and their gain before fees. */
     after: columns.map((_, i) => ({
       fills: number(`n${i}`),
       contracts: number(`c${i}`),
       gain: amount(`g${i}`),
     })),
-    /** After fees, valued at the price a minute later, then at the market's payout. */
+    /** Two entries, both after fees: valued at the price a minute later, and at the market's payout. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
 }
@@ -300,7 +300,7 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
     orders: number('orders'),
     live: { contracts: number('live'), fees: amount('liveFees')! },
     paper: { contracts: number('paper'), fees: amount('paperFees')! },
-    /** After fees, valued at the price a minute later, then at the market's payout. */
+    /** Two entries, both after fees: valued at the price a minute later, and at the market's payout. */
     pnl: ends.map((_, i) => ({ orders: number(`e${i}`), live: amount(`l${i}`), paper: amount(`p${i}`) })),
     /** Median time from sending to the venue's response. */
     roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),

@@ -138,7 +138,7 @@ function placeOrders(
   return orders.flatMap((order, i) => {
     const seen = advanceShadow(order, orders.slice(i), known, shown);
     const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
-    // The venue stops listing an ended order before its end is booked here, so the last known number is kept.
+    // The venue stops listing an order when it ends, before the end is booked here, so the last known number is kept.
     const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
     const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
     const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;
@@ -153,7 +153,7 @@ const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : D
 /**
  * Advances the paper queue that runs alongside a live order. Each order is advanced on its own, because the account's
  * earlier orders are already part of the book's queue.
- * @param behind the order, and the account's later ones in its market
+ * @param behind this order and the account's later orders in the same market
  */
 function advanceShadow(
   order: QueuedLive,

@@ -12,13 +12,13 @@ export const LONGEST_AGE_DAYS = 7;
 const FAR_F = 10;
 /** °F. No forecast is certain to within half a degree, and a standard deviation above 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
-/** °F. Larger than any plausible combined error of grid point and day. */
+/** °F. Larger than any plausible sum of grid-point bias and daily error. */
 const LARGEST_CORRECTION_F = 12;
 
 /**
- * Corrects each model by its past forecast errors, using the pooled fit of all stations, averaged with the station's
- * own seasonal fit if the archive is long enough. A model without a fit is not corrected. Recent skill weights the
- * models.
+ * Corrects each model for its past forecast errors, using the pooled fit of all stations, averaged with the station's
+ * own seasonal fit if the archive is long enough. A model without a fit is not corrected. Models are weighted by their
+ * recent skill.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
@@ -72,8 +72,8 @@ const toCorrected = (method: ForecastMethod, correction: Correction, fallback: s
 });
 
 /**
- * @returns the reason for having no correction as text; undefined for a station whose archive is too short for its own
- * fit
+ * @returns the reason in words if there is no correction; undefined if the station's archive is too short for a fit of
+ * its own
  */
 function correctBy(
   fits: FitBook,
@@ -91,7 +91,7 @@ function correctBy(
   return applyFit(fit, ensemble);
 }
 
-/** An earlier run of the first model uses that model's fit for the run's own lead. */
+/** An earlier run of the first model uses the first model's fit for the lead time of that run. */
 const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
@@ -130,14 +130,14 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
 }
 
 /**
- * A model's stated standard deviation is too narrow by about this factor: 1.5 has the better log score (−2.419 against
- * −2.493, published).
+ * A model's stated standard deviation is too small by about this factor. Multiplying by 1.5 improves the log score from
+ * −2.493 (as published) to −2.419.
  */
 const STATED_FACTOR = 1.5;
 /** Days, summed over all stations, after which the learned standard deviation has the same weight as the stated one. */
 const STATED_DAYS = 60;
 
-/** Starts near 1.5 times the stated standard deviation and moves to the learned one as days accumulate. */
+/** Starts near 1.5 times the stated standard deviation and approaches the learned one as days accumulate. */
 function withStated({ spreadF }: Ensemble, learnedF: number, days: number): number {
   if (spreadF === undefined) return learnedF;
   const share = days / (days + STATED_DAYS);

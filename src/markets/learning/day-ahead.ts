@@ -12,12 +12,15 @@ import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } fro
 export interface AheadRow {
   day: number;
   hour?: number | undefined;
-  /** Name of a unit with its own bias and spread, such as a station. */
+  /** Name of the group, such as a station, that has its own bias and spread. */
   group: string;
   mean: number;
   /** Sample variance of the members; 0 for a single member. */
   variance: number;
-  /** True if an older model version made the run: its bias differs from the newest's, its spread does not. */
+  /**
+   * True if an older version of the model made the run. Its bias may differ from the newest version's; its spread is
+   * assumed to be the same.
+   */
   isOlder?: boolean | undefined;
 }
 
@@ -26,15 +29,15 @@ export interface AheadCase extends AheadRow {
 }
 
 /**
- * `shrunk` fits all groups together, keeping group differences near 0 and slopes near 1, and weights recent days more;
- * `seasonal` fits one group.
+ * `shrunk` fits all groups together, shrinks group differences toward 0 and slopes toward 1, and weights recent days
+ * more; `seasonal` fits one group.
  */
 export type AheadDesign = 'shrunk' | 'seasonal';
 
 export interface AheadFit {
   /**
-   * Keyed by variable, plus the errors' `bias` and `deviation`, the means' `centre` and `width`, and ln `spread` if the
-   * spread varies.
+   * Keyed by variable. Also contains the errors' `bias` and `deviation`, the ensemble means' `centre` and `width`, and,
+   * if the spread varies, the mean logarithm of the `spread`.
    */
   coefficients: Readonly<Record<string, number>>;
   /** Mean CRPS of the cases plus the ridge penalty, in the unit of the observations. */
@@ -48,9 +51,12 @@ const LEAST_ROWS = 20;
 const TOLERANCE = 1e-4;
 /** Limits of the scale, in standard deviations of the errors. */
 const SCALE = { lowest: 0.01, highest: 10 };
-/** As a share of the errors' standard deviation; a smaller spread carries no more information. */
+/**
+ * Lower bound for the spread, as a share of the errors' standard deviation; a smaller spread carries no more
+ * information.
+ */
 const LEAST_SPREAD = 0.02;
-/** Natural logarithm. Spreads below a quarter or above four times the usual one count as these limits. */
+/** Natural logarithm. Spreads are limited to between a quarter and four times the usual spread. */
 const FURTHEST_SPREAD = Math.log(4);
 
 /** Name of the variable for the bias of earlier versions relative to the newest version's. */
@@ -58,7 +64,9 @@ const OLDER = 'older version';
 
 type Visit = (name: string, value: number) => void;
 
-/** Calls `visit` with each variable of the location and of ln scale and its value; all other variables are 0. */
+/**
+ * Calls `ofLocation` or `ofScale` with the name and value of each variable that applies to the row; all others are 0.
+ */
 function eachVariable(
   row: AheadRow,
   coefficients: AheadFit['coefficients'],
@@ -92,7 +100,10 @@ function eachVariable(
 interface Named {
   location: string[];
   logScale: string[];
-  /** How strongly a variable is held at 0, as the CRPS of one day in units of the errors' standard deviation. */
+  /**
+   * Ridge penalty that shrinks a variable's coefficient toward 0: the CRPS of one day, in units of the errors' standard
+   * deviation.
+   */
   ridge: (name: string) => number;
 }
 
@@ -213,7 +224,7 @@ export function* fitAheadInSteps(
   };
 }
 
-/** A group's slope is relative to the group's own mean, so that it does not change the group's bias. */
+/** A group's slope applies to deviations from the group's own mean, so that it does not change the group's bias. */
 const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
   Object.fromEntries(
     [...groupBy(cases, ({ group }) => group)].map(([group, own]) => [
@@ -224,7 +235,7 @@ const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
 
 const ROWS_AT_ONCE = 500;
 
-/** Returns mean and standard deviation of the prediction. An unknown group or hour gets the common forecast. */
+/** Returns the mean and standard deviation of the forecast. An unknown group or hour gets the common forecast. */
 export function predictAhead(
   coefficients: AheadFit['coefficients'],
   row: AheadRow,
@@ -267,7 +278,7 @@ export function lineOf(
   return { a, b: at(1).mean - a, c: Math.log(deviation) - d * spread, d };
 }
 
-/** Returns the assumed warm bias of a group's or an hour's members, relative to the common bias. */
+/** Returns the warm bias that the fit attributes to a group's or an hour's members, relative to the common bias. */
 export const biasOf = (
   { deviation = 0, ...coefficients }: AheadFit['coefficients'],
   { group, hour }: Pick<AheadRow, 'group' | 'hour'>,

@@ -15,12 +15,12 @@ import {
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/** °F. Lower bound for raw ensembles: the model's grid is not the station, and its hourly values miss the peak. */
+/** °F. Lower bound for raw ensembles: a grid point is not the station, and hourly values miss the peak. */
 const MIN_RAW_DEVIATION_F = 1;
 /** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
 
-/** Cap on probabilities, because the report may still be missing or differ from the station. */
+/** Cap on probabilities, because the report may still be missing or differ from the station's own readings. */
 const MOST_SURE = 1 - 1e-7;
 const noHourFits: HourFits = { fits: [], missing: [] };
 
@@ -36,7 +36,7 @@ export interface Ensemble extends Pick<
   varianceF: number;
 }
 
-/** The forecast derived from an ensemble, before observations. */
+/** The forecast derived from an ensemble, before observations are applied. */
 export type Corrected = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'

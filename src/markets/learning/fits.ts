@@ -32,7 +32,9 @@ export const MAX_LEAD_HOURS: Readonly<Record<TemperatureKind, number>> = {
   hourly: 48,
 };
 
-/** Returns the hours from a run's start to its target's end, rounded up to half days within the fitted range. */
+/**
+ * Returns the hours from a run's start to its target's end, rounded up to half days and limited to the fitted range.
+ */
 export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): number {
   const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
   const steps = Math.ceil(hours / LEAD_STEP_HOURS);

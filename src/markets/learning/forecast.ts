@@ -8,8 +8,8 @@ import type { RunningDay } from './running-day.js';
 import type { Place } from '../market/place.js';
 
 /**
- * How a distribution was made. `same_day`: from past days that had reached the same point. `emos_pooled`: corrected by
- * a fit over all stations. `emos`: the average of that and a fit to the station's own long archive. `raw_ensemble`: the
+ * How a distribution was made. `same_day`: from past days observed up to the same hour. `emos_pooled`: corrected by a
+ * fit over all stations. `emos`: the average of that and a fit to the station's own long archive. `raw_ensemble`: the
  * members' own mean and spread, uncorrected.
  */
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
@@ -39,9 +39,9 @@ export interface DayForecast {
   hour?: number;
   eventTicker: string | null;
   method: ForecastMethod;
-  /** True if corrected by past forecast errors, which holds for every method but `raw_ensemble`. */
+  /** True if corrected for past forecast errors, which holds for every method but `raw_ensemble`. */
   isCalibrated: boolean;
-  /** Reason for not using a better method, in words; null for the best method. */
+  /** Why no better method was used, in words; null for the best method. */
   fallback: string | null;
   fit: Fit | null;
   /** The station's own seasonal fit, weighted equally with `fit`; omitted if the station has none. */
@@ -52,7 +52,7 @@ export interface DayForecast {
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
-  /** Each model's part in the mean and standard deviation; omitted if only the first model has a run. */
+  /** Each model's contribution to the mean and standard deviation; omitted if only the first model has a run. */
   models?: readonly ModelPart[] | undefined;
   rawMeanF: number;
   rawDeviationF: number;

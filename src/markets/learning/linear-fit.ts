@@ -36,7 +36,7 @@ interface LinearFit {
 
 /** Default tolerance for the gradient of the mean CRPS, with each variable scaled to its own width. */
 const TOLERANCE = 1e-5;
-/** Gradient that still counts as converged when rounding stops the search. */
+/** Largest gradient that still counts as converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-3;
 
 /**
@@ -64,7 +64,7 @@ export function* fitLinearInSteps(
   };
 }
 
-/** Returns the location and scale of a case; the location is relative to the origin of the case's `observed`. */
+/** Returns the location and scale of a case. The location has the same origin as the case's `observed`. */
 export function predictLinear(
   coefficients: ArrayLike<number>,
   variables: ArrayLike<number>,
@@ -109,8 +109,8 @@ function toRows(cases: readonly LinearCase[], { ofLocation }: LinearRule): Rows 
 
 /**
  * Coordinates in which the variables are uncorrelated and of unit size, so that a search takes a few steps instead of a
- * hundred. The triangle of the QR decomposition, separate for location and scale, is the Cholesky factor of the
- * variables' products, so the rotated variables, which are dense, are never stored.
+ * hundred. The triangular factor of the QR decomposition, computed separately for location and scale, is the Cholesky
+ * factor of the matrix of products, so the rotated variables, which are dense, are never stored.
  */
 interface Axes {
   fromCoefficients(values: ArrayLike<number>): Float64Array;
@@ -119,8 +119,8 @@ interface Axes {
 }
 
 /**
- * If the other variables leave less than this share of a variable's square, the remainder is rounding error, which is
- * 1e-14 for 167 stations.
+ * If the other variables explain all but this share of a variable's mean square, the remainder is rounding error, which
+ * is about 1e-14 for 167 stations.
  */
 const ROUNDING = 1e-10;
 
@@ -178,7 +178,7 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
     add(begins[i]!, scaleBegins[i]!);
     add(scaleBegins[i]!, begins[i + 1]!);
   }
-  // Divides last, so that counts of a station's rows stay exact.
+  // Divides last, so that the counts of a station's rows stay exact.
   return products.map((sum) => sum / n);
 }
 
@@ -248,8 +248,8 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
 export function crpsOfCensored(error: number, bound: number, scale: number, out: Float64Array): void {
   const z = error / scale;
   const l = bound / scale;
-  // Computes one exponential, because a search calls this millions of times: the smaller one cannot overflow, and all
-  // other terms follow from it.
+  // Computes a single exponential, because a search calls this millions of times. Its exponent is never positive, so it
+  // cannot overflow, and all other terms follow from it.
   const tail = Math.exp(-Math.abs(z));
   const most = 1 / (1 + tail);
   const atMost = z > 0 ? most : tail * most;

@@ -54,7 +54,9 @@ export function* minimizeInSteps(
 
 type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;
 
-/** Finds a point along the direction that satisfies both Wolfe conditions; undefined if rounding prevents one. */
+/**
+ * Finds a point along the direction that satisfies both Wolfe conditions; undefined if rounding errors prevent this.
+ */
 function searchLine(objective: Objective, from: Place, direction: Float64Array): Place | undefined {
   const slope = dot(from.gradient, direction);
   const point = new Float64Array(direction.length);

@@ -8,14 +8,14 @@ export interface ModelError {
   key: string;
   date: string;
   errorF: number;
-  /** True if the error is from an earlier version of the model than the newest. */
+  /** True if the error is from a version of the model older than the newest. */
   isOlder?: boolean | undefined;
 }
 
 /** Weather persists for weeks and models change, so data that is two months old gets a quarter of the weight. */
 const HALF_LIFE_DAYS = 30;
 /**
- * Weight of an error from before a model's newest version. The effective number of dates is not reduced, so the prior
+ * Weight of an error made by an older version of the model. The effective number of dates is not reduced, so the prior
  * does not gain weight.
  */
 const OLDER_SHARE = 0.25;
@@ -24,8 +24,8 @@ const PRIOR_DATES = 10;
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');
 
 /**
- * Learns the models' relative skill and correlation over all stations; undefined without errors of the first model and
- * at least one other.
+ * Learns the models' relative skill and correlation over all stations. Returns undefined unless there are errors of the
+ * first model and of at least one other.
  * @param errors by model, all for the same kind and lead
  */
 export function learnMix(
@@ -164,9 +164,9 @@ const SMALL = 1e-9;
 
 /**
  * Returns the expected product of two models' errors, relative to the first model's squared error. The prior assumes
- * equal skill and half of each error in common, so all models get equal weight. An earlier run is assumed to share the
- * whole error and add its own, so it gets no weight; the gridpoint forecast is assumed to have twice the squared error,
- * so it gets little.
+ * equal skill and a correlation of one half between any two models' errors, so all models get equal weight. An earlier
+ * run is assumed to have the whole error of the first model and one of its own, so it gets no weight; the gridpoint
+ * forecast is assumed to have twice the squared error, so it gets little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;
@@ -180,7 +180,9 @@ function productOf(a: string, b: string, mix: Mix | undefined): number {
 const UNKNOWN: Known = { value: 1, dates: 0 };
 const skillOf = (model: string, mix: Mix | undefined): Known => mix?.skill[model] ?? UNKNOWN;
 
-/** Returns the deviation of a weighted mean of errors, √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ), with ρ = 1 for pairs without data. */
+/**
+ * Returns the standard deviation of a weighted mean of errors, √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ), with ρ = 1 for pairs without data.
+ */
 function mixedDeviation(shares: readonly ModelPart[], mix: Mix | undefined): number {
   let variance = 0;
   for (const a of shares)

@@ -75,7 +75,10 @@ export function logScoreOfNormal(mean: number, deviation: number, observed: numb
 export interface PitValue {
   below: number;
   atMost: number;
-  /** Cumulative probabilities of ordered outcomes, ascending to 1; empty for other outcomes. */
+  /**
+   * Cumulative probabilities of the possible outcomes in order, ascending to 1; empty if the outcome is treated as
+   * continuous.
+   */
   steps: readonly number[];
 }
 
@@ -103,11 +106,11 @@ export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitS
 /**
  * Returns the probability that a calibrated forecast has a histogram at least this uneven; null for too few cases.
  *
- * For a continuous forecast this is Pearson's chi-square test. Whole degrees are spread over bins, so their histograms
- * are smoother than counts of draws, and Pearson's test misses miscalibration. The bins' deviations are therefore
- * measured with their covariance under correct forecasts, Σ (Σₖ pₖ wₖ wₖᵀ − 11ᵀ/B²), where outcome k has probability pₖ
- * and the shares wₖ in the B bins. By the central limit theorem the quadratic form is chi-square with B − 1 degrees of
- * freedom.
+ * For a continuous forecast this is Pearson's chi-square test. Outcomes in whole degrees are spread over several bins,
+ * so their histograms are smoother than counts of independent draws, and Pearson's test misses miscalibration. The
+ * bins' deviations are therefore measured with their covariance under calibrated forecasts, Σ (Σₖ pₖ wₖ wₖᵀ − 11ᵀ/B²),
+ * where outcome k has probability pₖ and the shares wₖ in the B bins. By the central limit theorem the quadratic form
+ * is chi-square with B − 1 degrees of freedom.
  */
 export function flatness(values: readonly PitValue[], bins = PIT_BINS): number | null {
   const n = values.length;

@@ -10,7 +10,7 @@ import { dateOf } from '../market/climate-day.js';
 import { knownVersions, versionOn } from '../weather/versions.js';
 import { ensembleRuns } from './table.js';
 
-/** Sources of prices and forecasts. Training and scores of one pair of sources do not apply to another. */
+/** Sources of prices and forecasts. Fits and scores for one pair of sources do not apply to another pair. */
 export interface SourceNames {
   marketSource: string;
   forecastSource: string;
@@ -30,7 +30,7 @@ export interface KnownRun extends Target {
   isNearMidnight?: true | undefined;
 }
 
-/** A day's hours are not compared with curves fetched earlier than this before the day (UTC). */
+/** Training ignores curves fetched earlier than this before the start of the day (UTC). */
 const CURVE_AHEAD_HOURS = 12;
 
 /** True if training uses the run's curve. A day's maximum and minimum share the maximum's curve. */
@@ -79,7 +79,7 @@ export const insertHours = (orm: Orm, forecastSource: string, hours: readonly Kn
       )`,
   );
 
-/** Inserts only reports that differ from the one known by then. */
+/** Inserts a report only if it differs from the one known for its target at that time. */
 export const insertReports = (
   orm: Orm,
   marketSource: string,
@@ -111,12 +111,14 @@ interface Window {
 const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
-/** Training needs one run per half day of other models; every run of the first model is used for days in progress. */
+/**
+ * For other models, training needs one run per half day. Every run of the first model is read, for days in progress.
+ */
 const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
 
 /**
- * Returns the rows as one JSON text, which reads thousands of rows in a quarter of the time that columns take.
- * @param to the day after the last one; if given, only one run per half day is read of every model
+ * Reads the rows as one JSON text, which for thousands of rows takes a quarter of the time that columns take.
+ * @param to exclusive end date; if given, only one run per half day is read for every model
  */
 export async function readRuns(
   orm: Orm,
@@ -264,7 +266,7 @@ const LOOKED_BACK_DAYS = 31;
 
 /**
  * Deletes old runs. The first model's daily runs are kept longer, because seasonal fits learn from them.
- * @param long runs of dates before this are all deleted
+ * @param long every run for a date before this is deleted
  */
 export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {
   const isShort = sql`date < ${before}::date and date >= ${before}::date - ${LOOKED_BACK_DAYS}::int and (model <> ${MAIN_MODEL} or kind = 'hourly')`;

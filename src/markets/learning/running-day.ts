@@ -34,7 +34,7 @@ export interface HourFits {
 }
 
 export interface RunningDay {
-  /** Latest hour (local standard time) with a known temperature; null if there is none. */
+  /** Latest hour (local standard time) with a known temperature; null if no hour is known yet. */
   hour: number | null;
   /** Probability that the report equals the extreme reached so far. */
   stays: number;
@@ -46,7 +46,7 @@ export interface RunningDay {
   dayAheadShare: number;
 }
 
-/** The course of a day changes with the season, so older fits are not used. */
+/** The daily temperature cycle changes with the season, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
 /** Assumed correlation between the errors of the fit and the day-ahead forecast, as for models without data. */
@@ -141,10 +141,10 @@ export function forecastRunning(
 }
 
 /**
- * Returns the weight of the day-ahead forecast, in which other models see what the first model's hours miss. The weight
- * minimizes the expected squared error: J. M. Bates, C. W. J. Granger, The Combination of Forecasts, Oper. Res. Q. 20
- * (1969). The scale of a logistic distribution is its expected CRPS. A maximum so far that has reached the day-ahead
- * forecast suggests that the forecast is too low.
+ * Returns the weight of the day-ahead forecast, which includes models that the first model's hourly curve does not
+ * reflect. The weight minimizes the expected squared error: J. M. Bates, C. W. J. Granger, The Combination of
+ * Forecasts, Oper. Res. Q. 20 (1969). The scale of a logistic distribution is its expected CRPS. If the maximum so far
+ * has reached the day-ahead forecast, that forecast is probably too low, and its weight is reduced.
  */
 function shareOf({ scale, hasPeaked }: CensoredDistribution, { trainingCrps }: HourFit): number {
   const common = IN_COMMON * scale * trainingCrps;
@@ -184,7 +184,7 @@ function reasonForFallback(
 const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
   at.getTime() - trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS;
 
-/** Censors the day-ahead forecast: all mass beyond the reached degree moves onto it. */
+/** Censors the day-ahead forecast: all mass that the reached degree rules out moves onto that degree. */
 function censorDayAhead(
   { kind, meanF: mean, deviationF: deviation, shape }: RunningInput,
   bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,

@@ -18,8 +18,8 @@ export interface DaySoFar {
   /** Highest temperature so far, including reports between the hours. */
   reachedF: number;
   /**
-   * Later temperatures matter only above this. For whole-degree reports it is half a degree higher than `reachedF`,
-   * which is the default.
+   * Later temperatures matter only above this bound: for whole-degree reports, half a degree above the degree already
+   * reached. Default: `reachedF`.
    */
   boundF?: number | undefined;
   /** Temperatures of up to three hours, ending with the latest. */
@@ -29,19 +29,19 @@ export interface DaySoFar {
 }
 
 export interface SameDayCase extends DaySoFar {
-  /** The day's final value, °F, or the bound if it did not rise further. */
+  /** The day's final value, °F, or the bound if the temperature did not exceed it. */
   observedF: number;
 }
 
 export const LAST_HOUR = 22;
-/** Number of latest hours used for changes and means. */
+/** Number of most recent hours used for changes and means. */
 const RECENT = 3;
 /** Number of remaining hours whose mean shows whether the peak is broad. */
 const BROAD = 4;
 /** A little more than three times the number of coefficients in mean and scale. */
 export const MIN_SAME_DAY_CASES = 60;
 
-/** Coefficients of the mean, which multiply F⁺ − M and the other variables. */
+/** Names of the coefficients of the mean, in the order of `variablesOf`. */
 const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift'] as const;
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
@@ -59,9 +59,9 @@ const HURDLE_RIDGE = 2.5;
 const TOLERANCE = 1e-6;
 /** Below this share of rising days, the censored fit alone becomes unstable, so a hurdle is added. */
 const LATE = 0.5;
-/** Future days differ from training days by a tenth more than training days differ from each other (measured). */
+/** Errors on future days are a tenth larger than on training days (measured), so the scale is widened. */
 const WIDER = 1.1;
-/** Number of a station's days that have the same weight as the pooled data. */
+/** Number of days of a station's own data that weigh as much as the pooled data. */
 const PRIOR_DAYS = 10;
 
 /** Returns the variables of the mean, then those of the scale. */
@@ -99,23 +99,26 @@ const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => 
 
 /** °F by which each station's curve is too warm; a grid point is often too warm by day and too cold by night. */
 interface Biases {
-  /** At the hours so far. */
+  /** Bias at the hours so far. */
   stationBiasF: Readonly<Record<string, number>>;
-  /** At the day's extreme; empty for a fit of an earlier version. */
+  /** Bias at the day's extreme; empty for a fit of an earlier version. */
   stationExtremeBiasF: Readonly<Record<string, number>>;
 }
 
 export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
-  /** Coefficients of the log odds that the temperature rises further; null if most days rise, so none are needed. */
+  /**
+   * Coefficients of the log odds that the temperature rises further; null if it does so on at least half of the days,
+   * so that no hurdle is needed.
+   */
   hurdle: readonly number[] | null;
   n: number;
   trainingCrps: number;
 }
 
 /**
- * Minimizes the mean CRPS of the censored distribution with a ridge.
+ * Minimizes the mean CRPS of the censored distribution, with a ridge penalty.
  * @param cases all at one hour
  * @param near starting point: a fit to almost the same cases
  * @returns undefined for fewer than `MIN_SAME_DAY_CASES`
@@ -202,8 +205,8 @@ function biasesOf(
 }
 
 /**
- * Fits a logistic regression, with a ridge, of whether the temperature rises further. The constant stays near the share
- * of rising days.
+ * Fits a ridge-penalized logistic regression for whether the temperature rises further. The intercept is shrunk toward
+ * the log-odds of the share of rising days.
  */
 function* fitHurdle(
   cases: readonly SameDayCase[],
@@ -262,7 +265,7 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   let hasPeaked = censored;
   if (fit.hurdle) {
     const odds = hurdleVariables.reduce((sum, from, k) => sum + fit.hurdle![k]! * row[from]!, 0);
-    // The average of both, because each is wrong where the other is not.
+    // Averages the censored fit and the hurdle, because each is accurate where the other is not.
     hasPeaked = (censored + sigmoid(-odds)) / 2;
   }
   return { boundF, location: day.reachedF + location, scale, hasPeaked };

@@ -21,7 +21,10 @@ import { MAIN_MODEL } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
 import type { Fit, Mix } from './fits.js';
 
-/** `hour` is the local hour of hourly targets. Days store a meaningless 0, so that the column can be part of keys. */
+/**
+ * `hour` is the local hour of hourly targets. Daily targets store a meaningless 0, so that the column can be part of
+ * keys.
+ */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
   station: text().notNull(),
@@ -46,7 +49,7 @@ const learnedColumns = {
   trainedAt: time('trained_at').notNull(),
 };
 
-/** Name of one of the source's models. Rows from before there were other models belong to the first. */
+/** Name of one of the source's models. Rows written before other models were added belong to the first. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
 export interface BracketCost {
@@ -118,7 +121,10 @@ export const forecastRecords = pgTable(
     modelRps: doublePrecision('model_rps'),
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
-    /** Log score of the model minus that of buying the outcome, and its lowest possible value. Null without prices. */
+    /**
+     * Log score of the model minus that of buying the outcome, and the lowest value that this difference can have. Null
+     * without prices.
+     */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
@@ -175,7 +181,7 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/** Station reports, as known when each hour's temperature became known. Written once. Local standard time. */
+/** Hourly station temperatures, as known when each was first received. Written once. Local standard time. */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -185,7 +191,7 @@ export const observedHours = pgTable(
     hour: smallint().notNull(),
     observedAt: time('observed_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
-    /** °F at the hour. */
+    /** °F on the hour. */
     temperature: doublePrecision().notNull(),
     /** The day's extremes so far, in °F; null if a later hour was already known. */
     highest: doublePrecision(),
@@ -305,7 +311,10 @@ export const sameDayFits = pgTable(
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /** One reference per day. The data stays in the archive, because a day's fits cover tens of thousands of days. */
+    /**
+     * One reference per training day. The data itself stays in the archive, because the fits made in one day cover tens
+     * of thousands of days.
+     */
     training: jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),

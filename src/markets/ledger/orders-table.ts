@@ -85,7 +85,10 @@ export const tradingOrders = pgTable(
     ticker: text().notNull(),
     eventTicker: text('event_ticker').notNull(),
     seriesTicker: text('series_ticker').notNull(),
-    /** The bracket in words. A ticker alone does not say which tail it is, and markets leave the listing. */
+    /**
+     * The bracket in words. Stored because a ticker alone does not say which tail it is, and markets disappear from the
+     * listing.
+     */
     label: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     action: text({ enum: ['buy', 'sell'] }).notNull(),
@@ -221,7 +224,7 @@ export interface ShadowPlace extends PrintsSeen {
 
 /**
  * A live order's place in the venue's queue, and the place that paper trading would give it. The first row is written
- * with the order, and another when a number changes.
+ * with the order, and another whenever a number changes.
  */
 export const queuePositions = pgTable(
   'queue_positions',

@@ -162,7 +162,8 @@ export const tradingSettlements = pgTable(
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
     /**
-     * Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar is the last fair price.
+     * Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar means that the market
+     * settled at the last fair price.
      */
     value: micros('value'),
     /** Settlement temperature in °F if known: whole degrees from a report, hundredths from an index. */

@@ -154,7 +154,7 @@ function book(
   };
 }
 
-/** Cost of `some` of the contracts. The last ones take the rounding remainder. */
+/** Cost of `some` of the contracts. The last contracts take the rounding remainder. */
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
   some === contracts ? cost : partOf(cost, some, contracts);
 

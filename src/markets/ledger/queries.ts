@@ -9,7 +9,7 @@ import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
-/** More markets than the venue lists at any time over all cities and days. */
+/** Exceeds the number of markets that the venue lists at any time, over all cities and days. */
 const MAX_HOLDINGS = 500;
 
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
@@ -67,7 +67,7 @@ export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Mi
   return row && BigInt(row.cash);
 }
 
-/** Opens the paper account with play money; only once, even under concurrent calls. */
+/** Opens the paper account with play money. Opens it only once, even under concurrent calls. */
 export async function openPaperAccount(
   orm: Orm,
   { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },

@@ -17,7 +17,7 @@ export const riskLimits = pgTable(
     /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
     maxOpenOrders: integer('max_open_orders'),
-    /** Distance of a limit price beyond the best price in the book. */
+    /** How far a limit price may be beyond the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
   },
@@ -34,7 +34,9 @@ export type SwitchState = (typeof switchStates)[number];
 
 const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
 
-/** The strictest of these two switches and the service's applies. Times are null for a switch that was never set. */
+/**
+ * The strictest of these two switches and the service's switch applies. Times are null for a switch that was never set.
+ */
 export const tradingSwitches = pgTable(
   'trading_switches',
   {

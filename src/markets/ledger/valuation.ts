@@ -24,7 +24,7 @@ export interface EventOutcomes {
 }
 
 /**
- * Payout of one event's positions in each outcome, netted as `endsOf` says: YES on one bracket of a day covers NO on
+ * Payout of one event's positions in each outcome, netted as in `endsOf`: YES on one bracket of a day covers NO on
  * another. Excludes void markets, which refund the cost. If the relation between the markets is unknown, only the worst
  * and best outcomes are listed.
  * @param event its brackets from cold to warm, if the venue lists it
@@ -39,7 +39,7 @@ export function eventOutcomes(
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
   const bound = held.filter(({ ticker }) => !free.has(ticker));
   const loose = held.filter(({ ticker }) => free.has(ticker));
-  // Each loose position pays for all of its contracts or for none.
+  // Each loose position pays out on all of its contracts or on none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
   const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,

@@ -5,7 +5,7 @@ import type { TradeMode } from './orders-table.js';
 
 /**
  * Sends paper events to live and test endpoints, live events to live endpoints only, matching what keys can see.
- * @param listeners as `queueForModes` takes them
+ * @param listeners see `queueForModes`
  */
 export const queueForTradeMode = <T extends WebhookType>(
   tx: Tx,

@@ -12,7 +12,7 @@ import {
 
 type Reading =
   | { kind: 'body'; json: unknown }
-  /** The venue refuses the request. `isBusy` means that it does so only for now. */
+  /** The venue refuses the request; with `isBusy`, only temporarily. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
   | { kind: 'conflict'; reason: string }
   /** The request may have been carried out. */
@@ -42,7 +42,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   }
   const error = readError(json);
   if (status >= 200 && status < 300) {
-    // The venue has been seen to answer 2xx with an error in the body.
+    // The venue has been observed to return 2xx with an error in the body.
     if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
     return { kind: 'body', json };
   }

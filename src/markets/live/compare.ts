@@ -94,9 +94,7 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /**
-     * The part of the venue's cash minus ours that pending settlements, resting orders and transfers do not explain.
-     */
+    /** The venue's cash minus ours, less what pending settlements, resting orders and transfers explain. */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** Contracts held by others, in hundredths, assuming that the venue is right. */
@@ -233,7 +231,8 @@ function comparePositions(ours: Ours, venues: Venues) {
     const others = ours.foreignPositions[ticker] ?? 0;
     if (theirs - mine !== 0) foreignPositions[ticker] = theirs - mine;
     if (others !== 0) foreign.push({ ticker, contracts: formatHundredths(others) });
-    // Only others' positions changed, in a market where we hold nothing, so at most the cash can differ.
+    // The positions match, or others have closed theirs in a market where we hold nothing, which can affect only the
+    // cash.
     if (mine + others === theirs || (mine === 0 && theirs === 0)) continue;
     const paidThere = settledThere.get(ticker);
     if (mine !== 0 && theirs === 0 && paidThere) {

@@ -49,7 +49,7 @@ export interface LiveTrading extends LiveExecutor {
    * @throws UnexpectedAnswerError, VenueUnavailableError
    */
   listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
-  /** Reports trades in these markets instead of the previous ones, while the venue's stream is connected. */
+  /** Replaces the markets whose trades are reported. Reports arrive only while the venue's stream is connected. */
   followTrades(tickers: readonly string[], listener: TradeListener): void;
   stop(): Promise<void>;
 }
@@ -185,7 +185,7 @@ async function acceptVenue(
   return { accepted: comparison.differences, report: status.report };
 }
 
-/** Opens the stream once, after the first reconciliation. Until then it remembers the markets to follow. */
+/** Opens the stream once, after the first reconciliation. Until then, only remembers the markets to follow. */
 function createStreamKeeper(
   { config, clock, log, metrics }: WorkContext,
   {
@@ -261,8 +261,8 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   let owner: string | undefined;
 
   /**
-   * Passes such a problem on to the other instances, or adopts theirs. Live trading stays closed until a person accepts
-   * it on one instance.
+   * Passes a problem that closes live trading on to the other instances, or adopts theirs. Live trading stays closed
+   * until a person accepts the problem on one instance.
    */
   async function shareProblem(orgId: string): Promise<void> {
     if (unsharedProblem !== undefined) {

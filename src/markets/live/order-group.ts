@@ -39,8 +39,8 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
 }
 
 /**
- * Cancels all of an account's orders with one request, as far as that succeeds. Each outcome is looked up, and orders
- * that still rest are cancelled one by one. The group is deleted, so the venue refuses later orders sent to it.
+ * Tries to cancel all of an account's orders with one request. Each outcome is looked up, and orders that still rest
+ * are cancelled one by one. The group is deleted, so the venue refuses later orders sent to it.
  */
 export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const group = await findOrderGroup(deps, orgId);

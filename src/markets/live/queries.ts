@@ -116,7 +116,7 @@ export function listHinted(
     .limit(limit);
 }
 
-/** Newest first. `fromId` is the lowest id of the earliest wanted time. */
+/** Newest first. `fromId` is the lowest id possible at the start of the wanted period. */
 export function listOrdersSince(
   orm: Orm,
   orgId: string,

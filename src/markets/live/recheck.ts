@@ -15,8 +15,8 @@ export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutc
 export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
 
 /**
- * Repeats the permission checks after the wait for the venue's rate limit. If their data cannot be read, the order is
- * not sent.
+ * Repeats the permission checks after the wait for the venue's rate limit. If the data for the checks cannot be read,
+ * the order is not sent.
  */
 export async function recheck(
   { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,
@@ -42,7 +42,7 @@ export async function recheck(
 /**
  * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock makes
  * instances decide one at a time.
- * @returns the order whose outcome this one has to wait for; undefined once this one is marked
+ * @returns the other order, whose outcome must be known first; undefined if the order was marked
  */
 export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
   const { orgId, id, ticker } = order;

@@ -30,7 +30,10 @@ import type { Venue } from './venue.js';
 import type { ShardTransfer } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
-/** An order near the edge may fall inside our day but outside the venue's. */
+/**
+ * Orders placed this soon after the start of the compared day are left out, because clock skew may put them outside the
+ * venue's list.
+ */
 const EDGE_MS = 5 * MINUTE_MS;
 /** How long the venue may still show a position after we booked its settlement. */
 const SETTLING_MS = 2 * HOUR_MS;
@@ -51,7 +54,8 @@ interface ComparisonDeps {
 
 /**
  * Compares both accounts.
- * @returns undefined if an order was pending or something was booked during the reads, which makes them incomparable
+ * @returns undefined if an order was pending or something was booked during the reads, so that the accounts cannot be
+ * compared
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function compareAccounts(
@@ -105,7 +109,9 @@ export async function compareAccounts(
   };
 }
 
-/** Transfers since the account was opened that are not booked yet; its opening cash includes earlier ones. */
+/**
+ * Transfers since the account was opened that are not booked yet. The opening cash already includes earlier transfers.
+ */
 async function chooseUnbooked(
   orm: Orm,
   { orgId, openedAt }: LiveAccountRow,
@@ -182,7 +188,7 @@ async function open(
   const positions = await venue.listPositions(signal);
   const { amount: cash } = await venue.readBalance(signal);
   const transfers = await venue.listTransfers(signal);
-  // It must be certain whether the opening cash includes a transfer.
+  // True if the opening cash may or may not include the transfer.
   const isUncertain = ({ isPending, createdAt }: ShardTransfer) =>
     isPending || createdAt.getTime() > now() - 2 * TRANSFER_EDGE_MS;
   if (transfers.some(isUncertain)) {
@@ -199,7 +205,7 @@ async function open(
 
 /**
  * Books changes of resting orders between two comparisons, with a single read if nothing happened. One instance does
- * this at a time; if two overlap, nothing is booked twice.
+ * this at a time; if two instances overlap, nothing is booked twice.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
@@ -222,8 +228,8 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
 }
 
 /**
- * Maximum orders that are looked up directly, at two reads each. More are first compared with the venue's list of
- * resting orders.
+ * Maximum orders that are looked up directly, at two reads each. If there are more, they are first compared with the
+ * venue's list of resting orders.
  */
 const MAX_HINTED = 5;
 

@@ -63,7 +63,7 @@ export interface Venue {
   takeTurn(signal: AbortSignal): Promise<void>;
   /** Sends an order once. Even if this rejects, the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
-  /** Idempotent, like a decrease. */
+  /** Idempotent, as is `decreaseOrder`. */
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
   createOrderGroup(): Promise<VenueAnswer>;

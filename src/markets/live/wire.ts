@@ -138,7 +138,7 @@ export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTran
   };
 }
 
-/** The error comes bare, wrapped or as a single sentence. */
+/** The venue sends the error as an object, or wraps an object or a sentence in `error`. */
 const errorFields = z.object({
   code: z.string(),
   message: z.string().optional(),

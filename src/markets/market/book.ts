@@ -27,8 +27,8 @@ interface Match {
 }
 
 /**
- * Matches an order against a book, level by level from the best price, within its limit and the depth. Fill-or-kill
- * fills completely or not at all; for other orders, the caller handles the remainder.
+ * Matches an order against a book, level by level from the best price, within its limit and the depth. A fill-or-kill
+ * order fills completely or not at all; for other orders, the caller handles the remainder.
  */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
@@ -111,7 +111,7 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
 /**
  * Returns the highest cost of a purchase: every contract at the limit price, with its fee. Fees peak at 50 cents, so a
  * fill below the limit can have a higher fee, but not a higher total. Exception: with sub-cent prices, each of many
- * small fills may round up by at most $0.0001 that is not refunded.
+ * small fills may be rounded up by as much as $0.0001, which is not refunded.
  */
 export function worstCost(
   feeRule: FeeRule,
@@ -158,7 +158,7 @@ export function toLevels(levels: Iterable<Level>): Level[] {
     .sort((a, b) => (a.price > b.price ? -1 : 1));
 }
 
-/** True if the best YES bid meets or exceeds the best YES ask. Such a book is about to change, or wrong. */
+/** True if the best YES bid meets or exceeds the best YES ask. Such a book is either about to change or wrong. */
 export function isCrossed({ yes, no }: OrderBook): boolean {
   const [bid, otherBid] = [yes[0], no[0]];
   return bid !== undefined && otherBid !== undefined && bid.price + otherBid.price >= DOLLAR;

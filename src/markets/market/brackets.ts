@@ -11,7 +11,7 @@ export interface Payout {
 
 /**
  * The mutually exclusive outcomes that an event's markets distinguish, from cold to warm: the brackets of a ladder, or
- * the n + 1 intervals between n thresholds. The lowest interval pays no market.
+ * the n + 1 intervals between n thresholds. No market pays for the lowest interval.
  */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
@@ -109,7 +109,9 @@ export function bracketLabel(bracket: Bracket): string {
   return highest === null ? `${lowest}° or above` : `${lowest}° to ${highest}°`;
 }
 
-/** True if the brackets cover every value exactly once, in any order. A gap or overlap means a misread market. */
+/**
+ * True if the brackets cover every value exactly once, in any order. A gap or overlap means that a market was misread.
+ */
 export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   const step = brackets[0]?.step ?? 1;
   if (brackets.some((bracket) => (bracket.step ?? 1) !== step)) return false;
@@ -141,8 +143,8 @@ interface BracketFields {
 /**
  * Parses a market's bracket; undefined if the bracket is not certain.
  *
- * Some markets lack strike fields (winners of early 2025). The label repeats the strikes in words and the ticker's
- * suffix repeats them in numbers, so the sources are checked against each other, and two must agree.
+ * Some markets lack strike fields (the winning markets of early 2025). The label repeats the strikes in words and the
+ * ticker's suffix repeats them in numbers, so the sources are checked against each other, and two must agree.
  */
 export function parseBracket(fields: BracketFields): Bracket | undefined {
   const readings = [fromStrikes(fields), fromLabel(fields)].filter((reading) => reading !== undefined);

@@ -83,7 +83,10 @@ function readClock(timeZone: string, at: Date): ClockTime {
   return { date: `${parts.year}-${parts.month}-${parts.day}`, hour: Number(parts.hour) };
 }
 
-/** Returns the start of a local clock hour: the first of two in autumn; for an hour skipped in spring, the next one. */
+/**
+ * Returns the start of a local clock hour. For an hour that occurs twice in autumn, this is the first; for an hour
+ * skipped in spring, the next hour.
+ */
 export function hourOf(
   place: Pick<Place, 'timeZone' | 'standardOffsetHours'>,
   date: string,

@@ -16,7 +16,10 @@ export const contractsText = z
 export const contractsField = (description: string) =>
   z.number().meta({ description: `${description} At most two decimals.` });
 
-/** Counts are the doubles nearest to multiples of 0.01. Arithmetic uses whole hundredths, because doubles drift. */
+/**
+ * Counts are stored as the doubles nearest to multiples of 0.01. Arithmetic uses whole hundredths, because sums of
+ * doubles drift.
+ */
 
 const HUNDREDTHS = 100;
 
@@ -54,7 +57,7 @@ export const sumCounts = (counts: Iterable<number>): number => {
 };
 
 /**
- * Returns price times contracts. Exact for prices in whole hundredths of a cent, which all ticks are; otherwise rounded
+ * Returns price times contracts. Exact for prices in whole hundredths of a cent, as all ticks are; otherwise rounded
  * down to the millionth, the venue's smallest unit.
  */
 export const valueOf = (price: Micros, contracts: number): Micros => partOf(price, contracts, 1);

@@ -19,7 +19,7 @@ export type DistributionShape = 'normal' | 'logistic';
 export interface TemperatureDistribution {
   /** °F, before truncation. */
   mean: number;
-  /** °F; 0 means that `mean` is the known report. */
+  /** °F; 0 means that `mean` is the reported value. */
   deviation: number;
   /** Lower bound of a day's maximum in whole degrees; null before any measurement. */
   atLeast: number | null;
@@ -36,7 +36,7 @@ export interface TemperatureDistribution {
 
 /**
  * Returns the lowest degree that the report of a maximum can show after `extremeF`. A half rounds down, so the bound
- * holds either way.
+ * holds whichever way the report rounds halves.
  */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
@@ -62,7 +62,7 @@ const normal: Family = {
   },
   quantile(survival, f) {
     if (f < 5) return -normalQuantile(survival * normalCdf(-f));
-    // The tail falls almost exponentially, so a few Newton steps on its logarithm are enough.
+    // The tail decays almost exponentially, so a few Newton steps on its logarithm are enough.
     const target = Math.log(survival);
     let z = Math.sqrt(f * f - 2 * target);
     for (let i = 0; i < 3; i++) z += (Math.log(normal.survival(z, f)) - target) * millsRatio(z);
@@ -83,8 +83,8 @@ const familyOf = ({ shape = 'normal' }: Pick<TemperatureDistribution, 'shape'>):
   shape === 'normal' ? normal : logistic;
 
 /**
- * Returns P(a ≤ Z < b | Z ≥ f). To avoid cancellation, takes differences on the side with the smaller values, and
- * ratios of tails far out.
+ * Returns P(a ≤ Z < b | Z ≥ f). To avoid cancellation, subtracts values of the cdf if the interval is below 0, and
+ * survival probabilities otherwise.
  */
 function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: number): number {
   const from = Math.max(a, f);
@@ -149,7 +149,7 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // Here the temperature exceeds the bound by at least half a degree; nothing else is ruled out.
+    // Above the bound, the temperature exceeds it by at least half a degree, so the distribution is truncated there.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }

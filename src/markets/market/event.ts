@@ -51,8 +51,8 @@ interface EventEnd {
 
 /**
  * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly an unknown one; every
- * threshold of an hour that is passed pays. If the venue does not list the event, only daily series are known to have
- * brackets; markets of any other series may pay together.
+ * threshold that an hour's temperature passes pays. If the venue does not list the event, only daily series are known
+ * to have brackets; markets of any other series may pay together.
  * @param event undefined if the venue does not list it
  * @param tickers other markets of the event
  */

@@ -59,8 +59,8 @@ export function tradeFee(
   const makerShare = makerShares[type];
   if (makerShare === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
   const share = isMaker ? makerShare : 100n;
-  // 7 / 100 of hundredths of contracts · dollars⁻² · multiplier, all in millionths. A single division at the end keeps
-  // the result exact.
+  // 7% of contracts · price · (1 − price) · multiplier, with contracts in hundredths and the other factors in
+  // millionths. A single division at the end keeps the result exact.
   const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;
   const denominator = 100n * 100n * 100n * DOLLAR * DOLLAR;
   return (numerator + denominator - 1n) / denominator;

@@ -27,7 +27,9 @@ export type DailyKind = (typeof dailyKinds)[number];
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
-/** Exchange shard for weather. An order is paid from its market's shard, so live cash is on this shard only. */
+/**
+ * Exchange shard for weather markets. An order is paid for from its market's shard, so all live cash is on this shard.
+ */
 export const WEATHER_SHARD = 0;
 
 /** An inclusive price range and its tick size. */
@@ -59,7 +61,10 @@ interface AnyMarket {
   closeTime: Date;
   priceRanges: readonly PriceRange[];
   settlement: { source: SettlementSource | null; rulesText: string };
-  /** YES payout; null until the venue reports it. A fraction of a dollar is the last fair price if data is missing. */
+  /**
+   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, which the venue pays if
+   * data is missing.
+   */
   settlementValue: Micros | null;
   /** True if the venue canceled the market and refunds contracts at cost. */
   isVoid?: true;

@@ -26,7 +26,7 @@ export interface VenueNote {
 
 export type NoteBook = ReturnType<typeof createNoteBook>;
 
-/** More names than this share one entry, so that a completely changed venue cannot exhaust memory. */
+/** Any further names share one entry, so that a complete change in the venue's data cannot exhaust memory. */
 const MAX_NAMES = 50;
 const MAX_LENGTH = 200;
 
@@ -66,7 +66,7 @@ export interface MarketData {
   clockSkewMs?: number;
   /** Ordered by station, kind, day and bracket, followed by markets without a place, ordered by ticker. */
   markets: readonly ListedMarket[];
-  /** Keyed by market; empty for a market without bids. */
+  /** Keyed by market ticker; a market without bids has an empty book. */
   books: ReadonlyMap<string, OrderBook>;
   /** Read times of individual books. Any other book is as old as the data, or kept current by the stream. */
   bookTimes?: ReadonlyMap<string, Date>;
@@ -119,7 +119,10 @@ export interface MarketSource {
   readonly name: string;
   /** Reads everything. Rejects if the response cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
-  /** Finds markets, even if gone from `read`. Skips unknown and contradictory markets. Rejects like `read`. */
+  /**
+   * Finds markets, including those that `read` no longer returns. Skips unknown and contradictory markets. Rejects like
+   * `read`.
+   */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /**
    * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Absent if the
@@ -134,7 +137,7 @@ export interface MarketSource {
 export interface SettledDay extends Target {
   /** Whole degrees for a day, hundredths for an hour. */
   temperatureF: number;
-  /** When this service learned the outcome; if it was queried later, the time of the query. */
+  /** When this service learned the outcome; for an outcome read from the venue's history, the time of that read. */
   knownAt: Date;
 }
 

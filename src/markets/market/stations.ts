@@ -3,7 +3,7 @@ import type { DailyKind, TemperatureKind } from './market.js';
 import type { Place } from './place.js';
 
 /**
- * Case-insensitive.
+ * Returns the id of a station; case-insensitive.
  * @throws AppError unknown_station
  */
 export function readStationId(given: string): string {
@@ -13,8 +13,8 @@ export function readStationId(given: string): string {
 }
 
 /**
- * Returns the id of the place that has markets of a kind: a station, or for hourly markets an area, for which the
- * station of its city is also accepted.
+ * Returns the id of the place that has markets of a kind: a station, or for hourly markets an area. The id of the
+ * city's station is also accepted for an area.
  * @throws AppError unknown_station
  */
 export function readPlaceId(given: string, kind: TemperatureKind): string {
@@ -96,8 +96,8 @@ const stationRows: readonly Row[] = [
 type Evidence = { matched: number; compared: number } | 'rules text only';
 
 /**
- * A station whose daily climate report settles markets. Taken only from the rules, because a nearby airport differs on
- * half of the days.
+ * A station whose daily climate report settles markets. The station is taken only from the rules, because a nearby
+ * airport's report differs on half of the days.
  */
 export interface Station extends Place {
   /** The National Weather Service's product, such as `CLINYC`. Rules since 2026-08-15 name it in parentheses. */

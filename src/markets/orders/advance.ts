@@ -33,8 +33,8 @@ import { notifyFilled } from './trade.js';
 export interface MarketNews {
   snapshots: SnapshotStore;
   /**
-   * Undefined if the venue could not be read. Then nothing fills, and no order ends if an unread print may have filled
-   * it first.
+   * Undefined if the venue could not be read. In that case, nothing fills, and an order does not end if an unread print
+   * may have filled it first.
    */
   known: KnownPrints | undefined;
   shown: ShownBook | undefined;

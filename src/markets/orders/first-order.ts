@@ -17,8 +17,8 @@ const LIMIT: Micros = 10n * CENT;
 const CONTRACTS = 5;
 
 /**
- * A small purchase that fills now and probably also a while later: a cheap bracket of the day that closes last.
- * Undefined if no book has such an offer.
+ * A small purchase that fills now and would probably still fill a while later: a cheap bracket of the day that closes
+ * last. Undefined if no book has such an offer.
  */
 export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | undefined {
   if (!snapshot) return undefined;

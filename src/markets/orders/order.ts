@@ -67,7 +67,7 @@ export interface VenueFill {
 }
 
 export type VenueOutcome =
-  /** The rest is in the book. `contracts` is the order's size at the venue, including what has filled. */
+  /** The unfilled part is in the book. `contracts` is the order's size at the venue, including what has filled. */
   | { kind: 'resting'; venueOrderId: string; fills: VenueFill[]; contracts: number }
   /**
    * Carried out as far as possible. The venue may give no id if nothing was traded. `contracts` is set if the order was
@@ -165,7 +165,7 @@ export interface Orders {
   /**
    * Cancels an order. An order that has ended stays unchanged. If the venue has not confirmed whether a fill beat the
    * cancellation, the order stays open and its reason says so.
-   * @throws AppError not_found, unavailable, and the refusals of the author's authority
+   * @throws AppError not_found, unavailable, or the refusal if the author lacks the authority
    */
   cancel(change: OrderChange): Promise<Trade>;
   /**

@@ -65,7 +65,7 @@ export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOpt
   return {
     /**
      * Runs calls with the same key one at a time, in order.
-     * @throws AppError unavailable if too many calls wait or this one waits too long
+     * @throws AppError unavailable if too many calls are waiting or the call waits too long
      */
     async take<T>(key: string, work: () => Promise<T>): Promise<T> {
       if (waiting.length >= maxWaiting) throw tooBusy();
@@ -93,8 +93,8 @@ const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;
 
 /**
- * Refusals after which the order cannot be a repeat: the idempotency key is new, or the sender may no longer learn
- * about the order.
+ * Refusals after which the order cannot be a repeat: the idempotency key is new, or the sender may no longer see the
+ * order.
  */
 const refusalsOfNewOrders = new Set<ErrorCode>([
   'not_signed_in',

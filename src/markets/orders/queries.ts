@@ -51,8 +51,8 @@ interface StateRow {
 }
 
 /**
- * One statement, planned once. The subqueries look up orders by the full key of one index. On nearly empty tables the
- * planner rates any index that begins with the Organization as equal and would keep using it.
+ * One statement, planned once. The subqueries look up orders by the full key of one index: on nearly empty tables, the
+ * planner considers all indexes that begin with the Organization equally good and would keep using a poor one.
  * @param bookHash of the book whose taken contracts are read
  */
 export async function readState(
@@ -125,7 +125,7 @@ export interface Execution {
   at: Date;
   /** What paper orders, including this one, have taken from the market's book; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
-  /** What paper trading would have filled of a new live order at once. */
+  /** The part of a new live order that paper trading would have filled at once. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
   /** Paper queue place of a new live order that may rest. */
   place?: { paperAhead: number | null; seen: ShadowPlace } | undefined;
@@ -255,7 +255,8 @@ export function listOrders(
   { orgId, mode, ticker, cursor, limit }: ListFilter,
 ): Promise<OrderRow[]> {
   const modes = mode ? [mode] : tradeModes;
-  // Merges one page per mode, so that each index is read from its end and never further than one page.
+  // Merges one page per mode, so that each mode's orders are read from the end of an index, and at most one page of
+  // them.
   const page = (of: TradeMode) => sql`(
     select id from trading_orders where org_id = ${orgId} and mode = ${of}
       ${ticker === undefined ? sql`` : sql`and ticker = ${ticker}`}
@@ -311,7 +312,7 @@ export function listResting(orm: Orm, account: Account, ticker: string): Promise
     .orderBy(asc(tradingOrders.id));
 }
 
-/** Paper only: the documentation must not offer a live order for cancelling. */
+/** Paper only: the documentation must not suggest cancelling a live order. */
 export async function findNewestResting(orm: Orm, orgId: string): Promise<OrderRow | undefined> {
   const [order] = await orm
     .select()
@@ -342,7 +343,7 @@ const LEARNED_DAYS = 30;
 const ENOUGH_ORDERS = 30;
 
 /**
- * Learns from the account's live orders how far the paper queue is off. The factor is one plus the median difference
+ * Learns from the account's live orders how far off the paper queue is. The factor is one plus the median difference
  * between the venue's first number and the paper queue's, as a share of what the book showed at the order's price when
  * it was sent.
  */

@@ -78,7 +78,7 @@ function applyOutcome(
     if (isFinal && fills.length === 0) return undefined;
     const next = addFills(order, outcome, fills, at);
     if (next.status !== 'resting' || order.status !== 'resting') return { order: next, fills };
-    // An unchanged order does not prove that a recent change request was lost; it may still arrive.
+    // An unchanged order does not prove that a recent change request was lost; the request may still arrive.
     if (!isOfChange && mayStillChange(order, at))
       Object.assign(next, { reason: order.reason, unknownSince: order.unknownSince });
     const isSame = next.contracts === order.contracts && next.unknownSince === order.unknownSince;

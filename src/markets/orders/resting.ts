@@ -187,7 +187,7 @@ function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: Snaps
       await lease.release();
       return false;
     }
-    // Market data are still loading just after the start.
+    // Market data is still loading just after the start.
     if (!snapshots.current && clock.now() - startedAt < STARTING_MS) return false;
     return lease.hold();
   };

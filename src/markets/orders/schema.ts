@@ -17,7 +17,7 @@ export const MAX_PAGE = 100;
 const sides = ['yes', 'no'] as const;
 const actions = ['buy', 'sell'] as const;
 
-/** Format of venue tickers; the limit exceeds any existing ticker. */
+/** Format of venue tickers. The length limit exceeds that of any existing ticker. */
 const ticker = z
   .string()
   .regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be a market’s ticker, like KXHIGHNY-26JAN31-B40.5');

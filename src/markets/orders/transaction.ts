@@ -316,8 +316,8 @@ async function check(
 }
 
 /**
- * Refuses an order in a market where the outcome of an earlier order has been lost. An earlier order whose response is
- * still awaited only delays this one when it is sent.
+ * Refuses an order in a market where the outcome of an earlier order has been lost. If the response to an earlier order
+ * is merely awaited, the new order is delayed when it is sent.
  * @throws AppError unavailable
  */
 async function assertResolved(tx: Tx, { orgId, ticker }: OrderInput, at: Date): Promise<void> {

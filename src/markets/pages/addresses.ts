@@ -56,7 +56,7 @@ export const scoresAddress = (kind: TemperatureKind, station?: string): string =
 export const overviewAddress = (tab: Tab, q = ''): string =>
   toAddress(MARKETS_PATH, { kind: kindParam(tab), q });
 
-/** Query parameters of a city's page, which chooses the omitted ones. `q` is the overview's search. */
+/** Query parameters of a city's page; the page fills in the omitted ones. `q` is the overview's search. */
 interface EventChoice {
   station: string;
   kind: TemperatureKind;
@@ -89,7 +89,7 @@ export const addressOfEvent = (
 
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
-/** Query parameters of an order ticket, which chooses the omitted ones. */
+/** Query parameters of an order ticket; the ticket fills in the omitted ones. */
 interface TicketChoice {
   side?: Side;
   action?: Action;

@@ -108,8 +108,8 @@ export const isTradable = ({ markets }: Pick<MarketEvent, 'markets'>, now: Date)
   markets.some(({ status, closeTime }) => status === 'active' && now < closeTime);
 
 /**
- * The first event that can still be traded. Without one, the event of the current climate day or next hour, otherwise
- * the next one, otherwise the last one.
+ * The first event that can still be traded. If no event can, the event of the current climate day or next hour,
+ * otherwise the next event, otherwise the last.
  * @param events in chronological order
  */
 export function currentEvent(events: readonly MarketEvent[], now: Date): MarketEvent | undefined {

@@ -60,10 +60,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-/**
- * Why YES can no longer pay: the measured temperature, or null if only the forecast rules it out. Null if YES can still
- * pay.
- */
+/** Why YES can no longer pay; null if it still can. `measuredF` is null if only the forecast rules YES out. */
 function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;

@@ -144,7 +144,7 @@ export const toOrderPage = (
     isPending: order.status === 'pending',
     unresolved: describeUnresolved(order),
     isResting: order.status === 'resting',
-    // A live fill reaches the page within a second. Paper fills and outcomes wait for a job.
+    // A live fill reaches the page within a second. Paper fills are booked by a periodic job.
     pollSeconds: !isOpen(order.status) ? null : order.mode === 'live' ? 0.5 : 5,
     remaining: subtractCounts(order.contracts, order.filledContracts),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),

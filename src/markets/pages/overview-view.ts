@@ -100,7 +100,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   ];
 }
 
-/** In chronological order. */
+/** Events of one kind by city, each city's in chronological order. */
 function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
   const ofKind = events.filter((event) => event.kind === kind);
   const found = groupBy(ofKind, ({ station }) => station.city);
@@ -139,7 +139,7 @@ export function toCities(
 export const shownEvents = (snapshot: Snapshot, kind: TemperatureKind, now: Date): MarketEvent[] =>
   [...citiesOf(snapshot.events, kind).values()].map((events) => currentEvent(events, now)!);
 
-/** Completes a sentence; empty if the forecast of each event is calibrated. */
+/** Returns part of a sentence; empty if no forecast is uncalibrated. */
 export function describeUncalibrated(
   { forecasts }: Snapshot,
   events: readonly Pick<MarketEvent, 'kind' | 'station' | 'date' | 'hour'>[],

@@ -10,7 +10,7 @@ import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
-  // An incomplete set of brackets has no total to normalise to.
+  // The prices cannot be normalised unless every bracket has one.
   const isOneOf = !areThresholds(markets.map(({ bracket }) => bracket)) && mids.every((mid) => mid !== null);
   const scale = isOneOf && sum > 0 ? 1 / sum : 1;
   return new Map(markets.map(({ ticker }, i) => [ticker, mids[i] == null ? null : mids[i] * scale]));
@@ -71,7 +71,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const ends = parts.flatMap(({ lowest, highest }) => [lowest, highest].filter((end) => end !== null));
   if (!ends.every(Number.isInteger)) return [];
   const possible = possibleDegrees(day.observed, event.kind);
-  // Only bounds near the mean are drawn: a far one, such as a morning temperature, would squeeze the chart.
+  // Only bounds near the mean are drawn: a distant bound, such as a morning temperature, would squeeze the chart.
   if (possible.lowest !== null && possible.lowest > meanF) ends.push(possible.lowest);
   if (possible.highest !== null && possible.highest < meanF) ends.push(possible.highest);
   const from = Math.max(
@@ -94,7 +94,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    // A finished day's distribution may contradict its probabilities. All degrees then count equally.
+    // A finished day's distribution may contradict its probabilities. In that case, all degrees count equally.
     const shapes = [temperatures.map(shape), temperatures.map(() => 1)];
     const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);

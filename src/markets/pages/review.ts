@@ -232,7 +232,7 @@ function chanceOf(
   if (probability === null) return { ...asked, forecast: null };
   const probabilityOfSide = side === 'yes' ? probability : 1 - probability;
   const edge = isBuy ? probabilityOfSide - breakEven : breakEven - probabilityOfSide;
-  // An expected value is never charged, so floating point is precise enough.
+  // Expected values are never booked, so floating point is precise enough.
   const expected = BigInt(Math.round((edge * Number(maximumPayout)) / 10_000)) * 10_000n;
   return { ...asked, forecast: { probability: probabilityOfSide, edge, expected } };
 }

@@ -34,7 +34,7 @@ function reasonBeside(gate: { reason: string }, clause: string): string | null {
   return reason.toLowerCase().endsWith(gate.reason.toLowerCase()) ? null : reason;
 }
 
-/** By descending edge. Excludes hedges, which are only worth their cost beside other positions. */
+/** By descending edge. Excludes hedges, which are only worth their cost alongside other positions. */
 export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
   events
     .flatMap((found) => currentSignals(found, now))
@@ -82,6 +82,6 @@ export const toSignalView = (signal: Signal) => ({
       timeInForce: 'good_till_cancelled',
       postOnly: 'yes',
     }),
-  // An expected value is never charged, so whole cents are precise enough.
+  // Expected values are never booked, so whole cents are precise enough.
   expectedValue: floorTo(signal.expectedValue, CENT),
 });

@@ -69,7 +69,7 @@ export function fillTicket(
   };
 }
 
-/** Replaces an invalid word in the address with the fallback. Posted forms are validated instead. */
+/** Replaces an invalid value in the query string with the fallback. Posted forms are validated instead. */
 const readWord = (given: FormFields, name: string, words: string[], fallback: string): string => {
   const word = textField(given, name);
   return word !== undefined && words.includes(word) ? word : fallback;

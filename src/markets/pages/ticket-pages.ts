@@ -44,8 +44,8 @@ export interface MarketsPagesDeps {
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
 /**
- * A GET with an order in the address shows the review. Placing sends that order with an id, so that repeats place only
- * one order.
+ * A GET with an order in the query string shows the review. Placing the order posts it with an id, so that repeats
+ * place only one order.
  */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;

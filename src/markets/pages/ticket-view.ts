@@ -29,14 +29,14 @@ export interface TicketFacts {
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** False before the first order; cash is then the opening balance. */
+  /** False before the first order, when cash is the opening balance. */
   isAccountOpen: boolean;
   probability: number | null;
 }
 
 export interface TicketInput extends TicketFacts {
   form: FormState;
-  /** True if the limit follows the current price because nobody has typed one. */
+  /** True if the limit follows the current price because the user has not typed a limit. */
   isFollowing: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
@@ -259,7 +259,7 @@ function problemOf({
   );
 }
 
-/** The detail begins with the check's name, which is meant for programs. */
+/** Drops the name of the check at the start of the detail, which is meant for programs. */
 const toSentence = (detail: string): string =>
   detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 

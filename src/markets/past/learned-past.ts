@@ -25,7 +25,10 @@ export interface SnapshotTime {
   subjects: readonly SimulatedSubject[];
 }
 
-/** Lists the times in the last days with a missing record, in order. The live recorder handles the present. */
+/**
+ * Lists the times within the last `days` days at which a record is missing, in order. The live recorder handles the
+ * present.
+ */
 export function pastSnapshotTimes(
   now: Date,
   days: number,
@@ -47,8 +50,8 @@ export function pastSnapshotTimes(
 
 /**
  * Live training runs whenever new data arrives. Doing that for the past would be most of the work, for nearly identical
- * fits. Fit times are whole steps since 1970, so that all callers share them, in the evening, after the day's last
- * report.
+ * fits. Past fits are made every five days instead, in the evening, after the day's last report. The five-day steps are
+ * counted from 1970, so all callers get the same times.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
@@ -93,7 +96,7 @@ export async function learnPast(
     const date = dateOf(ms);
     const day = { from: date, to: date };
     const runs = (await weather.readRuns(day, signal)).map(withoutMembers);
-    // Hours are compared only with curves.
+    // Hourly temperatures are used only together with curves.
     const needsHours = runs.some(({ curveF }) => curveF);
     const known = {
       runs,
@@ -147,7 +150,7 @@ export async function learnPast(
       const reports = daysBefore(at, CLIMATE_DAYS)
         .flatMap((day) => day.reports)
         .filter(({ knownAt }) => knownAt.getTime() <= at.getTime());
-      // Reports are only added, so an unchanged date and count means unchanged reports.
+      // Reports are only ever added, so the same date and count mean the same reports.
       const key = `${dateOf(at.getTime())} ${reports.length}`;
       const known = climates.get(key) ?? climatesOf(reports);
       climates.set(key, known);
@@ -160,7 +163,10 @@ export async function learnPast(
   };
 }
 
-/** Names each field: V8 gives every spread object its own layout, which takes more memory than its values. */
+/**
+ * Names each field, because V8 gives every object made by spreading its own layout, which takes more memory than the
+ * values.
+ */
 function withoutMembers(run: DayEnsemble): KnownRun {
   const { mean, variance } = meanAndVariance(run.membersF);
   return {

@@ -24,7 +24,9 @@ import type { SourceNames } from '../learning/queries.js';
 import type { SimulatedWorld } from '../venue/simulation/weather.js';
 import { calibratedModel } from '../learning/calibrated.js';
 
-/** The demo trades on this many latest days, all of them at the prices of today's traders. */
+/**
+ * Number of latest days on which the demo trades. On all of them, the simulated traders already price as they do today.
+ */
 export const TRADED_DAYS = 30;
 
 /** Makes the records that live code would have made at a past time, from data known by then. */
@@ -48,10 +50,12 @@ interface PastPart extends Selection {
 }
 
 const others = stations.filter((station) => !leadingStations.includes(station));
-/** A part's history is held in memory while it is filled in. With all 17 other stations at once, it took 260 MB. */
+/** A part's history is held in memory while it is filled in. All 17 other stations at once took 260 MB. */
 const STATIONS_AT_ONCE = 6;
 
-/** In processing order: parts that pages show first run at full speed, the others in the background. */
+/**
+ * In processing order: the parts that pages show come first and run at full speed, the others follow in the background.
+ */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   ...inChunks(others, STATIONS_AT_ONCE).map((of) => ({ of, share: 0.4 })),
@@ -63,9 +67,9 @@ const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** Makes the fits that training would have produced for a part at each time in the last days. */
+  /** Makes the fits that training would have produced for a part over the past `days` days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** Yields the forecasts that would have been made in the last days, grouped by time. */
+  /** Yields the forecasts that would have been made in the past `days` days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
   /** @returns the number of missing forecasts; resumes where an earlier run stopped */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
@@ -112,7 +116,7 @@ export function createPast(options: PastOptions): Past {
 
   const past: Past = {
     async fillIn({ useFits, recorded }, signal) {
-      // A function of its own, so that one part's fits are released before the next part.
+      // A separate function, so that one part's fits can be garbage-collected before the next part starts.
       const learnAndRecord = async (part: PastPart): Promise<number> => {
         const learned = await past.learn(part, signal);
         await useFits((at) => learned.fitsAt(at));
@@ -215,7 +219,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
   const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
-  // The live archive may have only part of the last days, so they are filled in too.
+  // The live archive may have only part of the most recent days, so these are filled in too.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
   // Newest first, so that the data needed by live reads is available soonest.
   for (const date of daysBetween(from, to).toReversed()) {
@@ -226,7 +230,8 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
         await archive.addRuns(runs);
         await pace();
       }
-      // Maxima and minima use the same hours, so only one kind fetches them, and only for the days that training uses.
+      // Maxima and minima use the same hourly temperatures, so they are fetched only with the maxima, and only for the
+      // days that training uses.
       const isWanted = part.kinds.includes('daily_maximum') && date >= learnedFrom;
       for (const hours of inChunks(isWanted ? await weather.readHours(day, signal) : [], RUNS_AT_ONCE)) {
         await archive.addHours(hours);

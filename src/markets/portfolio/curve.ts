@@ -16,7 +16,7 @@ export type CurveRange = keyof typeof curveRanges;
 export interface CurvePoint {
   /** End of the step; the current time for the last point. */
   at: Date;
-  /** Total since the account was opened, like `fees`. */
+  /** Total since the account was opened, as is `fees`. */
   realised: Micros;
   fees: Micros;
   /** Null if the value of the positions was not recorded. */

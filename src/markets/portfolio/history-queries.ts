@@ -108,7 +108,7 @@ export const listSettlementEvents = (
         )
         ${
           after
-            ? // The index can only seek by a bound on the time alone.
+            ? // The first condition is redundant, but the index can seek only by a bound on the time alone.
               sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
             : sql``
         }

@@ -22,8 +22,8 @@ type MayContinue = () => Promise<boolean>;
 /**
  * Records an account's current value as the portfolio shows it. Skips the point if the value is unknown: stale data, an
  * unknown market fee, or a market that is closed or no longer listed and has no result yet. Counting such a market as
- * zero would cut a hole into the curve every night, and a day that starts in the hole could lose that much more than
- * its limit.
+ * zero would cause a dip in the curve every night, and a day that starts in the dip could exceed its loss limit by that
+ * amount.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;

@@ -174,8 +174,8 @@ const rules: Rule[] = [
 
 /**
  * Compares the ledger with every table kept alongside it, in one snapshot, so that a concurrent trade is seen
- * completely or not at all. Read-only: it repairs nothing, because a person who corrects money must know which of the
- * two is wrong.
+ * completely or not at all. Read-only: it repairs nothing, because a person must first find out whether the ledger or
+ * the table is wrong.
  * @param maxRows per rule; `count` gives the total
  */
 export function checkLedger(

@@ -60,7 +60,7 @@ export async function readPortfolio(
 export type Booked = Awaited<ReturnType<typeof readBooked>>;
 
 /**
- * Reads everything from one database snapshot, so that cash spent by a fill never appears beside the position from
+ * Reads everything from one database snapshot, so that cash spent by a fill never appears next to the position from
  * before the fill.
  */
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>

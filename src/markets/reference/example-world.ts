@@ -1,7 +1,7 @@
 import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
 import { exampleSecret } from '../../core/reference/example-world.js';
 
-/** Markets of the examples, and the orders of their Organization. */
+/** Markets that the examples use, and the orders of the examples' Organization. */
 export const exampleWorld = {
   ...accounts,
   keys: {

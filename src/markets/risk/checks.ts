@@ -17,7 +17,10 @@ import {
 } from './exposure.js';
 import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
 
-/** Reasons for refusing an order, in the order they are checked. The detail of a `risk_limit` error starts with this name. */
+/**
+ * Reasons for refusing an order, in the order in which they are checked. The detail of a `risk_limit` error starts with
+ * the reason.
+ */
 const riskChecks = [
   'unknown_state',
   'market_access',
@@ -63,7 +66,7 @@ const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /**
  * Largest accepted difference between our clock and the venue's. Network delay is already excluded, so a larger value
- * means a wrong clock, which would also falsify ages, day boundaries and signatures. A synchronised machine stays
+ * means a wrong clock, which would also make ages, day boundaries and signatures wrong. A synchronised machine stays
  * within milliseconds.
  */
 const MAX_CLOCK_SKEW_MS = 2_000;

@@ -19,7 +19,7 @@ export const defaultLimits: RiskLimits = {
   maxEventLoss: 500n * DOLLAR,
   // A fifth of the account. After such a day, a person should look before trading continues.
   maxDailyLoss: 200n * DOLLAR,
-  // Most orders finish at once, so twenty open ones suggest a fault at the venue or on the way to it.
+  // Most orders finish at once, so twenty open ones suggest a fault at the venue or in the connection to it.
   maxOpenOrders: 20,
   // Wider than a busy book moves in a minute, but narrow enough to catch a price with an extra digit.
   priceCollar: 10n * CENT,

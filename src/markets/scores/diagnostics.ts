@@ -10,8 +10,8 @@ const PIT_BINS = 10;
 const MIN_PIT_DAYS = 20;
 
 /**
- * Position of an outcome in its forecast: the probabilities of values below the outcome and of values up to the
- * outcome.
+ * Position of an outcome in its forecast distribution: the probabilities of values below the outcome and of values up
+ * to the outcome.
  */
 export interface DatedPit {
   date: string;
@@ -108,7 +108,8 @@ export function countReliability(records: readonly ForecastOutcome[], side: Side
 }
 
 /**
- * J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams, Weather and Forecasting 22 (2007).
+ * Bins with consistency ranges, after J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams,
+ * Weather and Forecasting 22 (2007).
  * @param counts no market may be in more than one of them
  */
 export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {

@@ -32,7 +32,7 @@ export const gateRule = Object.freeze({
  * A new bet begins at the start of each of the last four calendar quarters; each holds an equal share of the evidence.
  */
 const QUARTERS = 4;
-/** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake dominates in time. */
+/** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake eventually dominates. */
 const STAKES = [0.1, 0.2, 0.4, 0.7];
 /** Largest share of the stake that one day can lose. */
 const MAX_LOSS = 0.9;
@@ -60,7 +60,7 @@ export const gateErrorRates = Object.freeze({
    */
   better: 25,
   betterBy: 0.32,
-  /** Days until half of those gates are open. */
+  /** Days until half of the `better` gates are open. */
   betterAfterDays: 140,
   /**
    * Lower bound for the number of gates that ever open in two years with an expected advantage over the prices paid of

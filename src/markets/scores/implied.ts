@@ -26,9 +26,9 @@ interface Possible {
 
 /**
  * A market's distribution over reported temperatures. Each outcome keeps its exact probability; within outcomes and in
- * the tails, probability is spread like the normal distribution whose cumulative probabilities are closest to the
- * market's. Degrees that are no longer possible get nothing, unless the market still pays for an outcome that consists
- * only of such degrees.
+ * the tails, probability is distributed like the normal distribution whose cumulative probabilities are closest to the
+ * market's. Degrees that are no longer possible get no probability, unless the market still pays for an outcome that
+ * consists only of such degrees.
  * @param shares the outcomes from cold to warm; they sum to one
  */
 export function atMostOfMarket(
@@ -77,8 +77,7 @@ function shareUpTo(
 
 /**
  * Finds the mean and deviation that minimise Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln
- * (deviation / USUAL_DEVIATION) / SPREAD)². Least squares by Levenberg and Marquardt (D. W. Marquardt, J. SIAM 11,
- * 1963).
+ * (deviation / USUAL_DEVIATION) / SPREAD)². Levenberg-Marquardt least squares (D. W. Marquardt, J. SIAM 11, 1963).
  */
 export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistribution {
   const edges = cumulative(shares, step);

@@ -80,7 +80,7 @@ export interface ModelMeans {
   crps: number;
   mixedLogScore: number;
   mixedCrps: number;
-  /** Mean weight in the forecasts of the latest day with weights; null if there is none. */
+  /** Mean weight in the forecasts of the latest day with weights; null without such a day. */
   weight: number | null;
 }
 
@@ -140,7 +140,7 @@ export async function listStatedVersions(
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   since: string;
-  /** Undefined selects all, as for `leadHours`. */
+  /** Undefined selects all stations. Likewise, an undefined `leadHours` selects all leads. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }

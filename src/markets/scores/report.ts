@@ -125,7 +125,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Version that changes with everything in the answer of `readScores` except its times. */
+/** Changes whenever anything in the answer of `readScores` changes, except its times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresQuery, 'kind'>,
@@ -216,7 +216,8 @@ function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): str
 }
 
 /**
- * Each kind, station and lead checks the database for changes at most once in this time, however many requests arrive.
+ * For each kind, station and lead, the database is checked for changes at most once in this time, however many requests
+ * arrive.
  */
 const KEPT_MS = 30_000;
 

@@ -224,7 +224,7 @@ export const recordedBracket = (
   kind: TemperatureKind,
 ): Bracket => bracketOf(floor, cap, stepOf(kind));
 
-/** Floor for probabilities. A forecast that ruled out the outcome is penalised hard, but not beyond recovery. */
+/** Floor for probabilities. A forecast that ruled out the outcome is penalised heavily, but not infinitely. */
 const MIN_PROBABILITY = 1e-4;
 /** Dollars. A wider spread gives no meaningful price. */
 const MAX_SPREAD = DOLLAR / 5n;

@@ -199,7 +199,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
-    /** Undefined if there is no live trading. */
+    /** Undefined without live trading. */
     queueWatch,
     printFollower,
     settlement,
@@ -311,7 +311,7 @@ function createLearning(
   const collect = createCollector((news) => background.learn(news));
   return {
     background,
-    /** `background` if it runs on this thread. */
+    /** The background work if it runs on this thread; otherwise undefined. */
     local,
     learn: () => collect(store.current),
     scores: createScoreKeeper({ db, store, ...names, clock, log, judge: () => background.judge() }),

@@ -71,7 +71,7 @@ export const createWorld = (): Pick<SimulatedWorld, 'seed' | 'weather'> => ({
 
 export interface SourceOptions {
   config: TradingConfig;
-  /** The venue's key; without one, only public data is read. */
+  /** Key for signing requests to the venue. Without a key, only public data is read. */
   key: VenueKey | undefined;
   budget: VenueBudget;
   /** Markets whose books are read first if there is no time for all. */

@@ -104,7 +104,9 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .where(and(ofAccount(tradingSettlements, account), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
-/** Closes positions, or corrects the profit of closed ones. Nothing stays held in a market that has been paid. */
+/**
+ * Closes positions, or corrects the profit of closed ones. No contracts stay held in a market that has been paid out.
+ */
 export async function closePositions(
   tx: Orm,
   { orgId, mode }: Account,

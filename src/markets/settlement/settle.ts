@@ -119,7 +119,9 @@ async function notifySettled(
 
 /** How long the venue may amend a result. */
 const AMENDABLE_MS = 7 * DAY_MS;
-/** Pause between requests for markets that refreshes no longer read, and for results that the venue may still amend. */
+/**
+ * How often to recheck markets that the regular refresh no longer covers, and results that the venue may still amend.
+ */
 const RECHECK_MS = 5 * MINUTE_MS;
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
@@ -142,8 +144,8 @@ export interface SettleReport {
 }
 
 /**
- * Finds the venue's settlement events. Markets that refreshes no longer read are requested by ticker, at most every
- * `RECHECK_MS`.
+ * Finds the venue's settlement events. Markets that the regular refresh no longer covers are requested by ticker, at
+ * most every `RECHECK_MS`.
  */
 function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock' | 'log'>) {
   const askedAt = new Map<string, number>();

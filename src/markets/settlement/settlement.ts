@@ -11,7 +11,7 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
   history: {
-    /** Never rejects. The money is booked, and a missing point must not cause a second booking. */
+    /** Never rejects: the money is already booked, and a missing point must not cause a second booking. */
     recordPoint(account: Account): Promise<void>;
     recordAll(mayContinue: () => Promise<boolean>): Promise<void>;
     thinOut(mayContinue: () => Promise<boolean>): Promise<void>;
@@ -21,7 +21,7 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 /** Longer than the pause between two passes. When the lease expires, another instance takes over. */
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
-/** Contracts taken by paper orders stay taken until the venue's next book, which arrives seconds later. */
+/** Ample: contracts taken by paper orders count only until the venue's next book, which arrives seconds later. */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
 /** Longer than the period of an execution report. */
 const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;

@@ -51,7 +51,7 @@ function problemOfEvent(
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
-/** Forecasts hold back a little from a certain bracket, so sizing tolerates sums that are this far below one. */
+/** Forecasts cap the probability of a bracket just below 1, so sizing tolerates sums that are this far from one. */
 const NEARLY_ONE = 1e-6;
 
 /**

@@ -10,20 +10,23 @@ export const KELLY_SHARE = 0.25;
 /** Shares of the bankroll, including holdings. Stakes in an event add up because every purchase may lose. */
 export const MARKET_CAP = 0.05;
 export const EVENT_CAP = 0.1;
-/** Cap for all events of one climate date, because neighbouring cities err together. */
+/** Cap for all events of one climate date, because forecast errors of neighbouring cities are correlated. */
 export const DAY_CAP = 0.2;
 
 /** There are four runs a day, so an older run means that forecasts are broken. */
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
 export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
-/** During the day, traders who cannot see the thermometer lose to those who can. Stations report every hour. */
+/** During the day, traders without recent observations lose to traders with them. Stations report every hour. */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
-/** Recording times in hours before the end of the climate day, from the evening two days before to the afternoon. */
+/**
+ * Hours before the end of the climate day at which forecasts are recorded, in local standard time: from noon the day
+ * before to 6 p.m. on the day.
+ */
 export const LEAD_HOURS = [36, 24, 12, 6] as const;
 /**
- * Recording times in hours before an hourly target. Its markets open at most a day ahead, and by then most of the day's
- * runs are alike.
+ * Hours before an hourly target at which forecasts are recorded. The target's markets open at most a day ahead, and
+ * within that day most runs are alike.
  */
 const HOURLY_LEADS = [12, 6, 3, 1] as const;
 
@@ -31,7 +34,7 @@ type Leads = readonly [longest: number, second: number, ...rest: number[]];
 
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
-/** A purchase that rests in the book. A fill is uncertain, and it is likelier if the counterparty knows more. */
+/** A purchase that rests in the book. Its fill is uncertain, and more likely if the counterparty knows more. */
 export interface RestHint {
   /** One step above the side's best bid if that stays below the ask; otherwise the best bid. */
   price: Micros;
@@ -112,7 +115,7 @@ export interface Gate extends GateKey {
   n: number;
   /** Days without a record, a price or a calibrated forecast, which do not count. */
   dropped: number;
-  /** Final value of one dollar bet on the forecast beating the payable prices: 1 is neutral. */
+  /** Final value of one dollar that is bet on the forecast beating the available prices: 1 is neutral. */
   evidence: number;
   /** Evidence that would open the gate, given the evidence for the other gates. */
   needed: number;

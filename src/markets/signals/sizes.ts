@@ -140,7 +140,7 @@ function resize(
     sized.purchases.some((bought) => bought.ticker === ticker && bought.side === side);
   return {
     ...sized,
-    // Purchases that are refused even with the whole cap keep that reason.
+    // Purchases that are refused even with the whole cap keep their reason.
     refused: wanted.refused,
     isDayTighter:
       paidOf(money.holdings, one.event.markets, data) + left.day < shareOf(money.bankroll, EVENT_CAP),

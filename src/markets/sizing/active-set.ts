@@ -56,14 +56,14 @@ export interface Guess {
 
 /**
  * Refines a nearly optimal point to rounding accuracy, by Newton's method on the legs between their bounds and the
- * binding limits. These sets change by one whenever a step reaches a bound or a multiplier has the wrong sign (J.
- * Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ * binding limits. Either set gains or loses one member whenever a step reaches a bound or a multiplier has the wrong
+ * sign (J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
  */
 export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   const { targets } = problem;
   const { x, multipliers: y, isFree, isTight } = guess;
-  // Tracked separately from x. Near zero, recomputing it from `slack` would cancel all digits, and the derivatives
-  // depend on them.
+  // Tracked separately from x. Near zero, recomputing it from `slack` would lose all significant digits, on which the
+  // derivatives depend.
   const s = rowsAt(problem, x);
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : isTight[i] ? y[i]! : 0;
@@ -150,7 +150,7 @@ function stepAlong(
   for (let i = 0; i < rows; i++) {
     if (targets[i]! > 0) gain += targets[i]! * (fall[i]! / s[i]!) ** 2;
     if (isTight[i] || !(fall[i]! > 0)) continue;
-    // The argument of a logarithm never reaches zero, but a limit does.
+    // A logarithm's argument must stay positive, while a limit's slack may reach zero.
     const most = ((targets[i]! > 0 ? 0.9 : 1) * Math.max(0, s[i]!)) / fall[i]!;
     if (most < share) [share, met] = [most, targets[i]! > 0 ? {} : { row: i }];
   }

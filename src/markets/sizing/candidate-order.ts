@@ -50,7 +50,10 @@ const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
-/** The best reduction of one offer, by one contract or to zero, if growth then exceeds `least`. */
+/**
+ * The best reduction of one offer: by one contract, by all opening contracts or, if there are only closing ones, to
+ * zero. Undefined if no reduction brings growth above `least`; a `least` of −∞ accepts any reduction.
+ */
 function bestSmaller(
   sizes: Sizes,
   contracts: readonly number[],
@@ -134,7 +137,7 @@ export function sizeCandidates(event: EventToSize): Sizing {
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
     last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
-    // Offers that are bought up are missing from the repeated sizing.
+    // Offers that have been bought in full are missing from the repeated sizing.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
       return last.contracts[at] ?? 0;

@@ -1,4 +1,7 @@
-/** Maximise Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0. */
+/**
+ * The problem of maximising Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥
+ * 0.
+ */
 export interface ConcaveProblem {
   /** G by column: column l holds the `targets.length` numbers from index l·rows. */
   columns: Float64Array;
@@ -17,9 +20,9 @@ export function rowsAt({ columns, slack, upper }: ConcaveProblem, x: Float64Arra
 }
 
 /**
- * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers. They must
- * be positive for the objective's rows and non-negative for limits. The bound holds for any such multipliers, however
- * they and x were found. Infinity for an infeasible x.
+ * Upper bound on how much better than x any feasible point can be: the duality gap of x at these multipliers. The
+ * multipliers must be positive for the objective's rows and non-negative for limits. The bound holds for any such
+ * multipliers, however they and x were found. Infinity for an infeasible x.
  *
  * With s̃ = target/multiplier per row, the objective lies below its tangent at s̃. On the tangent, no point beats x by
  * more than the limits' slack at their multipliers plus, for each leg, its remaining worth times the distance to its

@@ -72,7 +72,7 @@ export function exceededHeadroom(
   return undefined;
 }
 
-/** Proceeds from closing pairs, minus the cost of their second halves. */
+/** Proceeds from closing pairs, minus the cost of the contracts bought to complete them. */
 function receivedFor(offer: Offer, contracts: number): Micros {
   const closing = Math.min(offer.closable, contracts);
   return valueOf(DOLLAR, closing) - stakeOf(offer, closing);

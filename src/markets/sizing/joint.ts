@@ -21,8 +21,9 @@ const TARGET_GAP = 1e-10;
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /**
- * Finds the maximum and its proof. The active-set method from zero almost always succeeds. If degenerate bounds make it
- * cycle, it restarts from the solution of a problem whose bounds are slightly apart. Returns the best point found.
+ * Finds the maximum and its optimality gap. The active-set method from zero almost always succeeds. If degenerate
+ * bounds make it cycle, it restarts from the solution of a problem with slightly perturbed bounds. Returns the best
+ * point found.
  */
 function maximise(problem: ConcaveProblem): Maximum {
   const measure = ({ x, multipliers }: Guess): Maximum => ({
@@ -72,8 +73,8 @@ const NEARLY = 1e-6;
 const NO_CONTRACTS = 1e-6;
 
 /**
- * Solves without caps first, because the caps mostly hold anyway and reports show the uncapped Kelly share beside the
- * capped size.
+ * Solves without caps first, because the caps are usually met anyway and reports show the uncapped Kelly share
+ * alongside the capped size.
  */
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
@@ -108,7 +109,7 @@ export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Off
   };
 }
 
-/** Judged by usage, because if a limit binds only one leg, its price may be hidden in that leg's own bound. */
+/** Judged by usage, because if a limit binds only one leg, the limit's price may be hidden in that leg's own bound. */
 const isFull = ({ room, weights }: Limit, contracts: readonly number[]): boolean =>
   used(weights, contracts) >= Math.max(0, room) * (1 - NEARLY);
 

@@ -11,7 +11,7 @@ import { priceHistory, type BestPrices } from './table.js';
 export const PRICE_STEP_MS = 5 * MINUTE_MS;
 const KEPT_MS = 3 * DAY_MS;
 const DELETED_AT_ONCE = 5_000;
-/** Maximum points that fit into a small chart. */
+/** Maximum points that fit in a small chart. */
 const MOST_POINTS = 48;
 
 export function createPriceRecorder({

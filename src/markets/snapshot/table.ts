@@ -1,7 +1,7 @@
 import { index, jsonb, pgTable, primaryKey, text } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** Best YES bid and ask in millionths of a dollar; null if there is none. */
+/** Best YES bid and ask in millionths of a dollar; null if the book has no such price. */
 export type BestPrices = [bid: number | null, ask: number | null];
 
 /** Prices of an event's markets every five minutes while a market is open. Kept for three days. */

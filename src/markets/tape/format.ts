@@ -20,8 +20,8 @@ export const TAPE_FORMAT = 1;
 
 /**
  * Serializes as JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds,
- * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which must stay the one shared object. No written value
- * has such keys of its own.
+ * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which is read back as the one shared object. No value
+ * that is written has such keys of its own.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 
@@ -76,13 +76,13 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
 };
 
 /* A tape is a gzip file with one member per record, so `zcat` reads it and records can be appended without touching
-   earlier ones. Each member stores its length in the header's extra field, as in BGZF (SAM specification, section 4.1),
+   earlier ones. Each member stores its length in its header's extra field, as in BGZF (SAM specification, section 4.1),
    so that a reader can skip from member to member and detect a truncated one. */
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
 const PLAIN_HEADER = 10;
-/** Length of the plain header, extra length, field name, field length and member length. */
+/** Length in bytes of the whole header: plain header, extra length, field name, field length and member length. */
 const HEADER = 20;
 const HAS_EXTRA = 4;
 /** Longest record. A file that states a larger length is not a tape. */

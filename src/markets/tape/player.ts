@@ -100,7 +100,7 @@ export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>
 });
 
 function createTapeClock(startMs: number, speed: number) {
-  /** Tape time and process time of one moment; undefined while the clock is stopped. */
+  /** Tape time and process time at the same moment; undefined while the clock is stopped. */
   let running: { tapeMs: number; processMs: number } | undefined;
   let pausedAtMs = startMs;
   const now = () =>

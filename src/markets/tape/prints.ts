@@ -2,12 +2,15 @@ import type { Logger } from 'pino';
 import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
-/** Maximum prints and reads waiting for a record. Further ones are dropped, and their period then counts as unread. */
+/**
+ * Maximum number of prints and reads waiting for a record. Any more are dropped, and their period then counts as
+ * unread.
+ */
 const MAX_WAITING = 20_000;
-/** Number of prints remembered as taped. Older prints may appear twice on the tape. */
+/** Number of prints remembered as already taped. Older prints may appear twice on the tape. */
 const MAX_TAPED = 50_000;
 
-/** Queues prints for a tape, so that a print that is read repeatedly is taped once. */
+/** Queues prints for a tape. A print that is read repeatedly is taped once. */
 export function createPrintsToTape() {
   let waiting: PrintsRead[] = [];
   let size = 0;
@@ -44,7 +47,7 @@ export function tapedPrints(
   if (!tape || !source.readPrints) return source;
   return {
     async readPrints(tickers, since, signal) {
-      // Prints that arrive during the request may be missing from the response.
+      // Determined before the request, because prints that arrive during it may be missing from the response.
       const until = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const prints = await source.readPrints!(tickers, since, signal);
       tape.addPrints({ tickers: [...tickers], since, until, prints });
@@ -55,7 +58,7 @@ export function tapedPrints(
 
 /** Each market costs one API call. */
 const MARKETS_AT_ONCE = 40;
-/** Longer than a fill's observation period and than the pause between two reads. */
+/** Longer than both a fill's observation period and the pause between two reads. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
 /** Reads the prints of markets that may be traded, so that they are taped whether or not an order is placed. */
@@ -76,7 +79,7 @@ export function createPrintFollower({
   log: Pick<Logger, 'warn'>;
 }): PrintFollower {
   const stopping = new AbortController();
-  /** Per market, the time in milliseconds until which it is followed. */
+  /** Time in milliseconds until which each market is followed. */
   const followed = new Map<string, number>();
   let readMs = clock.now();
 
@@ -87,7 +90,7 @@ export function createPrintFollower({
       for (const ticker of tickers())
         if (followed.has(ticker) || followed.size < MARKETS_AT_ONCE)
           followed.set(ticker, nowMs + FOLLOWED_MS);
-      // Lookback is limited; prints missed before then stay unknown.
+      // The lookback is limited, so prints missed before then stay unknown.
       const since = new Date(Math.max(readMs - LISTING_LAG_MS, nowMs - FOLLOWED_MS));
       if (stopping.signal.aborted) return;
       try {

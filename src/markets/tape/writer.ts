@@ -50,7 +50,7 @@ function isTape(path: string): boolean {
   }
 }
 
-/** Maximum records waiting for a slow disk. Further refreshes are dropped to protect memory. */
+/** Maximum number of records waiting for a slow disk. Further refreshes are dropped to protect memory. */
 const MAX_WAITING = 20;
 
 export interface TapeWriter {
@@ -64,8 +64,8 @@ class SharedTapeError extends Error {}
 
 /**
  * Appends each refresh to a file, keeping existing records except one truncated at the end. If the file was moved or
- * emptied, a new tape is started. Records of two services must not be mixed, so a writer that finds another's records
- * stops.
+ * emptied, a new tape is started. Records of two services must not be mixed, so a writer stops when it finds that
+ * another process has written to the file.
  */
 export function createTapeWriter({
   file,
@@ -96,7 +96,10 @@ export function createTapeWriter({
     isFailing = false;
   }
 
-  /** Closes the tape. A partial record would hide later ones, so the next write reopens and truncates the file. */
+  /**
+   * Closes the tape. A partial record would make later records unreadable, so the next write reopens and truncates the
+   * file.
+   */
   async function giveUp(problem: unknown): Promise<void> {
     isShared = problem instanceof SharedTapeError;
     if (isShared) log.error({ file }, 'another process is writing this tape; this one writes no more to it');

@@ -108,7 +108,8 @@ export interface Archive {
    */
   addRuns(runs: readonly DayEnsemble[]): Promise<number>;
   /**
-   * Records reports. A report equal to the one known by then changes nothing; a different temperature is a correction.
+   * Records reports. A report equal to the one already known at its time changes nothing; a different temperature is a
+   * correction.
    * @returns number of new reports
    */
   addReports(reports: readonly SettledDay[]): Promise<number>;

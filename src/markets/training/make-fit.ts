@@ -20,13 +20,13 @@ import { POSSIBLE_DEVIATION_F, aheadRow } from '../learning/calibrated.js';
 export interface TrainingCase extends KnownRun {
   temperatureF: number;
   knownAt: Date;
-  /** True if the forecast is from another version of the model than the newest case. */
+  /** True if the forecast is from an older version of the model than the newest case's forecast. */
   isOlder?: true | undefined;
 }
 
 /**
- * Number of latest days with data used in a fit: errors vary by season, and 60 days determine the standard deviation to
- * within a tenth.
+ * Number of most recent days with data used in a fit: errors vary by season, and 60 days determine the standard
+ * deviation to within a tenth.
  */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 60,
@@ -70,7 +70,10 @@ export function casesOf(
   );
 }
 
-/** Names each field: spreading gives every object its own layout, which takes three times its values' memory. */
+/**
+ * Names each field, because spreading gives every object its own layout, which takes three times the memory of the
+ * values.
+ */
 const caseOf = (run: KnownRun, { temperatureF, knownAt }: Reported['report']): TrainingCase => ({
   model: run.model,
   kind: run.kind,
@@ -127,7 +130,7 @@ export interface Group extends FitOf {
   cases: readonly TrainingCase[];
 }
 
-/** A warmer ensemble must make the forecast about equally warmer; otherwise the fit learned more than bias. */
+/** A warmer ensemble must make the forecast warmer by about as much; otherwise the fit learned more than bias. */
 const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
 /** °F. Larger than any known error of a grid point (6.3). */
 const LARGEST_CORRECTION_F = 8;
@@ -136,14 +139,14 @@ const LARGEST_CORRECTION_F = 8;
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 
-/** True if an earlier fit is as good as a new one to this number of cases. */
+/** True if an earlier fit is still good enough, given the number of cases now available. */
 export const isRecent = (fit: Fit, cases: number, at: Date): boolean =>
   at.getTime() - fit.trainedAt.getTime() < KEPT_MS[fit.stationId === null ? 'pooled' : 'own'] &&
   cases < MUCH_MORE * fit.n;
 
 /**
- * Fits a group: all stations together, or one station's own long history with seasons. Keeps the previous fit if it is
- * recent or its training set has not changed.
+ * Fits a group: all stations together, or one station's own long history with seasonal terms. Keeps the previous fit if
+ * it is recent or its training set has not changed.
  * @returns the reason as text if there is no usable fit
  */
 export function* makeFitInSteps(
@@ -231,8 +234,8 @@ const isSame = (fit: Fit, seen: Seen): boolean =>
 const SEASONS = [0, 91, 183, 274];
 
 /**
- * Returns the reason for rejecting a fit, in words. Single stations are checked when the fit is used, so that one of
- * them does not spoil the fit for all.
+ * Returns the reason for rejecting a fit, in words. Single stations are checked when the fit is used, so that one bad
+ * station does not invalidate the fit for all.
  */
 export function problemOf(
   {

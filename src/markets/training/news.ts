@@ -6,7 +6,7 @@ import type { SettledDay } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 import { EARLIER_RUN, hoursOf, MAIN_MODEL, type DayEnsemble, type KnownHour } from '../weather/weather.js';
 
-/** The parts of a snapshot that the last one did not have. */
+/** The parts of a snapshot that the previous snapshot did not have. */
 export interface News {
   runs: readonly DayEnsemble[];
   reports: readonly SettledDay[];
@@ -16,7 +16,7 @@ export interface News {
 export const noNews: News = Object.freeze({ runs: [], reports: [], hours: [] });
 
 /**
- * Passes on what is new in a snapshot, because runs stay unchanged for hours and reports for good.
+ * Passes on only what is new in a snapshot, because runs stay unchanged for hours and reports for good.
  * @param learn if it fails, the next call passes the same news again
  */
 export function createCollector(
@@ -74,7 +74,7 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-/** Other models may run every hour; one run in six hours is enough. */
+/** Other models may run every hour; one run every six hours is enough. */
 const FURTHER_RUN_MS = 6 * HOUR_MS;
 
 const keyOfRun = (run: DayEnsemble): string => {

@@ -42,8 +42,8 @@ export interface HourTrainingOptions {
 /** Number of latest dates used: sixty days of seven stations are almost as good as two years (measured). */
 const WINDOW_DAYS = 60;
 /**
- * Counts dates, because stations share a date's weather. With at least nine dates of seven stations, a fit beats no fit
- * at every hour (measured).
+ * Minimum number of dates, not cases, because stations share a date's weather. With at least nine dates of seven
+ * stations, a fit beats no fit at every hour (measured).
  */
 const MIN_DATES = 9;
 /** More cases do not improve a fit, but take longer. */
@@ -52,12 +52,15 @@ const CASES_AT_ONCE = 200;
 /** Refitting all hours takes seconds, so a recent fit is kept unless the data has grown by `MUCH_MORE`. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
-/** °F. No day rises further than this above its maximum so far and the forecast for its remaining hours. */
+/** °F. No day's maximum exceeds both its maximum so far and the forecast for its remaining hours by more than this. */
 const LARGEST_CORRECTION_F = 12;
 
 const ALL_HOURS = Array.from({ length: LAST_HOUR + 1 }, (_, hour) => hour);
 
-/** Learns how days continue: one fit per kind and hour over all stations. Each step takes a few milliseconds. */
+/**
+ * Learns how days in progress continue: one fit per kind and hour over all stations. Each step takes a few
+ * milliseconds.
+ */
 export function* trainHoursInSteps(
   history: KnownHistory,
   { previous, newId, hours = ALL_HOURS }: HourTrainingOptions,
@@ -84,7 +87,7 @@ export function* trainHoursInSteps(
 
 type Wanted = Pick<HourFit, 'kind' | 'hour'>;
 
-/** @returns the reason as text if there is no usable fit; a fit without cases if the previous one was kept */
+/** @returns the reason as text if there is no usable fit, or a fit without cases if the previous fit was kept */
 function* trainHour(
   history: KnownHistory,
   days: readonly KnownStationDay[],

@@ -38,7 +38,7 @@ const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
 /** Seasonal fits use the first model's daily runs and the reports, so both are kept as long as training looks back. */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
-/** There are 46 of these fits a day with up to 1,500 days each, which take three megabytes. */
+/** Each day adds 46 of these fits with up to 1,500 days each, which take three megabytes. */
 const HOUR_FITS_KEPT_DAYS = 60;
 
 /** Keeps the forecast calibrated. Several instances may run at the same time. */
@@ -70,7 +70,7 @@ export function createTrainer(options: TrainerOptions): Trainer {
   let isNew = false;
   const trainStations = createStationTraining(options, () => isStopped);
 
-  /** Trains and stores the fits before they are used. Returns undefined if stopped early. */
+  /** Trains, and stores the fits before they are used. Returns undefined if stopped early. */
   async function train(at: Date): Promise<Training | undefined> {
     const history = await archive.asOf(at);
     const steps = trainInSteps(history, {

@@ -32,7 +32,10 @@ import type { KnownRun } from '../learning/queries.js';
 import type { Place } from '../market/place.js';
 import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
 
-/** Minimum over all stations. 30 errors determine the deviation to an eighth; ridges shrink terms with few errors. */
+/**
+ * Minimum over all stations. 30 errors determine the standard deviation to within an eighth; the ridge penalty shrinks
+ * terms with few errors.
+ */
 const MIN_POOLED_DAYS = 30;
 /** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit, but take longer. */
 const MAX_POOLED_CASES = 3_000;
@@ -202,10 +205,12 @@ function pooledGroup(all: readonly TrainingCase[]): Pick<WantedGroup, 'stationId
 const markVersions = (cases: readonly TrainingCase[]): TrainingCase[] =>
   markOlder(cases, ({ modelRunAt }) => modelRunAt.getTime());
 
-/** Returns only the real ensembles with their spread if there are enough; otherwise all runs, without spread. */
+/**
+ * Returns only the real ensembles, with their spread, if there are enough of them; otherwise all runs, without spread.
+ */
 function spreadOrNone(cases: readonly TrainingCase[], least: number): TrainingCase[] {
   const real = cases.filter(hasSpread);
-  // Single runs have no spread and are not copied, because copies would take half the memory of training.
+  // Runs without spread are not copied, because copies would take half of the memory that training uses.
   const withoutSpread = (each: TrainingCase) => (each.varianceF === 0 ? each : { ...each, varianceF: 0 });
   return daysIn(real) >= least ? real : cases.map(withoutSpread);
 }
@@ -219,7 +224,7 @@ interface PooledFit {
 /** Age of the first model's earlier run relative to its latest, in hours. */
 const EARLIER_HOURS = LEAD_STEP_HOURS;
 
-/** Compares models by the residuals of their fits in training. A mix is kept as long as all its fits are kept. */
+/** Compares models by the training residuals of their fits. A mix is kept as long as all its fits are kept. */
 function* trainMixesInSteps(
   pooled: readonly PooledFit[],
   trainedAt: Date,
@@ -249,7 +254,7 @@ function* trainMixesInSteps(
       : learnMix(new Map(fits.map(([name, each]) => [name, recallErrors(each)])));
     if (isKept) mixes.push(before);
     else if (learned) {
-      // May be later than the data of the fits, because recent fits are kept when new cases arrive.
+      // May be later than the data that the fits were trained on, because recent fits are kept when new cases arrive.
       const knownThrough = new Date(Math.max(...fits.map(([, { cases }]) => knownThroughMs(cases))));
       const mix = { id: newId(), kind, leadHours, ...learned, knownThrough, trainedAt };
       mixes.push(mix);
@@ -262,7 +267,7 @@ function* trainMixesInSteps(
 
 const isIn = ({ skill }: Mix, model: string): boolean => model === MAIN_MODEL || model in skill;
 
-/** On every day, a fit over all stations is the same line for a given station, hour and version. */
+/** A fit over all stations does not depend on the day: it is one line per station, hour and model version. */
 function errorsOf({ fit, cases }: PooledFit): ModelError[] {
   const lines = new Map<string, ReturnType<typeof lineOf>>();
   return cases.map((each) => {

@@ -14,7 +14,7 @@ const WHOLE_BOOK_MS = 30_000;
 type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;
 
 /**
- * Chooses the books to read if each costs a call and there are too many.
+ * Chooses which books to read if each costs a call and there are too many to read all.
  * @param interest markets with positions or signals, which are read first
  */
 export function createBookRotation(interest: () => ReadonlySet<string>) {
@@ -149,7 +149,7 @@ function reuseBooks(
 }
 
 const BOOKS_PER_CALL = 100;
-/** Maximum parallel single-book calls; the budget limits their rate. */
+/** Maximum number of parallel single-book calls; the budget limits their rate. */
 const BOOKS_AT_ONCE = 8;
 
 /**

@@ -45,7 +45,7 @@ export async function readMarketPages(
   return found;
 }
 
-/** The response contradicts the venue's documentation, so none of it is trusted. */
+/** Thrown if a response contradicts the venue's documentation. No part of such a response is used. */
 export class UnexpectedAnswerError extends Error {
   readonly httpStatus: number | undefined;
   constructor(path: string, what: string, httpStatus?: number) {
@@ -86,8 +86,9 @@ export interface KalshiClient {
   readonly isSigned: boolean;
   readonly clockSkewMs: number | undefined;
   /**
-   * Reads an endpoint and validates the response against `schema`. Retries "busy" and server errors after the venue's
-   * stated pause, or a growing one with jitter. Unexpected responses are not retried, because they would not change.
+   * Reads an endpoint and validates the response against `schema`. Retries "busy" and server errors after the pause
+   * that the venue states, or else after a growing pause with jitter. Unexpected responses are not retried, because
+   * they would not change.
    * @throws UnexpectedAnswerError, VenueUnavailableError
    */
   get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;
@@ -199,7 +200,7 @@ const FRESH_MS = HOUR_MS;
 
 /**
  * Reads the key's account limits hourly and applies them to the budget. Without a key, the lowest tier applies; if the
- * read fails, the last known limits stay.
+ * read fails, the last known limits remain in force.
  */
 export function createLimitReader({
   client,

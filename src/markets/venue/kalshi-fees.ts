@@ -68,7 +68,10 @@ const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
 const CHANGES_FRESH_MS = 5 * MINUTE_MS;
-/** A change overrides the series listing for this long, because the listing may lag behind announced changes. */
+/**
+ * An announced change overrides the series listing for this long after it takes effect, because the listing may lag
+ * behind.
+ */
 const SETTLED_MS = 5 * MINUTE_MS;
 const PAGE_SIZE = 1000;
 const MAX_PAGES = 10;
@@ -158,7 +161,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     });
   }
 
-  /** Logs a failure only once, until its message changes. */
+  /** Logs a failure once, and again only if its message changes. */
   async function readOrWarn(list: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
     try {
       await read();

@@ -23,7 +23,7 @@ export interface KalshiHistoryOptions {
 
 /**
  * Returns outcomes of past days that are final, have a complete ladder, and were paid in agreement with the stated
- * temperature. Recent days take one query per series; days before the venue's cutoff (some months ago) take one query
+ * temperature. Recent days take one query per series; days before the venue's cutoff (a few months ago) take one query
  * per day, at the client's rate limit: 31 days of 48 series are 48 to 1,488 reads and take up to 75 seconds.
  */
 export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
@@ -81,8 +81,8 @@ function namesAt(asked: KnownSeries, date: string): string[] {
 }
 
 /**
- * Markets close at the end of their day or some hours earlier. The range is widened by a second, because the bounds may
- * be exclusive.
+ * Markets close at the end of their day or up to a few hours earlier. The range is widened by a second, because the
+ * bounds may be exclusive.
  */
 function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);

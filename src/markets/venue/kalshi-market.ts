@@ -94,7 +94,10 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
   return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
 }
 
-/** Copies the temperature within an event: the venue always gives it on the winner, but not on all other markets. */
+/**
+ * Copies the temperature to all markets of an event: the venue always gives it for the winner, but not for all other
+ * markets.
+ */
 export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)
@@ -144,7 +147,7 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-/** Prices, sizes and worst cases assume payouts without bounds, so markets with bounds are not traded. */
+/** Prices, sizes and worst cases assume payouts without bounds, so markets with settlement bounds are not traded. */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
   if (type !== 'floor') return `its payout has unknown bounds (“${type.slice(0, 40)}”)`;

@@ -24,7 +24,7 @@ export const kalshiTradesPageSchema = z.object({ trades: z.array(kalshiTradeSche
 
 const PATH = '/markets/trades';
 const PAGE_SIZE = 1000;
-/** Page limit for one market in an hour. */
+/** Maximum number of pages for one market and hour. */
 const MAX_PAGES = 20;
 const MARKETS_AT_ONCE = 4;
 

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { WEATHER_SHARD } from '../market/market.js';
 
 /**
- * Fields used from the venue's responses (OpenAPI 3.13 to 3.32); other fields may come and go. A market with a missing
- * or mistyped field is excluded on its own; see `readMarket`.
+ * Fields used from the venue's responses (OpenAPI 3.13 to 3.32); other fields may come and go. A missing or mistyped
+ * field excludes only its own market; see `readMarket`.
  */
 export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 export const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
@@ -33,7 +33,7 @@ export const kalshiMarketSchema = z.object({
   result: z.string(),
   settlement_value_dollars: dollars.nullish(),
   expiration_value: z.string(),
-  // Missing for winners of some months, but repeated in the rules, the label and the ticker.
+  // Missing for the winning markets of some months, but repeated in the rules, the label and the ticker.
   strike_type: z.string().nullish(),
   floor_strike: z.number().nullish(),
   cap_strike: z.number().nullish(),

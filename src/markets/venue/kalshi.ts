@@ -64,7 +64,7 @@ function createMarketReader() {
   };
 }
 
-/** Tickers per URL, which keeps it below the usual 8 kB limit, and one page holds all results. */
+/** Tickers per request: few enough that the URL stays below the usual 8 kB limit and one page holds all results. */
 const TICKERS_PER_CALL = 100;
 
 interface FindDeps {
@@ -78,7 +78,7 @@ async function findKalshiMarkets(
   tickers: readonly string[],
   signal: AbortSignal,
 ): Promise<ListedMarket[]> {
-  // Other tickers are dropped, because tickers are sent as a comma-separated list.
+  // Tickers with other characters are dropped, because tickers are sent as a comma-separated list.
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);
   const missing = named.filter((ticker) => !current.known.has(ticker));
@@ -113,7 +113,7 @@ async function findAt(
 
 /** Markets stay listed after their close for as long as settlement may take; hourly markets settle within an hour. */
 const LOOK_BACK_MS = { daily: 3 * DAY_MS, hourly: 6 * HOUR_MS };
-/** Inactive series checked per read, so that all of about 300 are checked within a few minutes. */
+/** Number of inactive series checked per read: all of them, about 300, are checked within a few minutes. */
 const DORMANT_AT_ONCE = 40;
 const SERIES_AT_ONCE = 8;
 
@@ -122,7 +122,7 @@ export interface KalshiSourceOptions {
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
   budget?: VenueBudget | undefined;
-  /** Starts keeping books from the stream at the first read. Without it, books are as old as the last read. */
+  /** Called at the first read to start keeping books from the stream. If omitted, books are as old as the last read. */
   keepBooks?: (() => KeptBooks) | undefined;
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;

@@ -139,7 +139,7 @@ function findPlaceOf({
     const station = findStationOfReport(report);
     return station ? { station } : unknown(report);
   }
-  // On a single day, rules named The Weather Company and only the city.
+  // For a single day, the rules named The Weather Company but gave only the city.
   const station = source === 'The Weather Company' ? findStationOfCity(place) : findStationOfPlace(place);
   return station ? { station } : unknown(place);
 }
@@ -170,8 +170,8 @@ function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: 
 
 /**
  * Checks the close time. Daily markets close at the end of their day. Until March 2026 they closed a minute before
- * midnight by the local clock, and in 2024 by New York's clock everywhere, so up to hours early. Hourly markets close
- * on the hour. Any other close time belongs to another day.
+ * midnight by the local clock, and in 2024 by New York's clock everywhere, so up to a few hours early. Hourly markets
+ * close on the hour. Any other close time belongs to another day.
  */
 function closesWith(station: Place, { date, hour }: TemperatureRules, closeTime: Date): boolean {
   if (hour !== null) {

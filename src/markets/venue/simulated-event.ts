@@ -15,7 +15,10 @@ import type { SimulatedWorld } from './simulation/weather.js';
 
 const BOOK_MS = 15_000;
 
-/** Returns when an event's books last changed, at an offset per event. Nothing about it changes in between. */
+/**
+ * Returns when an event's books last changed; the times of changes differ between events. Nothing about the event
+ * changes in between.
+ */
 function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
   const offsetMs = Math.floor(uniform(seed, eventTicker, 'rhythm') * BOOK_MS);
   return new Date(Math.floor((at.getTime() - offsetMs) / BOOK_MS) * BOOK_MS + offsetMs);
@@ -239,7 +242,7 @@ export function printsOf({ seed }: Seeded, state: EventState, { markets, books }
 const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
-/** Yields the event's state at each book change within a period, and the one before the period. */
+/** Yields the event's state at each book change within a period, after its state before the period. */
 export function* statesWithin(
   world: Seeded,
   subject: SimulatedSubject,

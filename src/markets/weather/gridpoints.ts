@@ -40,8 +40,8 @@ type Point = z.output<typeof pointSchema>['properties'];
 
 const INTERVAL = /^(.+)\/P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?)?$/;
 /**
- * A day's maximum and a night's minimum each span a little more than half a day. Shorter intervals are remainders of
- * one in progress.
+ * A day's maximum and a night's minimum each span a little more than half a day. A shorter interval is the remainder of
+ * one that has already begun.
  */
 const HOURS = { least: 10, most: 16 };
 

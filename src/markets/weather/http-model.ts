@@ -70,7 +70,10 @@ const modelAnswerSchema = z.object({
 
 const MEMBERS = 31;
 
-/** Returns quantiles at the midpoints of 31 equal parts, scaled to a sample deviation of one and a mean of zero. */
+/**
+ * Returns the normal quantiles at the midpoints of 31 equal parts, scaled to a mean of zero and a sample standard
+ * deviation of one.
+ */
 function standardMembers(): number[] {
   const half = Array.from({ length: (MEMBERS - 1) / 2 }, (_, i) => normalQuantile((i + 0.5) / MEMBERS));
   // Mirroring makes the mean exactly zero.
@@ -82,7 +85,7 @@ function standardMembers(): number[] {
 const normalMembers = (meanF: number, standardDeviationF: number): number[] =>
   standardMembers().map((z) => meanF + standardDeviationF * z);
 
-/** Maximum time by which the clock of the model's machine may be ahead. */
+/** How far the clock of the model's machine may be ahead. */
 const CLOCK_TOLERANCE_MS = MINUTE_MS;
 const LONGEST_LEAD_MS = 400 * DAY_MS;
 

@@ -47,7 +47,7 @@ const calibrationsAnswerSchema = z.looseObject({
 /** A minute's value appears after two or three minutes. Four areas at 10 tokens use 40 of 12,000 tokens per minute. */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
-/** Readings count if they arrive within this time after their minute, so a newer value is not final. */
+/** Readings count if they arrive within this time after their minute, so a value younger than this is not final. */
 const RECEIPT_MS = 5 * MINUTE_MS;
 /** The first request reaches back this far, to include every hour of today. */
 const FIRST_WINDOW_MS = 26 * HOUR_MS;
@@ -92,7 +92,10 @@ interface IndexOptions {
   log: Logger;
 }
 
-/** Reads the venue's temperature index, a weighted, corrected mean of stations on which hourly markets settle. */
+/**
+ * Reads the venue's temperature index, a weighted and corrected mean of several stations. Hourly markets settle on this
+ * index.
+ */
 export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
   const areas = indexAreas.map((area) => createAreaReader(area, { client, clock, log }));
   let states: readonly IndexState[] = areas.map(({ state }) => state);

@@ -11,7 +11,7 @@ import { readJson } from './read-json.js';
 /** The National Weather Service may block callers without a User-Agent. */
 export const NWS_USER_AGENT = 'gauge-weather-markets/1.0';
 
-/** Reports are made up to this long before the hour that they count for. */
+/** Reports are made up to this long before the hour that they count toward. */
 const EARLY_MS = 15 * MINUTE_MS;
 
 /** Extremes of a period in °C; null if the report does not include them. */
@@ -65,13 +65,13 @@ const toFahrenheit = (celsius: number): number => celsius * 1.8 + 32;
 const ASK_BACK_MS = 3 * HOUR_MS;
 /** Reports may arrive late and corrections later, so each request reaches back this far before the latest report. */
 const OVERLAP_MS = 3 * HOUR_MS;
-/** Maximum concurrent requests: 24 stations take some seconds instead of one burst. */
+/** Maximum number of concurrent requests, so that 24 stations take a few seconds instead of one burst. */
 const AT_ONCE = 4;
 /** Time limit for all stations together, so that forecasts do not wait for a slow service. */
 const TIMEOUT_MS = 15_000;
 /**
- * °C. Rounding alone can make the decoded value and the report's own differ by this much; a larger difference means
- * that one of them is wrong.
+ * °C. Rounding alone can make the temperature decoded from the METAR and the one in the response differ by this much; a
+ * larger difference means that one of them is wrong.
  */
 const SAME_C = 1;
 const possibleC = { lowest: -60, highest: 60 };
@@ -226,7 +226,7 @@ function toReadings(station: Station, report: Observation): Reading[] {
     .map((reading) => ({ at, ...reading }));
 }
 
-/** Extends a period's range by the temperature at its end. Without a range, that temperature is the range. */
+/** Extends a period's range by the temperature at its end. Without a range, returns that temperature as both bounds. */
 const extendRange = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
   highestC: Math.max(temperatureC, highestC ?? temperatureC),
   lowestC: Math.min(temperatureC, lowestC ?? temperatureC),

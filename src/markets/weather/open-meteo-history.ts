@@ -80,11 +80,11 @@ const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
   (error instanceof WeatherUnavailableError && error.retryAfterMs === undefined && !aborted);
 
 /**
- * Reads forecasts by single runs of the model for past days, one and two days ahead, as ensembles of one member each.
- * The archive of real ensembles has only the first hours of each run, which were not known in time.
+ * Reads past forecasts by single runs of the model, one and two days ahead, as ensembles of one member each. The
+ * archive of real ensembles has only the first hours of each run, which had passed before the run was available.
  *
  * For each hour, the archive has the value of the newest run that started at least one (two) days before that hour, so
- * a day's hours come from several runs. The run of the day's last hour is the newest of them and is used as the date of
+ * a day's hours come from several runs. The run of the day's last hour is the newest of them and its start is used for
  * the whole day, because no value comes from a later run. With four runs a day, that is 25 to 30 (49 to 54) hours
  * before the day's end. An area's hour comes from one run.
  *
@@ -104,7 +104,7 @@ async function readRunsOf(
     hourly: columns.join(','),
     models: asked,
     start_date: first,
-    // Climate days end some hours after midnight UTC.
+    // Climate days end a few hours after midnight UTC.
     end_date: addDays(to, 1),
   };
   const url = `${baseUrl}/v1/forecast`;

@@ -60,8 +60,8 @@ const gefs: OnlineModel = {
 
 /**
  * ECMWF's ensemble of 51; NOAA's HRRR and NBM, which have a run each hour, although only every sixth HRRR run reaches
- * beyond 18 hours; and DWD's ICON. One request counts as 144 calls and three as 29 each: together 1,500 a day, or 920
- * while they fail.
+ * beyond 18 hours; and DWD's ICON. An ECMWF request counts as 144 calls and a request for any of the others as 29:
+ * together 1,500 a day, or 920 while they fail.
  */
 const furtherModels: readonly (OnlineModel & { model: string })[] = [
   {
@@ -144,8 +144,8 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
 }
 
 /**
- * Returns the start of the run behind the data. If unknown, assumes the latest run that can be available, so that data
- * is never dated too early.
+ * Returns the start of the run that the data comes from. If it is unknown, assumes the latest run that can be
+ * available, so that data is never dated too early.
  */
 async function readRunTime(
   { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
@@ -246,7 +246,7 @@ function createFurtherModel(
   };
 }
 
-/** Older runs are not useful: the fit of a one-day-old run covers twice that lead. */
+/** Mixes use a run about half a day older than the newest, so runs more than a day old are not needed. */
 const KEPT_RUNS_MS = DAY_MS;
 
 /** Keeps the first model's runs, so that the run from half a day earlier can be used alongside the newest. */
@@ -334,7 +334,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
   };
 }
 
-/** Replaces curves only along with a run, so that fits learn from the curves that forecasts use. */
+/** Replaces curves only when a new run arrives, so that fits learn from the curves that forecasts use. */
 function withCurves(runs: readonly DayEnsemble[], curves: readonly DayEnsemble[]): DayEnsemble[] {
   const keyOf = ({ stationId, date }: DayEnsemble) => `${stationId} ${date}`;
   const found = new Map(curves.map((each) => [keyOf(each), each.curveF]));

@@ -7,7 +7,7 @@ interface Polled<T> {
   value: T | undefined;
   readMs: number;
   problem: unknown;
-  /** True only for the read that failed, so that callers report each failure once. */
+  /** True only for the read that failed, so that each caller reports a failure once. */
   isNews: boolean;
 }
 
@@ -49,7 +49,7 @@ export function createPoll<T>(
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**
- * Returns the last forecasts while they can still stand in for new ones.
+ * Returns the last forecasts while they are recent enough to be used during failures.
  * @throws the problem if there are no such forecasts, and always after a response that violates the contract
  */
 export function lastForecasts<T>(
@@ -62,7 +62,7 @@ export function lastForecasts<T>(
   return value;
 }
 
-/** A weather service was unreachable, busy or failing; a later request may succeed. */
+/** Thrown if a weather service was unreachable, busy or failing; a later request may succeed. */
 export class WeatherUnavailableError extends Error {
   readonly retryAfterMs: number | undefined;
   constructor(url: string, what: string, options: ErrorOptions & { retryAfterMs?: number | undefined } = {}) {
@@ -72,7 +72,7 @@ export class WeatherUnavailableError extends Error {
   }
 }
 
-/** A weather service responded with an error status that a retry will not change. */
+/** Thrown if a weather service responded with an error status that a retry will not change. */
 export class UnexpectedStatusError extends UnexpectedAnswerError {
   readonly status: number;
   constructor(url: string, status: number, said: string) {

@@ -27,15 +27,15 @@ import {
 
 const SINGLE = 'single';
 
-/** Stations report at 51 minutes past the hour; reports arrive some minutes later. */
+/** Stations report at 51 minutes past the hour; reports arrive a few minutes later. */
 const REPORT_MINUTE_MS = 51 * MINUTE_MS;
 const REPORT_TAKES_MS = 4 * MINUTE_MS;
 /** Time until the index value of a minute is available. */
 const INDEX_TAKES_MS = 5 * MINUTE_MS;
 
 /**
- * Provides forecasts and observations of the simulated world, on which its markets settle. They depend only on the seed
- * and the clock.
+ * Provides forecasts and observations of the simulated world, whose markets settle on the same weather. All data
+ * depends only on the seed and the clock.
  */
 export function createSimulatedWeatherSource(
   world: SimulatedWorld,

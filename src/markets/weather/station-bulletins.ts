@@ -69,7 +69,10 @@ function readTable(body: string, url: string): Row[] {
   }
 }
 
-/** Returns a bulletin window's day: a maximum from 12Z to 06Z is given at 00Z, a minimum from 00Z to 18Z at 12Z. */
+/**
+ * Returns the day and window of a bulletin's extreme: the maximum given at 00Z covers 12Z to 06Z, and the minimum given
+ * at 12Z covers 00Z to 18Z.
+ */
 function targetAt(
   forecastMs: number,
 ): { kind: DailyKind; date: string; fromMs: number; toMs: number } | undefined {
@@ -91,7 +94,7 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   if (!target) return undefined;
   const { kind, date, ...window } = target;
   const { start, end } = climateDayOf(station, date);
-  // In the last hours of a day, its window may already be past.
+  // A window can reach beyond the end of its day, so a run may start after the day has ended.
   if (modelRunAt >= end) return undefined;
   const spreadF = numberOf(row, 'xnd', url);
   const outside = cycle.flatMap((each): number[] => {
@@ -182,14 +185,14 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
         const first = climateDayOf(station, from).start.getTime();
         const cycles = { from: new Date(first - PAST_MS), to: climateDayOf(station, to).end };
         const runs = await readBulletins(options, station, cycles, signal);
-        // Days outside the range have only some of their runs.
+        // For days outside the range, only some of the runs were read.
         return runs.filter(({ date }) => from <= date && date <= to);
       },
     },
   };
 }
 
-/** A day's first hour is in the LAMP cycle of the hour before the day, unless that cycle is late. */
+/** A day's first hour comes from the LAMP cycle of the hour before the day, or from an earlier one if that is late. */
 const LATE_MS = 3 * HOUR_MS;
 
 /** Reads LAMP's hours for the day in progress as a curve that is not mixed with other models. 576 requests a day. */
@@ -208,7 +211,7 @@ export function createLampHours(options: MesonetOptions): PlaceForecasts {
       const curveF = parseHours(body, asked, date);
       if (!curveF) return [];
       const of = { model, kind: 'daily_maximum' as const, stationId: station.id, date, fetchedAt: now };
-      // This time determines only how long the curve stays in use.
+      // `modelRunAt` determines only how long the curve stays in use.
       return [{ ...of, modelRunAt: now, membersF: [Math.max(...curveF)], curveF }];
     },
   });

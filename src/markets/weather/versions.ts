@@ -23,7 +23,7 @@ export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = 
   ecmwf: [{ version: '50r1', from: '2026-05-12' }],
 };
 
-/** A version in use. `isBreak` is true if an earlier version preceded it. */
+/** A version in use. `isBreak` is true if another version was in use before it. */
 export interface SeenVersion extends ModelVersion {
   model: string;
   isBreak: boolean;

@@ -36,7 +36,7 @@ export const EARLIER_RUN = 'earlier';
 export const GRIDPOINTS = 'gridpoints';
 export const EARLIER_MS = 12 * HOUR_MS;
 
-/** Groups the data known at a time by target: the newest usable ensemble, further models and the reported extreme. */
+/** Groups the data known at a time by target: the newest usable ensemble, further models and the observed extreme. */
 export function groupKnownWeather({ ensembles, observed }: WeatherData, at: Date) {
   const there = ensembles.filter((ensemble) => ensemble.fetchedAt <= at && ensemble.modelRunAt <= at);
   const newest = newestOf(there.filter(({ model, membersF }) => model === undefined && isUsable(membersF)));
@@ -71,7 +71,7 @@ function newestOf(runs: readonly DayEnsemble[]): Map<string, DayEnsemble> {
   return newest;
 }
 
-/** Merges two services' reports for one target: the day's final report wins, or else the more extreme value. */
+/** Merges two services' observations of one target: the day's final report wins, or else the more extreme value. */
 function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtreme {
   const [older, newer] = a.observedAt <= b.observedAt ? [a, b] : [b, a];
   if (a.isFinal || b.isFinal) return older.isFinal ? older : newer;
@@ -82,10 +82,10 @@ function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtr
 }
 
 const HOURS = 24;
-/** A report this close to a whole hour counts for that hour; most are made some minutes before. */
+/** A report this close to a whole hour counts for that hour; most are made a few minutes before it. */
 const NEAR_HOUR_MS = { before: 15 * MINUTE_MS, after: 10 * MINUTE_MS };
 
-/** Returns the temperature at each hour of a climate day from the nearest report; null if there is none. */
+/** Returns the temperature at each hour of a climate day from the nearest report; null if no report is near it. */
 export function hourlyTemperatures(
   dayStart: Date,
   reports: readonly { at: Date; temperatureF: number }[],
@@ -120,7 +120,9 @@ export interface ObservationPart {
   read: Observe;
 }
 
-/** Polls each service at its own pace. Never rejects: a failing service keeps its data and affects no other. */
+/**
+ * Polls each service at its own pace. Never rejects: a failing service keeps its data and does not affect the others.
+ */
 export function createObserver(
   parts: readonly ObservationPart[],
   { clock, log }: { clock: Clock; log: Logger },
@@ -139,7 +141,7 @@ export function createObserver(
 export interface DayEnsemble extends Target {
   /** Omitted for the source's first model. */
   model?: string | undefined;
-  /** Start of the model run, which contains no later data. */
+  /** Start of the model run. The run uses no data from after this time. */
   modelRunAt: Date;
   fetchedAt: Date;
   membersF: readonly number[];
@@ -154,8 +156,8 @@ export interface DayEnsemble extends Target {
 
 /**
  * The highest (for a minimum: lowest) temperature that a station has reported so far within a climate day; for an hour,
- * the index value once published. Contains only values that the daily report cannot fall below (for a minimum: exceed),
- * because readings that were rounded twice in transit are off by a degree or two.
+ * the index value once published. The daily report cannot be below it (for a minimum: above it), so readings that were
+ * rounded twice in transit, which are off by a degree or two, are left out.
  */
 export interface ObservedExtreme extends Target {
   extremeF: number;
@@ -167,7 +169,10 @@ export interface ObservedExtreme extends Target {
   isFinal?: true;
 }
 
-/** A station's reports, as known when the temperature of an hour became known; see `observedHours`. */
+/**
+ * A station's temperature at an hour and the day's extremes so far, as known when the temperature became known; see
+ * `observedHours`.
+ */
 export interface KnownHour {
   stationId: string;
   date: string;
@@ -203,7 +208,7 @@ export interface WeatherData {
 export interface WeatherSource {
   readonly name: string;
   readonly furtherModels?: readonly string[] | undefined;
-  /** How long the source's data stays fresh; it is not read more often than that. */
+  /** How long the source's data counts as fresh; it is not read again within this time. */
   readonly freshMs: number;
   /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
@@ -233,7 +238,8 @@ export interface PlaceHistory {
 export interface WeatherHistory {
   /**
    * Reads the runs made for climate days and their hours, at most 31 days, both ends inclusive.
-   * @returns runs whose `fetchedAt` is when Gauge actually received them: the present for runs requested later
+   * @returns runs whose `fetchedAt` is when Gauge actually received them, which for past runs is the time of this
+   * request
    * @throws NoHistoryError, or the errors of `read`
    */
   readRuns(range: { from: string; to: string }, signal: AbortSignal): Promise<DayEnsemble[]>;

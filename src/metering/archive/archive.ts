@@ -54,7 +54,7 @@ export interface ArchiveDeps {
   /** Pause after each event statement, as a multiple of the statement's duration. */
   rest: number;
   signal: AbortSignal;
-  /** Called when events are written, read back and deleted, so it reports each event three times. */
+  /** Called when events are written, read back and deleted, so each event is reported three times. */
   onEvents: (count: number) => void;
 }
 
@@ -222,7 +222,10 @@ export async function readBack(
   return reading.chunks;
 }
 
-/** Adds the events that are still in the database. An archived month receives events only if a clock was wrong. */
+/**
+ * Adds the events that are still in the database to the totals and hourly sums. An archived month receives new events
+ * only if a clock was wrong.
+ */
 async function addRemaining(
   orm: Orm,
   month: Month,
@@ -299,7 +302,10 @@ function findDifference(
 export const monthLabel = ({ period, livemode }: Month): string =>
   `${period.slice(0, 7)}, ${livemode ? 'live' : 'test'}`;
 
-/** Deletes exactly the events read from the file, in one commit, or none at all. */
+/**
+ * Deletes exactly the events that were read from the file, in one transaction.
+ * @throws ArchiveError if the events differ from the file, in which case none are deleted
+ */
 function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk): Promise<void> {
   const { productId, first, last, sums } = chunk;
   return change({ db: { orm }, clock }, byService, async (tx) => {
@@ -337,8 +343,8 @@ function throwIfInterrupted({ signal }: ArchiveDeps): void {
 }
 
 /**
- * Runs a statement, then pauses to leave the database to other work. @throws InterruptedError before it runs the
- * statement
+ * Runs a statement, then pauses so that other work can use the database.
+ * @throws InterruptedError before running the statement
  */
 async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
   throwIfInterrupted(deps);

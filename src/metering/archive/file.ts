@@ -116,7 +116,6 @@ export interface Chunk {
   events: number;
 }
 
-/** One product's sums in a file. */
 export interface ProductSums {
   productId: string;
   totals: Map<string, Sum>;
@@ -133,7 +132,7 @@ interface Reading {
   sha256: string;
   sums: MetricSum[];
   events: number;
-  /** The events after the first `skip`, in file order. */
+  /** Chunks of the events after the first `skip`, in file order. */
   chunks: Chunk[];
 }
 

@@ -9,7 +9,10 @@ export type ArchiveRow = Pick<
   'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
 >;
 
-/** The unit of archiving: one Organization's events in one month and mode. Every statement names its Organization. */
+/**
+ * The unit of archiving: one Organization's events in one month and mode. Every statement names the Organization, so it
+ * runs on one shard.
+ */
 export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {
@@ -40,7 +43,7 @@ export interface ArchivedEvent extends EventPosition {
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
   sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
 
-/** The bounds are spelled out so that the index on Organization, product, mode and time is used. */
+/** Written as a range of times, so that the index on Organization, product, mode and time is used. */
 const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, of = sql``): SQL =>
   sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
@@ -193,7 +196,7 @@ export const listEventsOf = (
 
 export interface PricedSum extends Sum {
   metric: string;
-  /** Credits per unit; 0 for none. */
+  /** Credits per unit; 0 if the events had no price. */
   creditPrice: string;
 }
 
@@ -237,8 +240,8 @@ const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and l
       and (at <> ${dayOf(sql`at`)} or hour <> ${dayOf(sql`hour`)})`;
 
 /**
- * Days, by product, whose ledger entries for a month are not merged yet. Omits products that still have events in that
- * month, because correcting an event reads its entries.
+ * Days, by product, whose ledger entries for a month have not been merged yet. Omits products that still have events in
+ * that month, because correcting an event reads its entries.
  */
 export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
   selectRows(
@@ -276,7 +279,7 @@ export async function sumEntries(
   return row!.removed;
 }
 
-/** Replaces the record of an earlier run, which must have deleted nothing. */
+/** Records an archive, replacing the record of an earlier run, which must not have deleted any events. */
 export async function replaceArchive(
   tx: Orm,
   { file, sha256, events, ...month }: Omit<ArchiveRow, 'state'>,
@@ -294,7 +297,7 @@ export async function replaceArchive(
         ${sum.quantity}::numeric, ${sum.events}::bigint, 0, 0)`);
 }
 
-/** @param archivedAt only for the last state */
+/** @param archivedAt given only for the final state, `archived` */
 export async function moveState(
   orm: Orm,
   month: Month,

@@ -12,7 +12,7 @@ type Compare = (
 ) => void;
 
 /**
- * Compares the subjects in a file with their sums in the database, one hour at a time to bound memory.
+ * Compares a file's sums by subject with those in the database, one hour at a time to bound memory.
  * @param remaining whether the database still has events that are not in the file
  */
 export async function createSubjectCheck(
@@ -51,7 +51,7 @@ export async function createSubjectCheck(
       add();
       return undefined;
     },
-    /** Call this at the end of each product. */
+    /** Call this after each product's last event. */
     async onProduct(productId: string): Promise<void> {
       if (!since.has(productId)) return;
       if (productId !== current.productId) await begin(productId, '');

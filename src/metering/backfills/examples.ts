@@ -37,8 +37,8 @@ export const missing = notFoundExample('The Organization has no such backfill.',
 export const staged = { ...missing.request, body: batch };
 
 /**
- * For each step: the example backfill that it starts from, the state that follows, and a backfill that refuses the
- * step.
+ * For each step: an example backfill that can take it, the state that follows, and a backfill for which the step is
+ * refused.
  */
 export const stepExamples = {
   apply: {

@@ -38,7 +38,7 @@ export async function locateBackfill(orm: Orm, id: string): Promise<[string, Bac
   return row && [row.slug, row.backfill];
 }
 
-/** Locks the backfill until the transaction ends, which keeps staging and the runner out. */
+/** Locks the backfill until the transaction ends, which keeps other staging requests and the runner out. */
 export async function lockBackfill(tx: Tx, orgId: string, id: string): Promise<Backfill | undefined> {
   const [row] = await tx.select().from(usageBackfills).where(is(orgId, id)).for('update');
   return row;
@@ -253,8 +253,9 @@ export const listStagedKeys = (tx: Tx, { orgId, id, cursor }: Backfill, limit: n
   );
 
 /**
- * Lists the combinations of dimensions in staged events while their months have room, so that each event's sums are
- * known before it is counted. If a concurrent request takes the same number, this statement fails and `change` retries.
+ * Adds the combinations of dimensions in staged events to each month's list while the list has room, so that each
+ * event's sums are known before it is counted. If a concurrent request takes the same number, the insert fails and
+ * `change` retries.
  */
 export async function listStagedCombinations(
   tx: Tx,

@@ -53,8 +53,8 @@ const taken = `select (select count(*) from batch)::text as taken from job`;
 
 /**
  * Counts staged events like any other events. A key recorded since staging is a repeat; an archived month is left
- * unchanged. Events burn the grants that are open now. The ledger entry carries the hour of the usage, because
- * corrections look for it there.
+ * unchanged. Events burn the grants that are open now. Ledger entries carry the hour of the usage, because corrections
+ * look them up by that hour.
  */
 const applyNext: Template = {
   name: 'backfill_apply',
@@ -103,7 +103,8 @@ ${taken}`,
 /**
  * Corrects the counted events to zero, which gives their credits back. If someone else corrects one of them at the same
  * time, both corrections get the same number, so the transaction fails and is retried with the remaining quantity.
- * Correction keys are random, so no customer can have used one. Returns how many staged events it took.
+ * Correction keys are random, so they cannot collide with a customer's keys. Returns the number of staged events
+ * processed.
  */
 const revertNext = ({ db, clock }: Deps, target: Unfinished, chunk: number): Promise<number | undefined> =>
   change({ db, clock }, byService, async (tx) => {
@@ -158,8 +159,8 @@ const TURN_MS = 1_500;
 const BACKFILLS = 20;
 
 /**
- * Runs one turn of work on backfills, in chunks. Each chunk is a commit of its own, followed by a pause as long as the
- * chunk took, which leaves the database to others. Any instance may continue in the next turn.
+ * Runs one turn of work on backfills, in chunks. Each chunk is committed separately, followed by a pause as long as the
+ * chunk took, so that other work can use the database. Any instance may continue in the next turn.
  */
 export function createBackfillRunner(
   { db, clock }: Deps,

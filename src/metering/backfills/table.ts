@@ -22,7 +22,7 @@ export const usageBackfills = pgTable(
   'usage_backfills',
   {
     orgId: uuid('org_id').notNull(),
-    /** Used in place of an API key's id in the backfill's events. */
+    /** Also stored as the API key id of the events that the backfill records. */
     id: uuid().notNull(),
     fromTime: time('from_time').notNull(),
     toTime: time('to_time').notNull(),
@@ -59,7 +59,7 @@ export const usageBackfillEvents = pgTable(
     quantity: numeric().notNull(),
     /** True if the key had already been recorded for a different event when this event was staged. */
     isMismatch: boolean('is_mismatch').notNull(),
-    /** Empty for none. */
+    /** Empty if the event names no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),

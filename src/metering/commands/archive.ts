@@ -59,7 +59,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   if (flags.verify !== undefined) return verify(db.orm, resolve(flags.verify), orgId);
   const before = readBefore(flags.before, config.dedupeHorizonMonths);
   const dir = resolve(flags.to ?? join(config.dataDir, 'archive'));
-  // Gives every other process on this machine priority.
+  // Lowers this process's priority, so that other processes on the machine run first.
   setPriority(10);
   await lockArchive(db.orm);
   try {

@@ -94,7 +94,7 @@ const grantSchema = z.object({
 
 type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
 
-/** A customer's credits: balance, grants in burning order and ledger, and the forms for the three changes. */
+/** A customer's credits: the balance, the grants in burning order, the ledger, and forms for changing them. */
 export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
@@ -104,7 +104,7 @@ export function customerCreditPages(deps: CreditPagesDeps): Router {
   return router;
 }
 
-/** Reads the account in the mode that the address or the form names. */
+/** Reads the customer's account in the mode given in the URL or the form. */
 async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields = {}) {
   const customer = await readCustomer(deps, req);
   const asked = textField(fields, 'mode') ?? readQuery(req).mode;
@@ -217,7 +217,10 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
   };
 }
 
-/** The change refuses a past time too, but only after the preview. @throws AppError invalid_request */
+/**
+ * Rejects a past time before the preview is shown; the change itself would reject it only afterwards.
+ * @throws AppError invalid_request
+ */
 function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
   const start = startsAt === undefined ? now : new Date(startsAt);
   if (start < now) throw fieldError('startsAt', 'must not be in the past');

@@ -19,7 +19,7 @@ interface ProductUse {
   slug: string;
   name: string;
   used: string;
-  /** Null if usage is unlimited, or without an entitlement. */
+  /** Null if usage is unlimited or there is no entitlement. */
   cap: string | null;
 }
 
@@ -156,7 +156,10 @@ function toUseView({ used, cap, ...product }: ProductUse) {
 
 const PANEL_PRODUCTS = 8;
 
-/** Products in effect with their caps, limits and last 30 days, nearest to the cap first, and what Stripe refuses. */
+/**
+ * Products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30 days of
+ * usage; also the latest problem in sending usage to Stripe.
+ */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });

@@ -57,7 +57,7 @@ const limitNumbers = (fields: FormFields): number[] =>
 const thresholdNumbers = (fields: FormFields): number[] =>
   rowNumbers(MAX_THRESHOLDS).filter((n) => `threshold${n}` in fields);
 
-/** The form's row numbers, and the labels of their fields in messages. */
+/** The form's row numbers, and the labels that messages use for the rows' fields. */
 export function toRowsView(fields: FormFields) {
   const [limits, thresholds] = [limitNumbers(fields), thresholdNumbers(fields)];
   const labels = [
@@ -108,7 +108,7 @@ export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
 
 /**
  * Reads rows that have passed their schemas.
- * @param current limits; an unchanged window keeps its text, such as `P1DT12H`
+ * @param current the entitlement's current limits; an unchanged window keeps its text, such as `P1DT12H`
  * @throws AppError invalid_request that names each wrong field
  */
 export function readRows(
@@ -195,7 +195,7 @@ export const editSchema = z
   .string()
   .regex(/^(?:add|remove[1-9]\d?)(?:Limit|Threshold)$/, 'is not a known button');
 
-/** Adds or removes a row and keeps everything that was typed. `focus` is the field to continue with. */
+/** Adds or removes a row and keeps everything that was typed. `focus` names the field to focus. */
 export function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
   const rows = {
     limits: limitNumbers(fields).map((n) =>

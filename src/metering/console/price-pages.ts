@@ -90,7 +90,7 @@ async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: Fo
   });
 }
 
-/** The form's row numbers, and the labels of their fields in messages. */
+/** The form's row numbers, and the labels that messages use for the rows' fields. */
 function toRowsView(fields: FormFields) {
   const numbers = numbersOf(fields);
   const labels = numbers.flatMap((n) => [
@@ -134,7 +134,10 @@ const numbersOf = (fields: FormFields): number[] =>
     (n) => `value${n}` in fields || `price${n}` in fields,
   );
 
-/** Ignores a row with neither part. @throws AppError invalid_request that names the field */
+/**
+ * Ignores rows with neither a value nor a price.
+ * @throws AppError invalid_request that names the field
+ */
 function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {
   const rows = numbersOf(fields).filter(
     (n) => textField(fields, `value${n}`) ?? textField(fields, `price${n}`),
@@ -186,7 +189,7 @@ function toFields(price: CreditPrice | null, { dimensions }: Product): FormField
   };
 }
 
-/** Adds or removes a row and keeps everything that was typed. `focus` is the field to continue with. */
+/** Adds or removes a row and keeps everything that was typed. `focus` names the field to focus. */
 function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
   const rows = numbersOf(fields).map(
     (n) => [textField(fields, `value${n}`) ?? '', textField(fields, `price${n}`) ?? ''] as const,

@@ -6,11 +6,11 @@ import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 
-/** Maximum number of customers whose hours are read, those with the largest usage of the month. */
+/** Maximum number of customers whose hourly sums are read, starting with the largest usage of the month. */
 const MAX_CUSTOMERS = 500;
 const SHOWN_CUSTOMERS = 20;
 
-/** A month's live usage at two prices. Decimals are exact text. */
+/** A month's live usage and its cost at two prices. Decimals are exact text. */
 interface Costs {
   quantity: string;
   before: string;
@@ -18,14 +18,14 @@ interface Costs {
 }
 
 interface PreviewRow extends Costs {
-  /** Null in the rows by value and in the total. */
+  /** Null unless the row is a customer's. */
   slug: string | null;
   name: string | null;
   /** A value with a price of its own; null for all others together. */
   value: string | null;
   kind: 'customer' | 'value' | 'total';
   customers: number;
-  /** Usage in combinations beyond the limit; the sums cannot tell their values apart. */
+  /** Usage in combinations of dimensions beyond the limit, for which there are no sums by value. */
   unknown: string;
 }
 
@@ -39,8 +39,8 @@ interface Asked {
 const pricesOf = (price: CreditPrice | null): string => JSON.stringify(price?.by?.prices ?? {});
 
 /**
- * Selects the usage of each customer, the usage of each value with a price of its own, and the total, one row each.
- * Reads the month's totals by their index, and the hours of the largest customers by primary key.
+ * Selects one row for each customer, one for each value with a price of its own, and one for the total. Reads the
+ * month's totals by their index, and the hours of the largest customers by primary key.
  */
 export function selectPreview({ product, period, after }: Asked, t: GroupTables): SQL {
   const before = toCreditPrice(product);

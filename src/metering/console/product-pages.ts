@@ -143,7 +143,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Splits names at commas. An empty field means no dimensions, which an existing product refuses. */
+/** Splits names at commas. An empty field means no dimensions, which is refused for a product that already has some. */
 function toDimensions(typed: string | undefined): string[] {
   const names = (typed ?? '').split(',').map((name) => name.trim());
   const parsed = dimensionKeysSchema.safeParse(names.filter((name) => name !== ''));

@@ -43,7 +43,7 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 
-/** The page's other form also has a `reason`. */
+/** Named `why` because the page's other form also has a `reason`. */
 const { reason: why, ...otherFields } = correctionFields;
 const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
 

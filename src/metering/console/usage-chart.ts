@@ -10,7 +10,7 @@ import {
 } from '../reports/operator/queries.js';
 import { axisName } from '../reports/report-view.js';
 
-/** Limits how many sums one page may read for a chart. */
+/** Maximum number of sums that one page reads for a chart. */
 const MAX_ROWS = 5_000;
 const MAX_HOURS = 48;
 const MAX_DAYS = 92;

@@ -82,7 +82,10 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
   return router;
 }
 
-/** Reads the filters. Default: this month by customer and product. A search may match several customers or products. */
+/**
+ * Reads the filters, which default to the totals of this month in live mode. A search may match several customers or
+ * products.
+ */
 async function readRequest(deps: ConsoleDeps, query: FormFields) {
   const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(deps.clock.now()), ...query });
   const { granularity } = given;
@@ -140,7 +143,7 @@ const monthOfDays = (nowMs: number) => {
 
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
 
-/** Fields that links to other ranges and modes keep. */
+/** Fields to keep in links to other ranges and modes. */
 const toLinks = (fields: FormFields): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) =>
@@ -148,7 +151,7 @@ const toLinks = (fields: FormFields): Record<string, string> =>
     ),
   );
 
-/** Links to other ranges that keep the other fields. */
+/** Links to preset ranges that keep the other fields. */
 function toPresets(given: Record<string, string>, nowMs: number) {
   const month = monthOfDays(nowMs);
   const last = monthOfDays(Date.parse(month.from) - 1);
@@ -173,7 +176,7 @@ interface Named {
 
 const toNames = (rows: Named[]) => new Map(rows.map(({ slug, name }) => [slug, name]));
 
-/** Undefined if there are too many for a list. Adds the slug to a name that occurs twice. */
+/** Returns undefined if there are too many rows for a list. Adds the slug to a name that occurs twice. */
 function toOptions(rows: Named[], all: string) {
   if (rows.length > MAX_OPTIONS) return undefined;
   const isRepeated = (name: string) => rows.filter((row) => row.name === name).length > 1;

@@ -33,7 +33,7 @@ export interface CorrectionRequest {
   orgId: string;
   /** Accepts only events of this mode; undefined accepts both. */
   livemode: boolean | undefined;
-  /** If false, only events of the last 35 days can be corrected, each at most 1,000 times. */
+  /** If false, an event can be corrected only within 35 days of its receipt, and at most 1,000 times. */
   isUnlimited: boolean;
   corrections: readonly Correction[];
 }

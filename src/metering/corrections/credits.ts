@@ -16,8 +16,8 @@ interface Change {
 }
 
 /**
- * Returns or burns the credits that the corrections change, at each event's own price. Call this after writing all
- * sums, because the account is locked last. Without priced events it runs no statement.
+ * Gives back or burns the credits by which the corrections change costs, at each event's own price. Call this after
+ * writing all sums, because the account is locked last. Runs no statement if no event has a price.
  */
 export async function correctCredits(
   tx: Tx,
@@ -78,7 +78,7 @@ async function correctAccount(
       account = given.account;
       entries.push(...given.entries);
     }
-    // Returned credits may repay overdrafts, and a returned grant may have expired.
+    // Credits given back may repay overdrafts, and a grant put back into the account may have expired.
     if (account.overdrafts.length > 0 || account.grants.length > length) addToPast(past, await settle());
   }
   await writeAccount(tx, id, account, entries);

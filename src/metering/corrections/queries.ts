@@ -84,8 +84,8 @@ export interface NewCorrection {
 }
 
 /**
- * Records corrections and updates the sums in primary-key order, totals before hours. Notes increases for the threshold
- * job.
+ * Records corrections and updates the sums in primary-key order, totals before hours. Queues threshold evaluations for
+ * increases.
  */
 export async function insertCorrections(
   tx: Tx,
@@ -111,7 +111,7 @@ export async function insertCorrections(
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
   if (corrections.some(({ event }) => event.subject !== ''))
     await tx.execute(sql`${inserted} ${sql.raw(addToSubjects((name) => name))}`);
-  // Not a CTE, because a distributed database cannot correlate a subquery with one.
+  // A separate statement, because a distributed database cannot correlate a subquery with a CTE.
   await tx.execute(noteCorrected(isCorrected));
 }
 
@@ -123,7 +123,7 @@ export interface EarlierCorrection {
   quantity: string;
 }
 
-/** Lists the existing corrections of these events in order. */
+/** Lists the existing corrections of these events, in order. */
 export const listHistory = (
   orm: Orm,
   orgId: string,

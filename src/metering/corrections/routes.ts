@@ -139,7 +139,7 @@ ${rules}
       const { orgId, keyId, livemode } = await authenticateCall(deps, hashedSecret, 'usage:correct');
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
-      // Locks the Organization before the key's row, the same order as in member changes that revoke keys.
+      // Locks the Organization before the key's row, in the same order as member changes that revoke keys.
       const by = {
         ...keyAuthority(orgId, keyId, 'usage:correct'),
         lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),

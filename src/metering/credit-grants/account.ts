@@ -92,7 +92,7 @@ export interface Flush {
   hour: string;
 }
 
-/** Gives equal flushes the same name, however their times are written. */
+/** Returns the same name for equal flushes, regardless of how their times are formatted. */
 export const nameFlush = ({ at, productId, hour }: Flush): string =>
   `${Date.parse(at)} ${productId} ${Date.parse(hour)}`;
 
@@ -117,8 +117,8 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
 }
 
 /**
- * Gives back what a flush burned: first to the overdraft, then to the grants, the last burned first. Credits beyond the
- * current overdraft undo repayments, newest first, and then forgiveness. Settle the account afterwards.
+ * Gives back what a flush burned: first to the overdraft, then to the grants, most recently burned first. Credits
+ * beyond the current overdraft undo repayments, newest first, and then forgiveness. Settle the account afterwards.
  */
 export function giveBack(
   account: Account,
@@ -163,7 +163,7 @@ export function giveBack(
   return { account, entries };
 }
 
-/** Orders a flush's grants in reverse of the order in which the flush burned them. */
+/** Sorts a flush's grants in the reverse of the order in which they were burned. */
 function toReturnOrder(
   parts: ReadonlyMap<string, string>,
   terms: ReadonlyMap<string, GrantTerms>,

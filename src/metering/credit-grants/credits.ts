@@ -15,7 +15,7 @@ import {
   type GrantRow,
 } from './queries.js';
 
-/** Maximum number of closed grants in an answer. */
+/** Maximum number of closed grants in a response. */
 export const MAX_CLOSED = 100;
 
 export const grantStatuses = ['scheduled', 'open', 'spent', 'expired', 'voided'] as const;

@@ -35,7 +35,10 @@ import {
 
 /** Maximum number of open and scheduled grants per Organization and mode. */
 export const MAX_OPEN = 64;
-/** Includes grants that expired in the last 8 days, because late events may still burn them. */
+/**
+ * Maximum number of grants kept in an account, including those that expired in the last 8 days, because late events may
+ * still burn them.
+ */
 export const MAX_KEPT = 256;
 /** Fields as the caller sent them; absent fields take their defaults. */
 export interface GrantInput {
@@ -49,7 +52,7 @@ export interface GrantInput {
 }
 
 /**
- * Grants credits, which pay overdrafts first. Repeating the same request changes nothing.
+ * Grants credits, which first pay off overdrafts. Repeating the same request changes nothing.
  * @throws AppError idempotency_conflict, too_many_grants, unknown_product, invalid_request
  */
 export async function putGrant(
@@ -176,7 +179,7 @@ export async function forgiveOverdraft(
   return overdraft;
 }
 
-/** The grant's terms, for `toJson`. */
+/** The grant's terms for `toJson`, which writes decimals as numbers with all digits. */
 export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGrant) => ({
   grantKey: grant.grantKey,
   livemode: grant.livemode,

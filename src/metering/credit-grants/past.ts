@@ -69,7 +69,7 @@ async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): 
 
 /**
  * Reads what corrections need from the ledger.
- * @param account brought up to now, and locked
+ * @param account the locked account, brought up to date
  */
 export async function readPast(
   tx: Tx,

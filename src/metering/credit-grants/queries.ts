@@ -305,7 +305,7 @@ export function selectEntries(
       : sql`e.product_id = (select id from products where slug = ${productSlug})`,
     from === undefined ? undefined : sql`e.at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`e.at < ${to}::timestamptz`,
-    // The first condition lets the index apply.
+    // Redundant, but lets Postgres use the index.
     after &&
       sql`e.at <= ${after.at}::timestamptz and (e.at, e.product_id, e.hour, e.grant_id, e.kind)
         < (${after.at}::timestamptz, ${after.productId}::uuid, ${after.hour}::timestamptz, ${after.grantId}::uuid, ${after.kind})`,

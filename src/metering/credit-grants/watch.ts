@@ -91,7 +91,7 @@ const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.l
  * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest
  * threshold `l` that the balance has reached. Before its first grant begins, an account has reached no threshold unless
  * it is overdrawn.
- * @param orgId the account's Organization, as a constant where a sharded database must find the shard
+ * @param orgId SQL for the account's Organization; a constant if a sharded database must find the shard from it
  */
 const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
   -- Not called for an Organization without an account, because the function refuses nulls.

@@ -73,7 +73,8 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
 ), ${enterTaken(t, 'burnt', now)}`;
 
 /**
- * CTE: adds the entries of burnt accounts to the ledger. Two statements with the same time may add to the same entry.
+ * CTE: adds the entries of accounts that burned credits to the ledger. Two statements with the same time may add to the
+ * same entry.
  */
 export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
   insert into ${t('credit_entries')} as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
@@ -103,8 +104,8 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds. Without
- * an account, no rows. Simulates burning the holds in the order in which they were made. In any other order, a hold
+ * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds; no rows
+ * if there is no account. Simulates burning the holds in the order in which they were made. In any other order, a hold
  * could take the only grant that an earlier hold may use, although another grant covers the later hold.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
@@ -188,7 +189,7 @@ export interface CreditRoomRow {
   room: string;
 }
 
-/** The account's row in `usage_gates`, raised by each flush that holds credits for a product that blocks. */
+/** The account's row in `usage_gates`, incremented by each flush that holds credits for a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };
 
 /** Which of the given products have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */

@@ -51,7 +51,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   const shown = inEffect.slice(0, SHOWN_PRODUCTS);
   const trend = parsePeriod('last30', {}, now);
   const before = periodBefore(monthPeriod(now), now)!;
-  // Each query reads thousands of hourly sums if many keys send, so the first product's sums are read only once.
+  // Each query reads thousands of hourly sums if many keys send usage, so the first product's sums are read only once.
   const [first, ...others] = shown;
   const [keySteps, daysOfOthers, daysBefore] = await Promise.all([
     first ? readKeyDays(db.orm, { orgId, livemode }, first, trend) : [],
@@ -64,13 +64,13 @@ export const readOverviewPanel: ReadOverviewPanel = async (
       ...product,
       cap: toCap(product),
       trend: toUseTrend(product.usageMetric, product === first ? keySteps : daysOfOthers.filter(isOf), trend),
-      /** Usage of the same days of last month, until the same hour. */
+      /** Usage on the same days of last month, up to the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
   });
   const data = {
     livemode,
-    /** Undefined once there are many events. */
+    /** Undefined once there are more than `FIRST_EVENTS` events. */
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,

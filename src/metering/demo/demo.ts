@@ -87,7 +87,7 @@ const products: DemoProduct[] = [
 const MONTHS = 5;
 
 /**
- * Grants the plan's credits for each month and a pack that was bought. Grants all of them at once, because past usage
+ * Grants the plan's credits for each month, and a purchased pack of credits. Grants all of them now, because past usage
  * is filled in later.
  */
 async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, source: Source): Promise<void> {

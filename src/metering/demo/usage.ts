@@ -17,7 +17,7 @@ import { recordBatches } from '../ingestion/flush.js';
 import type { UsageEvent } from '../ingestion/schema.js';
 
 const DAYS = 70;
-/** Recent events are hourly. Earlier events stand for half a day each, because the demo must start soon. */
+/** Recent events are hourly. Each earlier event stands for half a day, so that the demo starts quickly. */
 const RECENT_MS = 7 * DAY_MS;
 const EARLIER_STEP_MS = 12 * HOUR_MS;
 /** Less than the age at which ingestion refuses events. */
@@ -59,8 +59,8 @@ export async function seedDemoUsage(
 }
 
 /**
- * Sets each event's time of receipt to one to four seconds after the event. No batch has two events of a product in the
- * same hour.
+ * Sets the time of receipt of each event and its ledger entries to one to four seconds after the event. The hour and
+ * time of receipt identify an event's entries, because no batch has two events of a product in the same hour.
  */
 const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
   orm.execute(sql`with event as materialized (
@@ -144,7 +144,7 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Records hourly calls for as long as calls are kept. A few of the calls were refused. */
+/** Records hourly call counts for the period for which they are kept, including a few refused calls. */
 async function recordCalls(
   run: Run,
   { share, isSecond }: DemoKey,
@@ -168,7 +168,7 @@ async function recordCalls(
     ['usage:write' as const, { calls: calls - checks, atMs }],
     ['entitlements:read' as const, { calls: checks, atMs: atMs - 4 * MINUTE_MS }],
   ]);
-  // The receipt is the same at each start, so that a repeat counts nothing.
+  // The receipt id is the same at each start, so that repeating the statement counts nothing twice.
   const id = uuidOf(hashedSecret, RECEIPTS);
   await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }

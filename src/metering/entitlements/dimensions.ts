@@ -9,7 +9,7 @@ export const MAX_COMBINATIONS = 500;
 export const MAX_SUBJECT_LENGTH = 128;
 export const MAX_VALUE_LENGTH = 64;
 
-/** Separates two values, which contain no control characters. */
+/** Separates the values, which contain no control characters. */
 const SEPARATOR = '\u001f';
 /** In sums, stands for all combinations beyond the limit. */
 export const OTHER = '\u001e';
@@ -20,7 +20,10 @@ export type Dimensions = Readonly<Record<string, string>>;
 
 const valuePattern = textPattern(MAX_VALUE_LENGTH);
 
-/** Runs for each event. Not a zod record schema, which would silently drop a key named `__proto__`. */
+/**
+ * Written by hand, because it runs for each event, and because a zod record schema would silently drop a key named
+ * `__proto__`.
+ */
 export function isDimensions(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const keys = Object.keys(input);

@@ -13,7 +13,7 @@ import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;
 const MAX_REMEMBERED_LENGTH = 4_096;
-/** Parsed check bodies, at most 500 of 4 KB each. Entries never go stale, because they depend only on the body. */
+/** Parsed check bodies: at most 500, each up to 4 KB. Entries never go stale, because they depend only on the body. */
 const remembered = createRecentMap<string, Check>(MAX_REMEMBERED);
 
 interface Check {
@@ -28,8 +28,8 @@ interface Check {
 }
 
 /**
- * Runtimes send the same body all day, so parsed bodies are cached. Equal bodies share one list of slugs, by which the
- * reader groups calls.
+ * Clients tend to send the same body repeatedly, so parsed bodies are cached. Equal bodies share one list of slugs,
+ * which the reader uses to group calls.
  * @throws AppError invalid_json, batch_too_large, invalid_request
  */
 export function parseCheck(text: string): Check {

@@ -19,7 +19,7 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
    * If omitted: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing.
    */
   startsAt: Date | undefined;
-  /** A plain decimal; null is unlimited. If omitted, the product's cap applies. */
+  /** A plain decimal; null means unlimited. If omitted, the product's cap applies. */
   unitCap: string | null | undefined;
   limits?: UsageLimit[] | undefined;
   thresholds?: number[] | undefined;

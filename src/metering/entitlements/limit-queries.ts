@@ -53,8 +53,8 @@ cross join lateral (
 ) u`;
 
 /**
- * SQL: how one table's rows at a rolling window's edges change its sum of whole hours. Each table is read separately,
- * so corrections cost nothing where there are none.
+ * SQL: how one table's rows at the edges of a rolling window adjust the window's sum of whole hours. Each table is read
+ * separately, so corrections cost nothing where there are none.
  */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
@@ -72,7 +72,7 @@ const changesAtEdges = (table: string, quantity: string, subject: string, now: s
  * sums as `u`. Whole hours come from the sums, and a month from its total. For the hour in which a rolling window
  * starts, the query reads the events inside or outside the window, whichever part is shorter. Events dated after the
  * window count as `ahead`: a sender's clock may be ahead of ours, and a settled reservation must not free room. Each
- * part is a lateral sub-select whose index columns are given.
+ * part is a lateral sub-select that fixes the index columns.
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
@@ -281,8 +281,8 @@ cross join lateral (
 };
 
 /**
- * Like `findLeavingEvents`, for a subject: finds the end of the five minutes after which enough has left. $8 subject,
- * per question
+ * Like `findLeavingEvents`, for a subject: finds the end of the five-minute slot after which enough usage has left. $8
+ * subject, per question
  */
 const findLeavingSlots: Template = {
   name: 'limits_find_leaving_slots',
@@ -312,7 +312,10 @@ interface FreeQuestion {
   more: string;
 }
 
-/** Maximum number of waits looked up, longest first. Any other refusal gets its window's longest wait. */
+/**
+ * Maximum number of distinct waits looked up, those that need the most units first. Any other refusal gets the longest
+ * wait found for its window.
+ */
 const MAX_QUESTIONS = 8;
 
 /** For each question, when its rolling window has room; undefined if waiting does not help. */

@@ -20,7 +20,7 @@ function toLimitView(state: LimitState) {
     held: state.held,
     remaining: remainingOf(state),
     excess: excess === '0' ? undefined : excess,
-    /** A double, only for the meter. */
+    /** A double, used only to draw the meter. */
     share: whole > 0 ? Number(taken) / whole : 1,
     percent: formatShare(taken, state.quantity),
     resetsAt:

@@ -193,7 +193,7 @@ export const thresholdsField = z
   .array(z.number().int())
   .describe('Percentages of the cap and of each limit at which a webhook is sent.');
 
-/** The stored form is sorted, and null for the default. */
+/** Returns the stored form: sorted, or null for the default. */
 export function toStoredThresholds(declared: readonly number[] | undefined): number[] | null {
   const sorted = declared?.toSorted((a, b) => a - b);
   return sorted === undefined || sorted.join() === defaultThresholds.join() ? null : sorted;

@@ -56,7 +56,7 @@ export function entitlementPages(context: Context): Router {
   return router;
 }
 
-/** Reads entitlements for their page. `period` is the first day of the balances' month. */
+/** Builds the view of a page of entitlements. `period` is the first day of the balances' month. */
 export async function readGrantsView(
   db: Database,
   orgId: string,

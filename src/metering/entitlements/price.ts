@@ -21,7 +21,7 @@ const MAX_PLACES = 12;
 const priceSchema = z.number().min(0, 'must be a number of at least 0');
 const valueSchema = text(MAX_VALUE_LENGTH);
 
-/** Not a zod record schema, which would silently drop a key named `__proto__`. */
+/** Written by hand, because a zod record schema would silently drop a key named `__proto__`. */
 function arePrices(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const entries = Object.entries(input);
@@ -107,7 +107,6 @@ export function toPrice(digits: string, place: string): string {
   return price;
 }
 
-/** Price per unit with these dimensions. */
 export function priceFor({ price, by }: CreditPrice, dimensions: Dimensions = {}): string {
   if (!by || !Object.hasOwn(dimensions, by.dimension)) return price;
   const value = dimensions[by.dimension]!;
@@ -142,7 +141,7 @@ export function toCreditPrice(columns: PriceColumns): CreditPrice | null {
   };
 }
 
-/** For `toJson`. */
+/** The price for `toJson`, which writes decimals as numbers with all digits. */
 export const creditPriceJson = (price: CreditPrice | null) =>
   price && {
     ...price,

@@ -214,8 +214,8 @@ async function findAll<T extends Balance>(
 }
 
 /**
- * Groups requests so that each key and list is answered once per flush. Equal bodies share one list object (see
- * `parseCheck`).
+ * Groups requests so that each combination of key and slug list is read once per flush. Equal bodies share one list
+ * object (see `parseCheck`).
  */
 function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
   const bySlugs = new Map<string[], Map<string, number>>();
@@ -305,7 +305,7 @@ interface ProductPrice {
   price: CreditPrice;
 }
 
-/** Prices rarely change, but each flush returns the prices of all its products. */
+/** Caches parsed prices: they rarely change, but each flush returns the prices of all its products. */
 const recallPrice = createRecall<ProductPrice>(500);
 
 const toProductPrice = (json: string): ProductPrice =>
@@ -315,7 +315,7 @@ const toProductPrice = (json: string): ProductPrice =>
   });
 
 /**
- * Runs a statement only if a product costs credits and the grants were not read yet, and another one if an account has
+ * Runs one statement if a product costs credits and the grants have not been read yet, and another if an account has
  * holds, overdrafts or a rollover that is due.
  */
 async function addCredits(

@@ -14,9 +14,9 @@ export interface BalanceRow {
   /** A `LimitedSubject` as JSON, if the entitlement has limits. */
   subject: string | null;
   /**
-   * JSON of the product's id and `PriceColumns`, if it costs credits. `find` returns this JSON in separate rows, in
-   * which `place` is the index of the product. It also returns rows with JSON of `OpenGrant[]`, in which `place` is the
-   * index of the key.
+   * JSON of the product's id and `PriceColumns`, if the product costs credits. `find` returns this JSON in separate
+   * rows, in which `place` is the index of the product. It also returns rows with JSON of `OpenGrant[]`, in which
+   * `place` is the index of the key.
    */
   credits: string | null;
 }
@@ -51,7 +51,7 @@ const productPrice = (product: string): string =>
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
       'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as credits`;
 
-/** The columns of `find` in order. A check lacks those after `credits`. */
+/** The columns of `find` in order. Checks return only the columns up to `credits`. */
 const toRow = ([
   place,
   problem,

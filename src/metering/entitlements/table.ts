@@ -32,7 +32,7 @@ export const products = pgTable(
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
     /** Keys of the dimensions that events may name. New keys are only added at the end. */
     dimensions: text().array().notNull().default([]),
-    /** Counts the subjects of events received from this time on; null if subjects are not counted. */
+    /** Events received from this time on are also counted by subject; null if subjects are not counted. */
     subjectsSince: time('subjects_since'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),

@@ -13,7 +13,7 @@ export interface EventRow {
   livemode: boolean;
   productSlug: string;
   productName: string;
-  /** Empty for none. */
+  /** Empty if the event names no subject. */
   subject: string;
   /** The encoded dimensions; `keys` are the product's dimensions. */
   dimensions: string;
@@ -74,7 +74,7 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
-/** Appended to a prefix, sorts after every key with that prefix. */
+/** A prefix followed by this character sorts after every key with that prefix. */
 const LAST_CHARACTER = '\u{10ffff}';
 
 /** Events whose key starts with the prefix, by key, from the primary key's index. */
@@ -125,7 +125,7 @@ export const countCorrections = async (
 export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
 
 export interface EventRange {
-  /** Times in UTC; undefined is unbounded. */
+  /** Times in UTC; undefined means unbounded. */
   from: string | undefined;
   to: string | undefined;
   order: 'newest first' | 'oldest first';
@@ -160,7 +160,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
     sql`org_id = ${orgId}::uuid and product_id = ${productId}::uuid and livemode = ${livemode}`,
     from === undefined ? undefined : sql`occurred_at >= ${from}::timestamptz`,
     to === undefined ? undefined : sql`occurred_at < ${to}::timestamptz`,
-    // The index can seek only by the time bound alone.
+    // Redundant, but the index can seek only by a bound on the time.
     after && sql`occurred_at ${beyond}= ${after.occurredAt}::timestamptz`,
     after &&
       sql`(occurred_at, idempotency_key) ${beyond} (${after.occurredAt}::timestamptz, ${after.idempotencyKey})`,
@@ -221,7 +221,7 @@ export interface ArchivedEvents {
 interface ArchivedRange {
   /** All products and modes if omitted. */
   of?: Pick<UsageScope, 'productId' | 'livemode'>;
-  /** Times in UTC; undefined is unbounded. */
+  /** Times in UTC; undefined means unbounded. */
   from?: string | undefined;
   to?: string | undefined;
 }

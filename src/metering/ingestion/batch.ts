@@ -55,7 +55,7 @@ export interface Batch {
   keys: string[];
   quantities: string[];
   times: (string | undefined)[];
-  /** One per event; empty for no subject. */
+  /** One per event; empty if the event names no subject. */
   subjects: string[];
   /** Whether any event names a subject. */
   hasSubjects: boolean;
@@ -235,7 +235,8 @@ export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${f
 /**
  * Finds the exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of
  * 16 or more digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in bench/README.md). Only an unescaped
- * closing quote followed by a colon ends a field name, so text that merely contains the word does not count.
+ * closing quote followed by a colon ends a field name, so a text value that merely contains the field's name does not
+ * count.
  * @param text the body that the events were parsed from
  * @param quantitiesIn reads the quantities of a parsed body, by event
  * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
@@ -255,7 +256,7 @@ export function findExactQuantities(
       const place = { index: i, pointer: pointerOf(i, 'quantity'), code: 'invalid_request' as const, detail };
       throw new AppError('invalid_request', `${place.pointer} ${detail}`, { errors: [place] });
     }
-    // A value that a double cannot distinguish from zero counts as zero, as a short literal does.
+    // A value that a double cannot distinguish from zero counts as zero, just as if it had fewer digits.
     if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;

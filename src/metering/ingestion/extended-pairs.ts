@@ -33,7 +33,7 @@ export function createExtendedPairs() {
     return entry !== undefined && nowMs < entry.untilMs ? entry.text : 'plain';
   };
   return {
-    /** The variant that, as far as is known, records all pairs. */
+    /** The variant expected to record all pairs. */
     textFor: (pairs: readonly Pair[], nowMs: number): TextKind =>
       // Pairs that differ only by dimensions are adjacent.
       joinKinds(

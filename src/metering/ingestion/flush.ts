@@ -25,7 +25,8 @@ export interface FlushMemory {
   headroom: Headroom;
   extendedPairs: ExtendedPairs;
   /**
-   * Time of the last repeat. Infinity if no statement may fail, because an error would end the surrounding transaction.
+   * Time of the last repeat. Infinity if no statement may fail, because an error would abort the surrounding
+   * transaction.
    */
   repeatedAtMs: number;
 }
@@ -36,7 +37,7 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** How long after a repeat further repeats are likely. */
+/** For this long after a repeat, further repeats are likely. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
@@ -45,7 +46,7 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
  * are left out. If a quantity exceeded its product's maximum, the other events of that pair are sent again without it.
  * Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
  * combination of dimensions are sent again once it is listed.
- * @param onNoted called when a threshold evaluation was noted
+ * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(
   run: Run,

@@ -11,8 +11,9 @@ export interface Limited extends Subject {
   /** The subject's limits as JSON. */
   declared: string;
   /**
-   * Usage in this month, the two months before and the month after, plus everything that corrections took off, so that
-   * the number never decreases. These months cover every window and every event recorded or corrected in a window.
+   * Usage in this month, the two months before and the month after, plus everything that corrections have subtracted,
+   * so that the number never decreases. These months cover every window and every event recorded or corrected in a
+   * window.
    */
   total: string;
 }
@@ -64,7 +65,7 @@ const KEPT_MS = MINUTE_MS;
  * the total must grow by at least that much, through any instance, before a limit can be exceeded. Only events and
  * corrections raise the usage in a window, and totals include both. Usage leaves a window as time passes and when a
  * correction lowers it. Reductions are added back to the total; otherwise they would hide an equal amount of later
- * usage. The product's total also bounds the growth of each subject.
+ * usage. The growth of the product's total also bounds the growth of each subject's usage.
  */
 export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);

@@ -12,7 +12,7 @@ import type { BatchOutcome } from './outcome.js';
 export type Ingestion = ReturnType<typeof createIngestion>;
 
 export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
-  /** If omitted, noted evaluations wait for the job. */
+  /** If omitted, queued threshold evaluations wait for the scheduled job. */
   thresholds?: Pick<Thresholds, 'noted'>;
 }
 
@@ -72,7 +72,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   return {
     /** Resolves after the commit. */
     record: (batch: Batch): Promise<BatchOutcome> => coalescer.submit(batch),
-    /** Returns what recording the batch would answer, without recording it. */
+    /** Returns the outcome that recording the batch would have, without recording it. */
     dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
@@ -132,7 +132,7 @@ export function createRecorder<Request, Outcome>(
   return recordOrSplit;
 }
 
-/** Class 22 means data that the database cannot store. Any other error is our own fault. */
+/** Class 22 means data that the database cannot store. Any other error is a fault of this service. */
 function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
   return new AppError('invalid_request', 'A value is outside the range that can be stored.', {

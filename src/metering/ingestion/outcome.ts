@@ -13,7 +13,10 @@ export interface FlushPair {
   /** The dimensions as JSON. `dimensions` and `month` are undefined for a pair without dimensions. */
   dimensions: string | undefined;
   month: string | undefined;
-  /** The batch's number if it has several pairs, negative if it is lenient; 0 for a pair that batches share. */
+  /**
+   * For a batch with several pairs, the batch's number, negated if the batch is lenient. 0 for a pair that batches may
+   * share.
+   */
   group: number;
   /** The largest quantity among the pair's events, an exact decimal. */
   largest: string;
@@ -28,7 +31,7 @@ export interface PairVerdict {
   maxQuantity: string | null;
   /** Set if the entitlement has limits and the pair's events are recorded. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
-  /** Encoded; empty for none. */
+  /** Encoded; empty if there are none. */
   dimensions: string;
   /** The product's dimensions. */
   keys: readonly string[];

@@ -137,7 +137,7 @@ export function addOverCap(list: OverCap[], found: OverCap): void {
 }
 
 /**
- * Notes the overdrafts of the recorded products, and reads the overdrafts of accounts that the statement did not
+ * Adds the overdrafts of recorded products to the outcomes, reading those of accounts that the statement did not
  * change.
  */
 export async function noteOverdrawn(

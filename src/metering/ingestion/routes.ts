@@ -153,7 +153,7 @@ function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvent
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 
-/** RFC 7240, which requires that unknown preferences are ignored. */
+/** Follows RFC 7240, which requires that unknown preferences be ignored. */
 export function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));

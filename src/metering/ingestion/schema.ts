@@ -70,7 +70,7 @@ const timePattern = z.core.regexes.datetime({ offset: true });
 const isTextOf = (pattern: RegExp, value: unknown) => typeof value === 'string' && pattern.test(value);
 
 /**
- * Whether `usageEventSchema` accepts an event from JSON, in a fifth of its time ("JSON and HTTP by hand" in
+ * Whether `usageEventSchema` accepts an event from JSON, checked in a fifth of the time ("JSON and HTTP by hand" in
  * bench/README.md).
  */
 export function isUsageEvent(event: unknown): event is UsageEvent {

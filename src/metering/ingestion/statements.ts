@@ -17,8 +17,8 @@ import { noteRaised } from '../thresholds/statements.js';
 
 /**
  * CTEs that add the rows of `inserted` to the sums: totals before hours, each in primary-key order, then subjects.
- * Everything that records events uses these CTEs, so a total is always the sum of its events. If webhooks listen,
- * `noted` holds what must be evaluated.
+ * Everything that records events uses these CTEs, so a total is always the sum of its events. If webhook endpoints
+ * listen, `noted` holds the threshold evaluations that were queued.
  */
 export const addToSums = (t: Names, sums: Sums): string =>
   `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled)}`;
@@ -187,15 +187,20 @@ export const joinPair = (t: Names, now: string): string => `
     limit 1
   ) e on true`;
 
-/** Problem of a pair that only an extended variant can record. Callers never see it. */
+/**
+ * Internal problem code for a pair that only an extended variant of the statement can record. Never returned to
+ * callers.
+ */
 export const NEEDS_EXTENDED = 'needs_extended_text';
-/** Problem of a pair that only a priced variant can record. Callers never see it. */
+/**
+ * Internal problem code for a pair that only a priced variant of the statement can record. Never returned to callers.
+ */
 export const NEEDS_PRICED = 'needs_priced_text';
-/** Problem of a pair whose combination of dimensions must be listed first. Callers never see it. */
+/** Internal problem code for a pair whose combination of dimensions must be listed first. Never returned to callers. */
 export const NEEDS_COMBINATION = 'needs_combination';
 
 /**
- * The ingestion statement: one round trip and one commit for everything that waits.
+ * The ingestion statement: one round trip and one commit for all waiting requests.
  * `pair` has each distinct (API key, product, metric) of the flush, and an event only refers to its pair. Checking keys
  * and entitlements therefore takes a few index lookups, however many events there are, and happens in the same snapshot
  * as the insert: a revocation committed before a request arrives applies to that request, without a cache. A strict
@@ -206,18 +211,18 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order,
  * then subjects. Every flush on every instance takes its locks in that order, so two flushes may wait for each other
  * but never deadlock.
- * `inserted` holds the rows that were really new. The sums are raised from these rows, never from the input, so a
+ * `inserted` holds the rows that were actually new. The sums are increased by these rows, never by the input, so a
  * repeat adds nothing, whichever of two racing statements wins.
  * The plain variant omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with
- * all batches that use the pair, and the caller sends those again through the extended variant. Without "on conflict",
- * Postgres looks a key up once instead of twice, which saves a fifth of the database's time, but a repeat fails the
- * statement.
+ * all batches that use the pair, and the caller sends those again through the extended variant. The variants that
+ * expect only new keys omit "on conflict": Postgres then looks a key up once instead of twice, which saves a fifth of
+ * the database's time, but a repeat fails the statement.
  * Subjects and dimensions have variants of their own, which a flush uses if an event names a subject or a dimension.
  * With dimensions, pairs also differ by dimensions and month. The priced variants find the price once per pair and burn
  * the credits of the inserted events after all sums. The other variants refuse every pair whose product has a price.
  * The first row lists the inserted events, but only if some were not inserted (repeats, or a refused pair), and counts
- * what was noted for thresholds. The other rows are the pairs that need an answer: refused, above the cap, with limits,
- * or possibly repeated.
+ * the threshold evaluations queued. The other rows are the pairs that need an answer: refused, above the cap, with
+ * limits, or possibly repeated.
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
  * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12
  * first day of the month, per pair · only with subjects: the last parameter, subject, per event
@@ -314,7 +319,7 @@ export const ingestText = (form: TextForm): Template => texts(nameOf(form), () =
 
 /**
  * A row that the ingestion statement returns. The first row has only `inserted` and `noted`; the others have neither.
- * `noted` is null if the variant notes nothing.
+ * `noted` is null if the variant queues no threshold evaluations.
  */
 export interface IngestRow {
   /** JSON list of pairs of Organization and idempotency key. */

@@ -16,8 +16,8 @@ import {
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
- * Each event that was answered with 202, exactly once. There are no foreign keys: the statement checks references, and
- * three foreign keys would halve the rate.
+ * Contains every event that was answered with 202, exactly once. Has no foreign keys: the statement checks references,
+ * and three foreign keys would halve the ingestion rate.
  */
 export const usageEvents = pgTable(
   'usage_events',
@@ -32,7 +32,7 @@ export const usageEvents = pgTable(
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
-    /** Empty for none. */
+    /** Empty if the event names no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
@@ -50,7 +50,7 @@ export const usageEvents = pgTable(
 
 /**
  * Corrected quantities, one row per correction; the event itself stays as sent. Each row repeats the columns that place
- * the event in the sums, so any sum of events can add these differences with the same index.
+ * the event in the sums, so any sum of events can add these differences using the same index.
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
@@ -62,7 +62,10 @@ export const usageCorrections = pgTable(
     occurredAt: time('occurred_at').notNull(),
     correctedAt: time('corrected_at').notNull(),
     livemode: boolean().notNull(),
-    /** 1, 2, 3 … per event. If two corrections start from the same quantity, the unique number refuses one of them. */
+    /**
+     * 1, 2, 3 … per event. If two corrections start from the same quantity, the unique index on the number rejects one
+     * of them.
+     */
     number: integer().notNull(),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     correctionKey: bytewiseText('correction_key').notNull(),
@@ -72,7 +75,7 @@ export const usageCorrections = pgTable(
     /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
     actor: text().notNull(),
     reason: text().notNull(),
-    /** The subject under which the event counts; empty for none. */
+    /** The subject under which the event counts; empty if the event counts for no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** The combination under which the event counts, which may be `OTHER`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
@@ -102,16 +105,19 @@ export const usageTotals = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
-    /** Total quantity that corrections have taken off; `quantity + lowered` never decreases. */
+    /** Total quantity that corrections have subtracted; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
-    /** While `quantity + lowered` is below this value, events reach no new threshold under the terms with this hash. */
+    /**
+     * While `quantity + lowered` is below this value, events reach no new threshold, provided that the settings still
+     * have the hash in `unreachedTerms`.
+     */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
-    // For queries over all Organizations. Contains only columns that events do not change, so an updated total stays in
-    // its page.
+    // For queries over all Organizations. Contains only columns that events do not change, so updating a total needs no
+    // new index entry.
     index('usage_totals_period')
       .on(t.period)
       .where(sql`${t.livemode}`),
@@ -194,7 +200,7 @@ export const usageSubjects = pgTable(
   ],
 );
 
-/** States of a month's archive. Events are deleted only from `deleting` on. */
+/** States of a month's archive. Deletion of the events begins only in `deleting`. */
 export const archiveStates = ['written', 'verified', 'deleting', 'archived'] as const;
 
 /** A closed month of one Organization and mode, with its events in a file. */
@@ -251,7 +257,7 @@ export const usageArchivedTotals = pgTable(
     ),
   ],
 );
-/** SQL conditions for how a reservation ended, except by expiry. */
+/** SQL conditions for the states of a reservation, regardless of expiry. */
 export const reservationEnds = {
   open: 'settled_at is null and released_at is null',
   released: 'settled_at is null and released_at is not null',
@@ -282,7 +288,7 @@ export const usageReservations = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     settledQuantity: numeric('settled_quantity'),
-    /** Empty for none. */
+    /** Empty if the reservation names no subject. */
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
@@ -291,8 +297,8 @@ export const usageReservations = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The key comes first. While the table is small, the planner could use an index that begins with the Organization
-    // to find an id.
+    // The key comes first; otherwise, while the table is small, the planner could use this index to find a reservation
+    // by id.
     uniqueIndex('usage_reservations_key').on(t.idempotencyKey, t.orgId),
     // Covers the sum of held quantities with an index-only scan.
     index('usage_reservations_held')
@@ -306,7 +312,8 @@ export const usageReservations = pgTable(
     index('usage_reservations_held_credits')
       .on(t.orgId, t.livemode, t.expiresAt, t.id, t.productId, t.quantity, t.creditPrice)
       .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
-    // For lists by status. Most reservations are settled; the primary key finds those.
+    // For lists by status. Settled reservations need no such index: most reservations are settled, so scanning by
+    // primary key finds them quickly.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')
       .on(t.orgId, t.livemode, t.id)
@@ -316,8 +323,8 @@ export const usageReservations = pgTable(
 );
 
 /**
- * Usage raised while a webhook listened and not evaluated yet. Rows are written with the events and removed with the
- * messages.
+ * Increases in usage whose thresholds have not been evaluated yet. Rows are inserted with the events, only while a
+ * webhook endpoint listens, and deleted when their messages are written.
  */
 export const usageChecks = pgTable(
   'usage_checks',
@@ -335,7 +342,7 @@ export const usageChecks = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] }), index('usage_checks_at').on(t.at)],
 );
 
-/** Time of the last message for each limit and threshold, if no calendar window makes the message unique. */
+/** Time of the last message for each limit and threshold, unless a calendar window already makes the message unique. */
 export const usageTold = pgTable(
   'usage_told',
   {
@@ -358,8 +365,8 @@ export const usageTold = pgTable(
 );
 
 /**
- * Raised by each flush that holds against a blocking limit, so if two flushes decide from the same sums, one of them is
- * retried.
+ * Counters that each flush with holds against a blocking limit increments. If two flushes decide from the same sums,
+ * one of them is retried.
  */
 export const usageGates = pgTable(
   'usage_gates',

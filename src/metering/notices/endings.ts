@@ -26,7 +26,9 @@ interface Endings extends Record<string, unknown> {
   entitlements: Ending<'entitlement.ending'>[] | null;
 }
 
-/** Sends webhook messages 7 days and 1 day before an unrotated API key expires or an entitlement ends. */
+/**
+ * Sends webhook messages 7 days and 1 day before an API key that has not been rotated expires, or an entitlement ends.
+ */
 export const createEndingMessages = (deps: EndingDeps): (() => Promise<void>) =>
   walk<Endings, string>(
     FIRST,
@@ -47,7 +49,9 @@ function queueMessages(deps: EndingDeps, { orgId, keys, entitlements }: Endings)
   });
 }
 
-/** Lists Organizations with a listening endpoint, by id, each with its upcoming endings that were not reported yet. */
+/**
+ * Lists Organizations with a listening endpoint, by id, each with its upcoming endings that have not been reported yet.
+ */
 function listEndings(db: ReportedDatabase, after: string, now: Date): Promise<Endings[]> {
   const [from, until] = [now, new Date(now.getTime() + FIRST_NOTICE_MS)].map((time) => time.toISOString());
   const range = (column: SQL) => sql`${column} > ${from}::timestamptz and ${column} <= ${until}::timestamptz`;

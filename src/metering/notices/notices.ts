@@ -27,7 +27,7 @@ interface CapUse extends Record<string, string | null> {
   metric: string;
   cap: string;
   used: string | null;
-  /** The level that was reached but not reported yet, or null. */
+  /** The level that was reached but has not been reported yet, or null. */
   level: string | null;
 }
 

@@ -24,7 +24,7 @@ export interface CreditDrift {
   recorded: string;
   expected: string;
   difference: string;
-  /** Total number of drifting rows. */
+  /** Total number of rows that differ. */
   count: number;
 }
 
@@ -36,7 +36,7 @@ const usesCredits = (tx: Orm): Promise<object | undefined> =>
       union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`,
   );
 
-/** A union, because a shard coordinator runs it on each shard and then keeps only one row per grant and product. */
+/** A union, because a shard coordinator runs it on each shard and then receives only one row per grant and product. */
 const linesOf = (isOwn: SQL): SQL => sql`
     select 'burned' as "check", org_id, livemode, product_id as id, case kind when 'burn' then amount else -amount end as recorded, 0 as expected
     from credit_entries where kind in ('burn', 'return') and ${isOwn}

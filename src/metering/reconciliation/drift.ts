@@ -16,7 +16,7 @@ export interface DriftRow {
   period: string;
   livemode: boolean;
   metric: string;
-  /** The combination of dimensions for hours, the subject for sums by subject; empty for none. */
+  /** The combination of dimensions for hours, or the subject for sums by subject; otherwise empty. */
   part: string;
   /** The API key's id and prefix; only for hours. */
   apiKeyId: string | null;
@@ -26,14 +26,14 @@ export interface DriftRow {
   difference: string;
   recordedEvents: string | null;
   actualEvents: string | null;
-  /** Total number of drifting rows. */
+  /** Total number of rows that differ. */
   count: number;
 }
 
 export const sumTables = ['totals', 'hours', 'subjects'] as const;
 export type SumTable = (typeof sumTables)[number];
 
-/** One month of a product in one Organization: the unit that is summed again under a lock. */
+/** One month of a product in one Organization: the unit that is recomputed under a lock. */
 export interface SumPlace {
   orgId: string;
   productId: string;
@@ -48,7 +48,7 @@ interface SumShape {
   keysOfEvent: SQL;
   /** Columns that only these sums need, for an event and for a correction. `join` provides the event's columns. */
   own: { event: SQL; join: SQL; correction: SQL };
-  /** Time and part of a row `d`, as people read them. */
+  /** Time and part of a row `d`, as shown in the report. */
   shown: { period: SQL; part: SQL };
   /** First day of the month of a row `t`. */
   monthOfRow: SQL;
@@ -154,7 +154,7 @@ function placesOf(scope: DriftScope): SQL {
 }
 
 function rowsIn(table: SQL, scope: DriftScope, join = nothing): SQL {
-  // The bounds and both modes are spelled out so that the index on Organization, product, mode and time is used.
+  // The time bounds and both modes are written out so that the index on Organization, product, mode and time is used.
   if ('places' in scope)
     return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
       and e.livemode = any ('{f,t}'::bool[])
@@ -210,7 +210,7 @@ export interface Repair {
   changes: Record<string, unknown>[];
 }
 
-/** Recomputes drifting rows from their events: corrects wrong rows, adds missing rows and removes surplus rows. */
+/** Recomputes rows that differ from their events: corrects wrong rows, adds missing rows and removes surplus rows. */
 export async function repairDrift(
   tx: Orm,
   table: SumTable,

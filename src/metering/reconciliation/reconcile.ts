@@ -91,7 +91,7 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
-    // Blocks corrections, also on a sharded database. Sorted, as for all locks on several Organizations.
+    // Blocks corrections, also on a sharded database. Sorted, like all code that locks several Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
       await lockOrganizationId(tx, orgId);
     if (!isFrozen) {

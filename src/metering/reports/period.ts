@@ -99,8 +99,8 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
 }
 
 /**
- * The previous period. If the period is still in progress, only as many hours as have started, including the current
- * hour.
+ * The previous period. If the period is still in progress, limited to the number of hours that have started, including
+ * the current hour.
  */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);

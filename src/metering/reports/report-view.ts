@@ -28,7 +28,10 @@ export const USAGE_PATH = '/dashboard/usage';
 export const EVENTS_PATH = '/dashboard/usage/events';
 export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
-/** Longer sums do not fit beside the event count on a phone. The shorter limit applies beside a second sum. */
+/**
+ * Maximum length, in characters, of a sum beside the event count on a phone. The shorter limit applies if the running
+ * total is shown too.
+ */
 const LONG = 11;
 const LONG_BESIDE_ANOTHER = 6;
 

@@ -34,7 +34,7 @@ export function parseUsageRequest(query: object, now: Date): UsageRequest {
 /** The part of the previous period that corresponds to the elapsed part of the current one. */
 interface Comparison {
   period: Period;
-  /** By the index of the step in its period. */
+  /** Indexed by step within the period. */
   quantities: string[];
   total: string;
 }
@@ -87,7 +87,7 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
-    /** Usage of the largest API keys, by the index of the step; undefined if the rows contain only one key's usage. */
+    /** Usage of the largest API keys, indexed by step; undefined if the rows contain only one key's usage. */
     byKey: key === undefined && keys.length > 1 ? await readByKey(orm, scope, period, metric) : undefined,
     /** If the period has no usage, the last hour with usage in each mode. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },

@@ -6,17 +6,17 @@ import { priceOf } from '../entitlements/price.js';
 import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements.js';
 
 /**
- * Stores the holds that have room: one round trip and one commit for everything that waits. Key, entitlement, limits,
+ * Stores the holds that have room, in one round trip and one commit for all waiting requests. Key, entitlement, limits,
  * usage and holds are read in one snapshot. Requests for the same subject (Organization, product, mode and metric) are
- * decided in order, and each one counts those accepted before it in this flush.
- * Other flushes may decide from the same snapshot. Therefore each flush that holds against a blocking limit raises the
- * subject's gate, but only if the gate still has its value from the snapshot, and holds are inserted only if the gate
- * was raised. If two flushes decided from the same sums, one raises the gate and the other is retried with a new
- * snapshot. Events need no gate, because no limit refuses them, and a settlement turns a hold into usage within one
- * commit. Gates are written in primary-key order before the holds, which are written in key order, so no two flushes
- * deadlock.
- * `retry` means that nothing was decided; `limit_reached` is decided by the subject's sums and the requests accepted
- * before.
+ * decided in order, and each decision counts the requests accepted before it in this flush.
+ * Other flushes may decide from the same snapshot. Each flush that holds against a blocking limit therefore increments
+ * the subject's gate, but only if the gate still has its value from the snapshot, and inserts the holds only if the
+ * gate was incremented. If two flushes decided from the same sums, one increments the gate and the other is retried
+ * with a new snapshot. Events need no gate, because no limit refuses them, and a settlement turns a hold into usage
+ * within one commit.
+ * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
+ * `retry` means that nothing was decided; `limit_reached` depends on the subject's sums and the requests accepted
+ * earlier.
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires
  * at, per request · $9 now
  */
@@ -26,9 +26,9 @@ export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveTe
  * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` does not decide. A subject
  * with limits of its own is `named`: a request must also fit into that subject's remaining limits, together with the
  * subject's requests accepted earlier in this flush. A request for a product that blocks must also fit into the credits
- * left after holds. Requests for priced products of one Organization and mode are decided in one chain. A request that
- * does not fit beside those accepted earlier is retried, because the earlier ones may have taken grants that do not
- * apply to its product. A flush that holds credits for a product that blocks also raises the account's gate.
+ * left after holds. Requests for priced products of one Organization and mode are decided in one chain. A request whose
+ * credits no longer fit after those accepted earlier is retried, because the earlier requests may have used grants that
+ * do not apply to its product. A flush that holds credits for a product that blocks also increments the account's gate.
  * $10 dimensions as JSON, per pair · $11 subject, per request
  */
 export const reserveDetailed: Template = {
@@ -143,7 +143,7 @@ const decide = `candidate as materialized (
 
 const TAKEN = `outcome = 'held'`;
 
-/** Whether nothing can refuse a request, or the request was accepted and each of its gates was raised. */
+/** True if a request needs no decision, or if the request was accepted and all of its gates were incremented. */
 const mayStoreDetailed = `(d.place is null or (d.${TAKEN} and (r.number is null or r.number in (select number from opened))
       and (r.credit_room is null or (r.org_id, r.livemode) in (select org_id, livemode from raised where product_id = '${accountGate.productId}'))))`;
 
@@ -251,15 +251,18 @@ export interface DecisionRow {
   knownId: string | null;
   maxQuantity: string;
   /**
-   * Number of the named subject with limits, and the quantity accepted for that subject earlier. Only from
-   * `reserveDetailed`.
+   * Number of the subject that the request names, if that subject has limits, and the quantity accepted for it earlier
+   * in this flush. Only from `reserveDetailed`.
    */
   ownNumber?: string | null;
   ownBefore?: string;
   /** The encoded dimensions; `keys` are the product's dimensions as JSON. */
   dimensions?: string | null;
   keys?: string | null;
-  /** The cost in credits, and the credits that were available if the product blocks. */
+  /**
+   * `required` is the cost in credits. `available` is the credits left after holds; null unless the product blocks and
+   * the request costs credits.
+   */
   required?: string | null;
   available?: string | null;
 }

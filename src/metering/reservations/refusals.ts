@@ -38,7 +38,10 @@ export interface ReservationVerdict {
    */
   ownNumber: string | null;
   ownBefore: string;
-  /** The request's cost, and the credits that were available if the product blocks. Exact decimals. */
+  /**
+   * `required` is the cost in credits. `available` is the credits left after holds; 0 unless the product blocks. Exact
+   * decimals.
+   */
   credits: { required: string; available: string };
   /** The encoded dimensions; `keys` are the product's dimensions. */
   encoded: string;

@@ -49,7 +49,7 @@ export interface Reservation {
   releasedAtMs: number | null;
   settledAtMs: number | null;
   livemode: boolean;
-  /** Empty for none. */
+  /** Empty if the reservation names no subject. */
   subject: string;
   /** The dimensions, encoded and by name. */
   encoded: string;
@@ -82,11 +82,14 @@ interface Page {
 
 export type Reservations = ReturnType<typeof createReservations>;
 
-/** Longest hold, and therefore the greatest age of a reservation that is still held. */
+/** Longest duration of a hold, and therefore the greatest age of a reservation that is still held. */
 export const MAX_TTL_SECONDS = 86_400;
 const exhausted = new Set<ErrorCode>(['limit_reached', 'credits_exhausted']);
 const MAX_QUEUED = 10_000;
-/** Retries while another instance holds for the same subject. Reaching this many means that the database is failing. */
+/**
+ * Maximum number of attempts while other instances hold for the same subject. Reaching it means that the database is
+ * failing.
+ */
 const MAX_ROUNDS = 100;
 
 export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {

@@ -108,9 +108,9 @@ const monthOf = (occurredAt: string): string =>
 /**
  * Ends holds and records their usage in one commit, with the same sums as for any other event. Rows are locked in key
  * order. If two settlements of one reservation overlap, the second one waits, gets `retry` and then sees the result of
- * the first. Expired and released holds are settled too, because usage is a fact, even if the Organization is no longer
- * entitled. `settle` leaves reservations with a price to `settlePriced`, which burns the event's credits at that price
- * after all sums.
+ * the first. Expired and released holds are settled too, even if the Organization is no longer entitled, because the
+ * usage has already happened. `settle` leaves reservations with a price to `settlePriced`, which burns the event's
+ * credits at that price after all sums.
  * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
  */
 export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
@@ -211,9 +211,9 @@ export interface SettlementRow extends ReservationRow {
   unitCap: string | null;
   used: string | null;
   period: string | null;
-  /** Whether its combination of dimensions is beyond the limit and has no sums of its own. */
+  /** Whether the event's combination of dimensions is beyond the limit and has no sums of its own. */
   isOther: string | null;
-  /** Number of notes for thresholds, the same in all rows. */
+  /** Number of threshold evaluations queued, the same in all rows. */
   noted: string;
   /**
    * Whether the reservation costs credits. `overdraft` is set if the account was changed, which only `settlePriced`

@@ -102,7 +102,7 @@ export interface StripeProblem {
   reason: string;
 }
 
-/** Finds why the latest meter event of the Organization or product is not at Stripe. */
+/** Finds the latest error in sending meter events of the Organization or product. */
 export const findStripeProblem = (
   orm: Orm,
   column: 'org_id' | 'product_id',
@@ -120,7 +120,7 @@ export const findStripeProblem = (
   );
 
 /**
- * Records what a person found at Stripe. The quantity of a missing event is sent in a later revision.
+ * Records whether a person found the event at Stripe. The quantity of a missing event is sent in a later revision.
  * @returns whether the event was waiting for a decision
  */
 export async function decideUnknown(

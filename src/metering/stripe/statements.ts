@@ -66,8 +66,8 @@ const isSame = (a: string, b: string): string =>
   ['org_id', 'product_id', 'livemode', 'hour', 'revision'].map((c) => `${a}.${c} = ${b}.${c}`).join(' and ');
 
 /**
- * Takes due rows. Before anything is sent, it records since when their outcome is unknown. A row whose outcome has been
- * unknown for too long changes to `unknown` instead and is never sent again. Until something is sent, the row follows
+ * Claims due rows and, before anything is sent, records since when their outcome is unknown. A row whose outcome has
+ * been unknown for too long changes to `unknown` instead and is never sent again. Until a row is first sent, it follows
  * changes to the customer and the meter.
  * $1 now, $2 end of the lease, $3 latest `unknown_since` that must not be sent again, $4 livemode, $5 rows
  */
@@ -117,7 +117,7 @@ export interface ClaimRow {
 }
 
 /**
- * Records the outcome of an attempt. After its lease has passed, an instance may still report that Stripe has the
+ * Records the outcome of an attempt. Once its lease has expired, an instance may still report that Stripe has the
  * event, but nothing else.
  * $1 org, $2 product, $3 livemode, $4 hour, $5 revision, $6 attempts, $7 now, $8 state, $9 next attempt, $10 reason or
  * null, $11 whether every outcome is now known

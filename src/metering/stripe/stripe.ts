@@ -31,7 +31,8 @@ const PLAN_LEASE_SECONDS = 300;
 const IN_FLIGHT = 16;
 const BATCHES_PER_RUN = 100;
 /**
- * An instance that has not reported an outcome by then counts as dead. Longer than all requests of a batch together.
+ * An instance that has not reported an outcome within this time is considered dead. Longer than all requests of a batch
+ * together.
  */
 const LEASE_MS = (IN_FLIGHT + 1) * TIMEOUT_MS + MINUTE_MS;
 /**
@@ -181,8 +182,8 @@ function createRecorder({ clock, log, metrics }: StripeDeps) {
     const nowMs = clock.now();
     const attempts = Number(row.attempts);
     const isFirst = row.isFirst === 'true';
-    // If the event exists and this database has not tried before, another database restored from the same backup has
-    // sent it.
+    // If the event exists but this database has not tried to send it before, another database restored from the same
+    // backup has sent it.
     const isSent = answer.kind === 'recorded' || (answer.kind === 'exists' && !isFirst);
     const reason = isSent ? null : answer.reason;
     const state = isSent ? 'sent' : answer.kind === 'exists' ? 'unknown' : 'waiting';

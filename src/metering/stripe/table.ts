@@ -34,7 +34,7 @@ export const stripeEvents = pgTable(
     unknownSince: time('unknown_since'),
     sentAt: time('sent_at'),
     /**
-     * 1, 2, 3 … per hour. If two comparisons start from the same rows, the unique number lets only one of them add a
+     * 1, 2, 3 … per hour. If two comparisons start from the same rows, the primary key lets only one of them add a
      * revision.
      */
     revision: integer().notNull(),

@@ -13,8 +13,8 @@ const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
 /**
- * Hash of the terms of an evaluation. With limits, the hash includes the month, because their windows may span two
- * months.
+ * Hash of the settings that a threshold evaluation depends on. If there are limits, it includes the month: a limit's
+ * window can span two months, so last month's result must not be reused.
  */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
@@ -24,12 +24,13 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * A CTE that notes thresholds to evaluate, next to `hourly` and `raised` in the statement that records events. It
- * writes a note only if an endpoint listens, and not if the month's total shows that no threshold can have been reached
- * since the last evaluation.
- * It evaluates nothing itself, because its view of a window is older than the locks it waited for: if two statements
- * reach a threshold together, neither might see it. A later statement that takes the note sees, in one snapshot,
- * everything committed with it. If there are two notes, at least one is taken with a snapshot that includes both.
+ * A CTE that queues threshold evaluations in `usage_checks`, next to `hourly` and `raised` in the statement that
+ * records events. Adds a row only if an endpoint listens, and not if the month's total shows that no threshold can have
+ * been reached since the last evaluation.
+ * The statement cannot evaluate thresholds itself, because its view of a window is older than the locks it waited for:
+ * if two statements reach a threshold together, neither might see it. A later statement that takes the queued row sees,
+ * in one snapshot, everything committed with that row. If two rows are queued, at least one is taken with a snapshot
+ * that includes the events of both.
  * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row, and a flush may
  * have hundreds. Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
@@ -51,7 +52,7 @@ export const noteRaised = (t: Names, now: string, entitled: string): string => `
 )`;
 
 /**
- * Like `noteRaised`, for corrections that raise an event's quantity, whether or not they cross a threshold.
+ * Like `noteRaised`, for corrections that raise an event's quantity, whether or not a threshold may have been reached.
  * @param isCorrected condition that selects these corrections as `c`
  */
 export const noteCorrected = (isCorrected: SQL): SQL => sql`
@@ -63,19 +64,19 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
- * Takes the notes of the oldest second and writes the resulting messages in one commit.
+ * Takes the rows queued in the oldest second and writes the resulting messages in one commit.
  * A calendar window is the one that contains the events, and its message key prevents a second message. Once that key
- * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again. A
- * rolling window ends when the events were recorded, or when they occurred if the sender's clock says later. Its last
- * message is a separate row, which only one of two statements can renew, so notes of two windows are never taken
- * together. For all notes of a product, the rolling window is first read once, starting from the earliest of their
- * times; usually this already shows that none of them reaches anything new.
- * Next to the month's total, the statement stores how far the total must grow before anything new can be reached. It
- * does so in the order in which events raise totals. Only events and corrections raise the usage in a window, and
- * totals plus corrected amounts include both. A total that has already grown that far is noted again. The stored bound
- * is 0, so that every statement writes a note, if a rolling window may reach a threshold again or a calendar window may
- * differ from the events' month.
- * Returns the number of notes taken. $1 now
+ * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again.
+ * A rolling window ends when the events were recorded, or when they occurred if the sender's clock was ahead. The time
+ * of its last message is a separate row, which a statement can update only once, so rows more than a second apart are
+ * never taken together. For all queued rows of a product, the rolling window is first read once, ending at the earliest
+ * of their times; usually this already shows that none of them reaches a new threshold.
+ * Next to the month's total, the statement stores how far the total must grow before a new threshold can be reached. It
+ * locks totals in the same order as the statements that record events. Only events and corrections raise the usage in a
+ * window, and totals plus corrected amounts include both. If the total has already grown that far, another evaluation
+ * is queued. The stored bound is 0, so that every recording statement queues an evaluation, if a rolling window may
+ * reach a threshold again or a calendar window may differ from the events' month.
+ * Returns the number of rows taken. $1 now
  */
 export const evaluate: Template = {
   name: 'usage_thresholds_evaluate',

@@ -12,10 +12,10 @@ import { evaluate, reportRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;
 
-/** Pause between evaluations of a group. Notes written during the pause are evaluated together. */
+/** Pause between evaluations of a group. Evaluations queued during the pause run together. */
 const PAUSE_MS = 500;
 
-/** Evaluates the thresholds that recording statements have noted. */
+/** Runs the threshold evaluations that recording statements have queued. */
 export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>) {
   const running = new Map<ShardGroup, Promise<void>>();
   const waiting = new Set<ShardGroup>();
@@ -45,8 +45,8 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
 
   return {
     /**
-     * Call this when notes were written in the group. They are evaluated soon, or by any instance's job if this process
-     * ends first.
+     * Call this when evaluations were queued in the group. They run soon, or in any instance's job if this process ends
+     * first.
      */
     noted(group: ShardGroup): void {
       waiting.add(group);

@@ -176,7 +176,7 @@ describe('listing keys', () => {
     const first = await browser.get(`${PATH}?limit=3`);
     expect(first.status).toBe(200);
     expect(Object.keys(first.body)).toEqual(['apiKeys', 'nextCursor']);
-    // A key created meanwhile does not shift the pages.
+    // A key created between two page requests must not shift the later pages.
     await createApiKey(
       service.context,
       { orgId: organization.id, userId: null, by: byService },

@@ -26,7 +26,7 @@ const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(e
 const newId = () => v7({ msecs: service.clock.now() });
 
 type Pairs = [string, string][];
-/** The form's default values with some changes. */
+/** The form's default values, with some of them overridden. */
 const keyForm = (values: Record<string, string | string[]> = {}): Pairs =>
   Object.entries({
     id: newId(),

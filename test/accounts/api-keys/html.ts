@@ -8,7 +8,7 @@ const decode = (text: string) =>
 
 const mainOf = (html: string) => /<main[^>]*>(.*)<\/main>/s.exec(html)?.[1] ?? html;
 
-/** The text of a page's main part, on one line. */
+/** The text of a page's `<main>` element, on one line. */
 export const textOf = ({ text }: Answer): string =>
   decode(mainOf(text).replace(/<[^>]+>/g, ' '))
     .replace(/\s+/g, ' ')

@@ -16,7 +16,7 @@ import { auditOf } from '../../support/audit.js';
 
 const database = useDatabase();
 
-/** Two instances share one database. On Postgres, each has its own connections. */
+/** Two instances share one database. On Postgres, each instance has its own connections. */
 let first: TestService;
 let second: TestService;
 let otherConnections: Database | undefined;
@@ -131,7 +131,7 @@ describe('the limit of key changes', () => {
     expect(await create(browser)).toMatchObject(limited);
     own.clock.advance(1);
     expect((await create(browser)).status).toBe(201);
-    // The oldest of the first ten changes expires a minute later.
+    // The oldest remaining change expires in a minute.
     const refused = await create(browser);
     expect(refused.headers.get('retry-after')).toBe('60');
     await own.stop();

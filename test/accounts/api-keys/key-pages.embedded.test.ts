@@ -17,7 +17,7 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const keysOf = (orgId: string) => database.db.orm.select().from(apiKeys).where(eq(apiKeys.orgId, orgId));
 
-/** Rotates a key; `call` sends events with the old or the new secret. */
+/** Rotates a key. The returned `call` sends events with the old or the new secret. */
 async function rotated(role: 'owner' | 'member' = 'owner', graceMinutes = 60) {
   const signed = await signedIn(database.db, service.url);
   const { browser, organization } = signed;

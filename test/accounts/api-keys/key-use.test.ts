@@ -236,7 +236,7 @@ describe('a failed write', () => {
     const { shards } = database.db;
     const nowhere = await shards.locate(hashSecret('unknown'));
     const keys: TestKey[] = [];
-    // The keys must be in the shard group that handles unknown keys, because each group writes separately.
+    // Uses keys in the shard group that also handles unknown keys, because each group is written separately.
     while (keys.length === 0) {
       const organization = await createOrganization(database.db);
       const key = await createKey(database.db, organization.id);

@@ -10,7 +10,7 @@ import { auditLog } from '../../../src/accounts/audit/table.js';
 
 export const at = new Date('2031-03-04T05:06:07.089Z');
 
-/** Writes each row in its own transaction, as real changes do, with its number as `target`. */
+/** Writes each row in its own transaction, as real changes do; row n has `target n` as its target. */
 export async function writeRows(
   db: Database,
   orgId: string,
@@ -71,7 +71,7 @@ export const findProblems = async (
 ): Promise<string[]> =>
   (await verify(db, orgId, options)).problems.map(({ kind, seq, id }) => `${kind} ${seq} ${id ?? '-'}`);
 
-/** Swaps the numbers of two rows through an unused number, because numbers are unique. */
+/** Swaps the numbers of two rows via an unused number, because numbers must be unique. */
 export async function swapRows(db: Database, orgId: string, a: number, b: number): Promise<void> {
   const renumber = (from: number, to: number) =>
     db.orm

@@ -55,7 +55,10 @@ it('an intact chain has no problems, whatever the batch size', async () => {
     });
 });
 
-/** The shift is computed in UTC, because a sharded database requires an expression that depends only on the row. */
+/**
+ * Computed in UTC, because a sharded database requires an expression that depends only on the row, not on the session's
+ * time zone.
+ */
 const later = (by: string) =>
   sql`at = (at at time zone 'UTC' + ${sql.raw(`interval '${by}'`)}) at time zone 'UTC'`;
 

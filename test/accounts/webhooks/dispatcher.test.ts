@@ -201,7 +201,7 @@ describe('a failing receiver', () => {
         error: null,
       })),
     );
-    // Resending by hand restarts the schedule.
+    // Resending manually restarts the retry schedule.
     await resendDelivery(service.context, actorOf(orgId), endpointId, attempts[0]!.messageId);
     await sweep();
     expect(received).toHaveLength(11);
@@ -299,7 +299,7 @@ describe('a failing receiver', () => {
     for (const { status } of await deliveriesOf(service.context, orgId)) expect(status).toBe('delivered');
   });
 
-  // Receivers behave the same with every database, so the embedded one suffices.
+  // Receivers behave the same with every database, so testing with the embedded one is enough.
   it.runIf(isEmbedded)(
     'does not delay others if it is down, sends a byte a second, answers 500, sends 10 MB, or redirects',
     { timeout: 120_000 },
@@ -365,7 +365,7 @@ describe('concurrent instances', () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
     const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context, chat));
-    // Deliveries that do not fit into a sweep wait for the next one.
+    // Deliveries that do not fit into one sweep wait for the next.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
     expect(received).toHaveLength(60);
@@ -413,7 +413,7 @@ describe('concurrent instances', () => {
     expect(received[1]!.headers['webhook-id']).toBe(received[0]!.headers['webhook-id']);
   });
 
-  // Skipped on Citus, where each shard group has its own sweeps; one of the other databases suffices.
+  // Testing with one database is enough. On Citus, each shard group would have its own sweeps.
   it.skipIf(isCitus || isEmbedded)(
     'deliver to a hundred receivers at once, and to more endpoints than one sweep takes',
     async () => {

@@ -289,7 +289,7 @@ describe('upkeep', () => {
     const box = createSecretBox(['a newer key of the tests'], 'webhook secret');
     expect(box.open(webhook.id, row!.previousSecret!)).toBe(secret);
     expect(box.open(webhook.id, row!.secret)).toMatch(/^whsec_/);
-    // Without the key of the endpoint's secret, nothing can be signed, so the delivery is retried.
+    // Without the key that encrypts the endpoint's secret, nothing can be signed, so the delivery is retried.
     await browser.send('POST', `${path}/test`);
     status = 200;
     await sweep();

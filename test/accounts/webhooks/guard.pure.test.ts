@@ -61,7 +61,7 @@ describe('a receiver URL', () => {
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
     'https://[::ffff:8.8.8.8]/',
-    // The addresses behind a host name are checked only on connection.
+    // The addresses behind a host name are checked only when connecting.
     'https://localhost/',
   ])('%s is accepted', (url) => {
     expect(whyNoReceiver(url, production)).toBeUndefined();

@@ -12,7 +12,7 @@ import { createTenant, sendUsage, usageEvent } from '../../metering/support/usag
 import { createListener } from '../../support/webhook-messages.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Requests must read these tables by index, because their cost must not grow with other Organizations' rows. */
+/** Tables that requests must read by index, so that a request's cost does not grow with other Organizations' rows. */
 const bigTables = [
   'usage_events',
   'usage_totals',
@@ -74,7 +74,8 @@ async function fillWithOthers() {
 let explained = 0;
 
 /**
- * Returns the plan that requests get: with the settings of the hot pool and, on Postgres, for the prepared statement.
+ * Returns the plan that a request's statement gets: with the hot pool's settings and, on Postgres, as a prepared
+ * statement.
  */
 async function explain(statement: Statement, values: unknown[]): Promise<string> {
   const rows = await database.db.dryRun(async (run): Promise<TextRow[]> => {
@@ -89,13 +90,15 @@ async function explain(statement: Statement, values: unknown[]): Promise<string>
   return rows.map((row) => row['QUERY PLAN']).join('\n');
 }
 
-/** Returns a parameter as an SQL literal; values that are not text become arrays, as in the driver. */
+/** Returns a parameter as an SQL literal; arrays are encoded as the driver encodes them. */
 function toLiteral(value: unknown): string {
   const text = Array.isArray(value) ? textArray(value as string[]) : String(value);
   return `'${text.replaceAll("'", "''")}'`;
 }
 
-/** Records every hot statement of the requests, with its parameters in a flush of `count` requests. */
+/**
+ * Sends every kind of request and records the hot statements, with their parameters for a flush of `count` requests.
+ */
 async function recordStatements(count: number): Promise<[Statement, unknown[]][]> {
   const faulty = makeFaulty(database.db);
   const recorded = new Map<string, [Statement, unknown[]]>();
@@ -182,7 +185,7 @@ it('reservations are read only by index, and held quantities by the index that c
   expect([made, settled, released, listed].map(({ status }) => status)).toEqual([201, 200, 200, 200]);
   await service.stop();
   const names = ['usage_reserve', 'usage_settle', 'usage_release', 'usage_reservations_list_expired'];
-  // Postgres keeps using a plan made while the tables had only a page, so this plan must already use the index.
+  // Postgres keeps using a plan made while the tables were only one page long, so even that plan must use the index.
   if (!isEmbedded) {
     await db.orm.execute(sql`insert into usage_reservations
         (org_id, id, product_id, api_key_id, created_at, expires_at, livemode, idempotency_key, metric, quantity, settled_at, settled_quantity, settle_occurred_at, is_counted)

@@ -6,7 +6,10 @@ import { useDatabase } from '../../support/use.js';
 /** Tables that a sharded Postgres does not distribute although they have an org_id. */
 const wholeTables = ['memberships', 'api_key_directory'];
 
-/** Finds rows without an org_id, uniqueness or references across Organizations, ids from a sequence, and triggers. */
+/**
+ * Finds obstacles to sharding: rows without an org_id, uniqueness or references across Organizations, ids from a
+ * sequence, and triggers.
+ */
 async function findObstacles(db: Database): Promise<string[]> {
   const result = await db.orm.execute(sql`
     with spread as (

@@ -4,7 +4,10 @@ import { boundJson, usualBounds, type JsonBounds } from '../../../src/core/http/
 
 const bounds: JsonBounds = { depth: 3, fields: 3, values: 9, tooManyValues: 'batch_too_large' };
 
-/** Measures a parsed value in the units of the bounds. A list counts together with its first element. */
+/**
+ * Measures a parsed value in the units of the bounds. The first element of a list or object is not counted separately
+ * from its container.
+ */
 function measure(value: unknown): { depth: number; fields: number; values: number } {
   if (typeof value !== 'object' || value === null) return { depth: 0, fields: 0, values: 0 };
   const inner = Object.values(value).map(measure);

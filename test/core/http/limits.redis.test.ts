@@ -57,8 +57,8 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
 const inRedis = 'rate limits are counted in Redis';
 const inProcess = 'Redis failed or is too slow; rate limits are counted in this process';
 
-// An instance that has waited 100 ms for Redis counts on its own. A machine that stalls for that long has the same
-// effect, but not twice in a row.
+// After waiting 100 ms for Redis, an instance counts on its own. A stalled machine can cause the same, so a failed test
+// is retried.
 describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   let database: TestDatabase;
   let redis: RedisServer;
@@ -162,7 +162,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
 
     expect(first.map(({ status }) => status)).toEqual(first.map(() => 202));
     expect(later.map(({ status }) => status)).toEqual(later.map(() => 202));
-    // Eight concurrent calls share two cores, but wait the 100 ms for Redis in parallel.
+    // The eight concurrent calls share two cores, but their 100 ms waits for Redis overlap.
     expect(Math.max(...first.map(({ ms }) => ms))).toBeLessThan(700 + 8 * usualMs);
     expect(Math.min(...later.map(({ ms }) => ms))).toBeLessThan(80 + usualMs);
     expect(await instance.failures()).toBe(16);
@@ -187,7 +187,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     const waited = await timed();
     expect(waited.totalHits).toBe(1);
     expect(waited.ms).toBeGreaterThan(90);
-    // A stalled connection is closed only after several seconds, and the operation did not wait for that.
+    // A stalled connection is closed only after several seconds; the operation did not wait for that.
     expect(waited.ms).toBeLessThan(2_000);
     const next = [await timed(), await timed(), await timed(), await timed()];
     expect(next.map(({ totalHits }) => totalHits)).toEqual([2, 3, 4, 5]);
@@ -197,7 +197,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     await stores.close();
     expect(performance.now() - startedAt).toBeLessThan(4_000);
     redis.resume();
-    // Late responses to the stalled commands are ignored and disturb no later call.
+    // Late responses to the stalled commands are ignored and do not affect later calls.
     await setTimeout(200);
     expect((await store.increment('k')).totalHits).toBe(1);
   });

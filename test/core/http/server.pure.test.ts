@@ -6,7 +6,7 @@ import { createHttpServer } from '../../../src/core/http/server.js';
 /** Creates an app that uses each of Express's additions to requests and responses once. */
 function createSample(): Express {
   const app = express();
-  // Production mode omits the stack, which names the classes.
+  // Production mode omits the stack trace, which contains class names.
   app.set('env', 'production');
   app.use(express.json());
   app.get('/json', (req, res) => {

@@ -64,15 +64,15 @@ const secrets: Record<string, () => string> = {
   'a password that is not encoded': () => '100%sure',
 };
 
-/** Returns `count` random values, or the single value of a configured secret. */
+/** Returns up to `count` distinct values; only one if `make` always returns the same configured secret. */
 const valuesOf = (make: () => string, count: number): Set<string> =>
   new Set(Array.from({ length: count }, make));
 
 const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
 /**
- * Returns every eight-character part of a secret, except for its first sixteen characters, which may show only its
- * kind. A short secret is one part.
+ * Returns every eight-character part of a secret that lies after its first sixteen characters, which may be logged
+ * because they only identify the kind. A short secret is returned whole.
  */
 const partsOf = (secret: string): string[] =>
   secret.length < 32

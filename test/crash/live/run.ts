@@ -24,7 +24,7 @@ export interface LiveFaultOptions {
   db: Database;
   databaseUrl: string;
   orders: number;
-  /** Number of SIGKILLs of the server during a request to the venue. */
+  /** Number of times the server is killed (SIGKILL) during a request to the venue. */
   kills: number;
   traders: number;
   seed: number;
@@ -151,7 +151,7 @@ export async function runLiveFaults(options: LiveFaultOptions): Promise<LiveFaul
   }
 }
 
-/** Lists twelve brackets of the next two days in New York, whose books never change. */
+/** Lists twelve temperature brackets for New York over two days; their order books never change. */
 function listMarkets(venue: FakeVenue, nowMs: number): string[] {
   const day = (days: number) => new Date(nowMs + days * 86_400_000);
   const months = ['JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
@@ -195,7 +195,7 @@ function toEnv(
     KALSHI_SERIES: 'KXHIGHNY',
     KALSHI_KEY_ID: 'member-key',
     KALSHI_PRIVATE_KEY_FILE: keyFile,
-    // No weather is read, because both addresses are closed.
+    // No weather data is read, because nothing listens at either address.
     FORECAST_SOURCE: 'http',
     MODEL_URL: closed,
     NWS_BASE_URL: closed,
@@ -241,11 +241,11 @@ function createServerKeeper(env: Record<string, string>, db: Database) {
   return keeper;
 }
 
-/** Without this, a killed instance's leases would last for another 90 s. */
+/** Expires all job leases; a killed instance's leases would otherwise last for another 90 s. */
 const expireLeases = (db: Database) =>
   db.orm.execute(sql`update job_leases set until = now() - interval '1 second'`);
 
-/** Other members trade with resting orders, and the stream breaks now and then. */
+/** Simulates other members who trade with resting orders, and disconnects the stream now and then. */
 function startCrowd(exchange: StrictExchange, venue: FakeVenue, random: Random) {
   let disconnects = 0;
   const timer = setInterval(() => {
@@ -281,7 +281,7 @@ async function trade(
   while (exchange.arrivals.size < orders && counts.placed < 10 * orders) {
     const n = ++counts.placed;
     const i = random.between(0, tickers.length - 1);
-    // Trades only one side of each market, so that none of our orders match each other.
+    // Trades only one side of each market, so that our orders never match each other.
     const side = i % 2 === 0 ? 'yes' : 'no';
     const [best, behind, bid] =
       side === 'yes' ? ['0.4500', '0.4300', '0.4400'] : ['0.5600', '0.5400', '0.5500'];
@@ -318,7 +318,7 @@ interface Answer {
   body: { code?: string; trade?: { id: string; remainingContracts?: number } };
 }
 
-/** Repeats a request while the service is down or busy, or waits for an unknown outcome. */
+/** Repeats a request while the service is down, busy or still resolving an unknown outcome. */
 async function request(
   { url, secret, patienceMs }: Account,
   method: string,
@@ -348,7 +348,10 @@ async function request(
   }
 }
 
-/** Cancels resting orders and waits until no outcome is unknown. Resolves to a problem if that does not happen. */
+/**
+ * Cancels resting orders and waits until no outcome is unknown. Resolves to a description of the problem if that takes
+ * too long.
+ */
 async function settle(
   account: Account,
   server: ReturnType<typeof createServerKeeper>,
@@ -370,7 +373,7 @@ async function settle(
     }
     for (const { id } of open.filter(({ status }) => status === 'resting'))
       await request(account, 'DELETE', `/trades/${id}`);
-    // An instance that starts recovers orders of unknown outcome that are more than a minute old.
+    // On start, an instance recovers orders of unknown outcome that are more than a minute old.
     const isDue = open.every(({ status, unknown, age }) => (status === 'resting' && !unknown) || age > 61);
     // Restarts only every tenth round, because each start reconciles, which takes a while.
     if (round % 10 === 1 && isDue) await server.restart();

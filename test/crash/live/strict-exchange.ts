@@ -101,7 +101,7 @@ export function createStrictExchange(
   const fills: StrictFill[] = [];
   const positions = new Map<string, number>();
   const groups = new Set<string>();
-  /** How often an order with each client order id arrived. */
+  /** Number of times an order arrived, by client order id. */
   const arrivals = new Map<string, number>();
   const refusals: string[] = [];
 
@@ -242,7 +242,7 @@ export function createStrictExchange(
     const start = Number(query.get('cursor') || 0);
     const end = start + Number(query.get('limit') ?? 100);
     const shown = rows.slice(start, end);
-    // Lists a row twice, like a row that moves between two pages.
+    // Lists a row twice, as happens when a row moves between two pages.
     if (shown.length > 0 && random.chance(0.1)) shown.push(random.pick(shown));
     return reply(200, { [name]: shown, cursor: end < rows.length ? String(end) : '' });
   }
@@ -321,7 +321,7 @@ export function createStrictExchange(
       return cash;
     },
     answer,
-    /** Another member trades with all or part of a resting order. */
+    /** Lets another member trade with all or part of a resting order. */
     fillResting(order: StrictOrder): void {
       if (order.status === 'resting')
         fill(

@@ -65,7 +65,7 @@ afterEach(async () => {
 
 type Side = 'yes' | 'no';
 
-/** The venue's book in the snapshot's format: levels, best first. */
+/** The venue's levels on one side as `cents:contracts`, best first. */
 function venueLevels(side: Side, ticker = TICKER): string[] {
   const levels = venue.books.get(ticker)![`${side}_dollars`]!;
   return levels.toReversed().map(([price, count]) => `${Math.round(Number(price) * 100)}:${Number(count)}`);
@@ -149,7 +149,7 @@ describe('between two refreshes', () => {
     expect(await buy()).toMatchObject({ status: 409, code: 'market_closed' });
     service.clock.advance(1_000);
     await service.trading.refresher.refresh();
-    // On a busy machine, the silence limit may have ended the connection, so wait until the book is live again.
+    // On a busy machine, the connection may have timed out, so wait until the book is live again.
     await until(isKept);
     expect((await buy()).status).toBe(201);
   });
@@ -201,7 +201,7 @@ describe('a market with a doubtful book takes no order until the book matches th
     const noBids = shownLevels('no');
     venue.stream.refuse = () => ({ code: 1, msg: 'not now' });
     fault();
-    // Below the best bid, so that the order's price stays the same.
+    // A level below the best bid, so the best price does not change.
     const deep = (best('yes') - 0.03).toFixed(4);
     for (const delta of ['11.00', '12.00']) {
       venue.stream.change(TICKER, 'yes', deep, delta);
@@ -212,7 +212,7 @@ describe('a market with a doubtful book takes no order until the book matches th
     expect(refused).toMatchObject({ status: 503, code: 'market_data_stale' });
     expect(refused.detail).toContain(`The order book of ${TICKER} is in doubt`);
     await until(async () => (await readMarket()).bookState === 'in_doubt');
-    // The service keeps showing the last certain book, which is one that the venue really had.
+    // The service keeps showing the last certain book, which must be one of the venue's actual books.
     expect(certain).toContainEqual(shownLevels('yes'));
     expect(shownLevels('no')).toEqual(noBids);
     venue.stream.fault = undefined;

@@ -16,7 +16,7 @@ it('the station list shows the venue’s agreement with first reports, and its i
   const read = async () => stationListSchema.parse(JSON.parse(await readText()));
   const first = list();
   expect((await read()).stations[2]!.crossCheck).toEqual({ maximum: null, minimum: null });
-  // The answer is reused until facts change.
+  // The list is reused until the data behind it changes.
   expect(list()).toBe(first);
   const maximum = {
     compared: 56,

@@ -245,7 +245,7 @@ describe('the cost of streams', () => {
     const { snapshots } = service.trading;
     const first = snapshots.current!;
     const [market] = first.data.markets;
-    /** Enough markets to fill a connection's system buffers within a few refreshes. */
+    /** Publishes enough markets to fill a connection's socket buffers within a few refreshes. */
     const flood = (round: number) => {
       const yesBid = BigInt(round) * CENT;
       const many = Array.from({ length: 3_000 }, (_, i) => ({ ...market!, ticker: `T-${i}`, yesBid }));

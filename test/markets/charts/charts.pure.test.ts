@@ -259,7 +259,7 @@ describe('the forest plot', () => {
 
   it('puts means and intervals on one scale around zero', () => {
     const chart = toIntervalChart([row('36 h', -0.5, 0.25, true), row('24 h', 0.5, 0.5)])!;
-    // The scale runs from −1 to 1 in steps of a half: −0.75 lies at (−0.75 + 1)/2.
+    // The scale runs from −1 to 1 in steps of a half, so −0.75 lies at (−0.75 + 1) / 2 = 12.5%.
     expect(chart.zero).toBe('50%');
     expect(chart.lanes.map(({ interval }) => interval)).toEqual([
       { from: '12.5%', to: '37.5%', mean: '25%', isCutLow: false, isCutHigh: false },

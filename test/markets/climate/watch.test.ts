@@ -37,7 +37,7 @@ beforeEach(async () => {
   now = Date.parse('2026-08-30T04:50:00Z');
 });
 
-/** Reads the stations for which the test added a report; the others have none. */
+/** A reader that only queries the stations for which the test added a report; the others have none. */
 function readReporting(): ClimateReader {
   const reader = createClimateReader({ baseUrl: fake.url });
   return {
@@ -79,7 +79,7 @@ const product = (
 const add = (location: string, ...added: Product[]) =>
   fake.products.set(location, [...(fake.products.get(location) ?? []), ...added]);
 
-/** Runs the watch every ten minutes while reports are issued. */
+/** Runs the watch every ten minutes until the given time. Reports appear when they are issued. */
 async function runUntil(time: string) {
   const all = new Map(fake.products);
   for (const end = Date.parse(`2026-08-${time}:00Z`); now <= end; now += 10 * MINUTE_MS) {
@@ -145,7 +145,7 @@ it('a disagreement shows both values, and disappears when the venue amends its s
   settle([
     { id: 'KMIA', temperature: 89 },
     { id: 'KMIA', kind: 'daily_minimum', temperature: 78 },
-    // A day cannot be compared if it is unknown or has no report or value.
+    // These days cannot be compared: the first two have no report, and the last has no settled temperature.
     { id: 'KNYC', temperature: 80 },
     { id: 'KMIA', date: '2026-08-28', temperature: 91 },
     { id: 'KBOS', temperature: null },
@@ -224,7 +224,7 @@ it('one instance queries each station a few times a night and reads each report 
     fake.requests.filter(({ path }) => path.endsWith(`/locations/${location}`)).length;
   // Once at the start, every ten minutes from 05:45Z, and every three hours after the 08:24 report.
   expect(lists('MIA')).toBe(1 + 17 + 2);
-  // Boston has no report, so from the eighth hour on it is queried hourly.
+  // Boston has no report, so it is queried hourly from eight hours after the day's end.
   expect(lists('BOS')).toBe(1 + 43 + 2);
   expect(fake.requests.filter(({ path }) => /\/products\/product-/.test(path))).toHaveLength(6);
   expect(fake.requests.every(({ agent }) => agent?.startsWith('gauge') === true)).toBe(true);
@@ -271,7 +271,7 @@ it('evening reports are kept apart from the final report and its correction, wit
       ...evening,
       extremeF: 88,
       observedAt: new Date('2026-08-29T20:24:00Z'),
-      // Every quarter of an hour from 21:00Z, which is 16:00 in the station's standard time.
+      // Evening reports are read every quarter of an hour from 21:00Z, which is 16:00 in the station's standard time.
       fetchedAt: new Date('2026-08-29T21:00:00Z'),
     },
   ]);

@@ -29,7 +29,7 @@ afterAll(async () => {
   removeKeys();
 });
 beforeEach(async () => {
-  // Moves past everything that the previous test left due.
+  // Moves the clock past everything that the previous test left pending.
   service.clock.advance(2 * 3_600_000);
   service.markets.prints = [];
   service.markets.error = undefined;
@@ -79,8 +79,8 @@ describe('a paper fill', () => {
     print(46, 10);
     expect(await service.trading.marker.mark()).toBe(2);
     expect(await marksOf(orgId)).toMatchObject([
-      // No taker got 45 cents or less, and the best ask has been 48 since, so the order would have missed the first
-      // level.
+      // No taker bought at 45 cents or less, and the best ask has been 48 since, so the order would have missed the
+      // first level.
       {
         n: 1,
         mode: 'paper',

@@ -68,7 +68,7 @@ async function readAfter(seconds: number): Promise<void> {
   account.service.clock.advance(seconds * 1000);
   await account.service.trading.queueWatch!.read();
 }
-/** Somebody sells YES into the bids at a price. */
+/** Simulates a sale of YES into the bids at a price. */
 async function sellTo(cents: number, contracts: number): Promise<void> {
   const trade = wireTrade(TICKER, {
     count_fp: contracts.toFixed(2),

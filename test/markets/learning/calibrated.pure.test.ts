@@ -67,7 +67,7 @@ const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees
 /** Logistic distribution with standard deviation 1. */
 const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
 
-/** Highest probability while there are observations but no report. */
+/** Highest possible probability while there are observations but no report. */
 const MOST_SURE = 1 - 1e-7;
 
 describe('the calibrated model', () => {
@@ -93,7 +93,7 @@ describe('the calibrated model', () => {
     expect(day).toMatchObject({ method: 'emos', isCalibrated: true, fallback: null, shape: 'logistic' });
     expect(day.fit!.stationId).toBeNull();
     expect(day.seasonalFit!.stationId).toBe('KNYC');
-    // Half of 1 + 0.95 · 71, and half of 69.5.
+    // The average of 1 + 0.95 · 71 = 68.45 and 69.5.
     expect(day.meanF).toBeCloseTo((68.45 + 69.5) / 2, 12);
     expect(dayOf(book(fit()))).toMatchObject({
       method: 'emos',

@@ -22,7 +22,7 @@ const meanCrps = ({ coefficients }: AheadFit, cases: readonly AheadCase[]): numb
     return sum + crpsOut[0]! / cases.length;
   }, 0);
 
-/** Past cases whose members have a group-specific warm bias and whose errors are as wide as the group's. */
+/** Past cases whose members have the group's warm bias and whose errors scale with the group's width. */
 const past = (days: number, of = groups): AheadCase[] =>
   of.flatMap((group) =>
     Array.from({ length: days }, (_, i) => {
@@ -66,7 +66,8 @@ describe('the day-ahead fit of several groups', () => {
     expect(trainingCrps).toBeLessThan(1.5);
     for (const group of groups) {
       const { mean, deviation } = predictAhead(coefficients, { ...row, group });
-      // Three standard errors of the mean of 60 daily errors, whose deviation is slightly more than 2 · `wide`.
+      // Three standard errors of the mean of 60 daily errors, whose standard deviation is slightly more than 2 ·
+      // `wide`.
       expect(Math.abs(mean - (72 - biasF[group]!))).toBeLessThan((3 * 2.3 * wide[group]!) / Math.sqrt(60));
       // The group's deviation is pulled toward the common value.
       const common = predictAhead(coefficients, { ...row, group: 'unknown' }).deviation;
@@ -190,8 +191,8 @@ describe('the seasonal day-ahead fit', () => {
     const summer = winter + 365.25 / 2;
     const at = (day: number, mean: number) =>
       predictAhead(coefficients, { group: 'A', day, mean, variance: 0 });
-    // In winter the members say 49 where the truth is 45, with errors of deviation 3; in summer 71 where it is 75, with
-    // deviation 1.
+    // In winter the members say 49 where the truth is 45, and the errors' standard deviation is 3. In summer they say
+    // 71 where the truth is 75, and the standard deviation is 1.
     const [cold, warm] = [at(winter, 49), at(summer, 71)];
     expect(Math.abs(cold.mean - 45)).toBeLessThan(0.7);
     expect(Math.abs(warm.mean - 75)).toBeLessThan(0.4);

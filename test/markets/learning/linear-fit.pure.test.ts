@@ -14,8 +14,8 @@ const LOCATION = 2 + STATIONS;
 const SIZE = 2 * LOCATION;
 
 /**
- * A constant and a slope, plus a bias and a width per station. The constant's column is the sum of the bias columns, so
- * the columns are linearly dependent.
+ * Cases with a constant and a slope, plus a bias and a width per station. The constant's column is the sum of the bias
+ * columns, so the columns are linearly dependent.
  */
 function casesFrom(firstDay: number, days: number): LinearCase[] {
   return Array.from({ length: days * STATIONS }, (_, i): LinearCase => {
@@ -40,7 +40,7 @@ const rule: LinearRule = {
 const dot = (a: ArrayLike<number>, b: ArrayLike<number>): number =>
   Array.from(a).reduce((sum, value, i) => sum + value * b[i]!, 0);
 
-/** The reference: the same search on dense rows, orthogonalised by Gram–Schmidt. */
+/** Reference implementation: the same search on dense rows, orthogonalised by Gram–Schmidt. */
 function fitDense(cases: readonly LinearCase[], near: ArrayLike<number>): Float64Array {
   const n = cases.length;
   const columns = Array.from({ length: SIZE }, (_, k) =>

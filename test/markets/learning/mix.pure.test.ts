@@ -19,12 +19,12 @@ import {
 const HOUR_MS = 3_600_000;
 const days = 45;
 const date = dateAfter(first, days + 2);
-// One hour before New York's climate day begins at 05:00Z; it ends a day later.
+// `at` is one hour before New York's climate day, which lasts from 05:00Z to 05:00Z.
 const at = new Date(`${date}T04:00:00Z`);
 const end = new Date(`${dateAfter(date, 1)}T05:00:00Z`);
 const truth: Truth = { stationId: 'KNYC', biasF: 2, errorF: 3, spreadF: 1 };
 
-/** One model's forecasts for the same days, with the model's own errors. */
+/** One model's past forecasts for two stations. Different leads have independent errors. */
 function pastOf(model: string | undefined, over: Partial<Truth> = {}, leadHours = 36, of = days): Past {
   const places = ['KNYC', 'KMIA'].map((stationId) =>
     makePast({ ...truth, ...over, stationId }, of, { leadHours, from: days - of }),
@@ -56,7 +56,8 @@ const shares = ({ models = [] }: DayForecast): Record<string, number> =>
   Object.fromEntries(models.map(({ model, weight }) => [model, weight]));
 
 /**
- * Single runs have no spread. Their lead of 35 hours falls into the same half day as 36 hours, but with other errors.
+ * Single runs have no spread. Their lead of 35 hours falls into the same half-day as 36 hours, but has independent
+ * errors.
  */
 const single = { members: 1, biasF: -1 };
 const main = pastOf(undefined);
@@ -69,7 +70,7 @@ describe('the mix of several models', () => {
     const { book } = learn(main, at);
     const alone = forecast([runs[0]!], book);
     expect(alone).not.toHaveProperty('models');
-    // A model without training has no share, even if its run is available.
+    // A model without training gets no weight, even if its run is available.
     const { models, ...beside } = forecast(runs, book);
     expect(beside).toEqual(alone);
     expect(models).toMatchObject([
@@ -133,7 +134,6 @@ describe('the mix of several models', () => {
       expect(weight).toBeGreaterThan(0.3);
       expect(day.deviationF).toBeLessThan(0.92 * deviationF);
     }
-    // The models have half of the remaining error in common.
     expect(day.deviationF).toBeGreaterThan(
       0.6 * Math.min(...day.models!.map(({ deviationF }) => deviationF)),
     );
@@ -190,7 +190,7 @@ describe('the comparison of models', () => {
     const found = learnMix(
       new Map([
         ['main', errors([2, -2, 2, -2])],
-        // Lacks the first day, which may have been harder.
+        // Lacks the first day, which may have been harder to forecast.
         ['other', errors([-1, 1, 1], 1)],
       ]),
     )!;

@@ -5,7 +5,7 @@ import { probabilityOf, type TemperatureDistribution } from '../../../src/market
 /** In standard deviations from the mean; whole degrees further out are grouped together. */
 const REACH = 6;
 
-/** @param probability probability of at most the outcome */
+/** @param probability of a value at or below the outcome */
 const continuousPit = (probability: number): PitValue => ({
   below: probability,
   atMost: probability,

@@ -98,7 +98,7 @@ describe('the PIT histogram', () => {
 
 const at = (probability: number): PitValue => ({ below: probability, atMost: probability, steps: [] });
 
-/** A winter whose ensemble is 3° too cold and half as wide as it should be. */
+/** A winter whose ensemble is 3° too cold and less than half as wide as it should be. */
 const truth = { a: 3, b: 1, c: 1, d: 4 };
 function winter(seed: string, n: number): EmosCase[] {
   return Array.from({ length: n }, (_, i) => {

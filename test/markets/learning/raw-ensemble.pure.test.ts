@@ -50,7 +50,7 @@ describe('the raw ensemble', () => {
   });
 
   it("uses the members' mean and sample deviation, and says that it is not calibrated", () => {
-    // Two members each at −2, −1, 0, 1, 2 around 71: the squares sum to 20, divided by nine.
+    // Two members each at −2, −1, 0, 1 and 2 around 71: the squares sum to 20, so the sample variance is 20/9.
     const day = dayOf({})!;
     expect(day.meanF).toBe(71);
     expect(day.deviationF).toBeCloseTo(Math.sqrt(20 / 9), 12);
@@ -87,7 +87,7 @@ describe('the raw ensemble', () => {
     // Not quite certain, because the report has not been issued yet.
     expect(chances({ observed: [late] }, over)).toEqual([0, 0, 0, 1 - 1e-7, 0, 0]);
     expect(dayOf({ observed: [late] }, over)!.quantiles[0]).toEqual({ probability: 0.05, temperatureF: 73 });
-    // A station that stopped reporting at noon may have become warmer since.
+    // If a station stopped reporting at noon, the temperature may have risen since.
     expect(Math.max(...chances({ observed: [observation()] }, over))).toBeLessThan(1);
   });
 

@@ -58,7 +58,7 @@ describe('the CRPS of a censored logistic distribution', () => {
   });
 });
 
-/** A day that warms until 15 h, whose forecast has a persistent error and a station bias. */
+/** A day that warms until 15:00. Its forecast has a persistent error and a station bias. */
 function day(
   i: number,
   hour: number,

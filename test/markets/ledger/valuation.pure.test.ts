@@ -195,7 +195,7 @@ describe('the outcomes of an event', () => {
   it('are only the worst and the best if the relation between the markets is unknown', () => {
     const positions = [held('A', 'yes', 4, '1.00'), held('B', 'no', 2, '1.50')];
     const { outcomes, worstCase, bestCase } = eventOutcomes('KXTEMPNYCHS-26SEP1312', positions, undefined);
-    // Either all six contracts pay or none does.
+    // Either all six contracts pay or none do.
     expect(outcomes.map(({ ticker, payout, result }) => [ticker, dollars(payout), dollars(result)])).toEqual([
       [null, '0.0000', '-2.5000'],
       [null, '6.0000', '3.5000'],

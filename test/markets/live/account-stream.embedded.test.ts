@@ -39,7 +39,7 @@ const filled = (id: string, contracts: number) =>
     timeout: 150_000,
     interval: 2,
   });
-/** After a disconnect, which also cuts the stream of books, books are in doubt for a moment. */
+/** Waits until the book is no longer in doubt: a disconnect also cuts the order-book stream. */
 const booksKnown = () =>
   vi.waitUntil(() => !account.service.trading.snapshots.current!.data.doubts?.has(TICKER), {
     timeout: 150_000,

@@ -58,7 +58,7 @@ describe('a live account', () => {
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', foreign: { positions: [{}, {}] } });
     expect((await account.books()).cash).toBe(1_234_560_000n - COST);
-    // The other owner sells the foreign position, and its market settles: that does not concern Gauge.
+    // The foreign position is sold or settled, which does not concern Gauge.
     account.venue.exchange.positions.delete('KXOTHER-1');
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open' });
@@ -253,7 +253,7 @@ describe('a difference', () => {
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const rounding = (await entries()).filter(({ kind }) => kind === 'adjustment');
     expect(rounding).toMatchObject([{ cash: -200n, fees: 200n, capital: 0n }]);
-    // Only a fill allows for rounding, so any further difference counts.
+    // The fills so far allow no more rounding, so any further difference counts.
     account.venue.exchange.balanceCents -= 0.01;
     await account.live.reconcile();
     expect((await read()).state).toBe('closed');
@@ -286,7 +286,7 @@ describe('a difference', () => {
     expect(
       (await account.service.trading.orders.list({ orgId: account.organization.id, limit: 10 })).trades,
     ).toHaveLength(1);
-    // Only the live Organization sees this in its portfolio.
+    // Only the live Organization sees the venue's report in its portfolio.
     const portfolioOf = async (orgId: string) => {
       const { secret } = await createKey(database.db, orgId, { scopes: ['trading:read'] });
       const headers = { authorization: `Bearer ${secret}` };

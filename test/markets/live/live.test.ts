@@ -226,7 +226,7 @@ describe.runIf(isEmbedded)('an order that the venue refuses is rejected at once,
     account.venue.fault = (req, res, path) =>
       isOrder(req, path) && answering(status, body, headers)(req, res);
     const trade = await account.place();
-    // After a 409 the service looks the order up before it treats it as refused.
+    // After a 409, the service looks up the order before it treats the order as rejected.
     expect(trade).toMatchObject(
       status === 409 ? { status: 'rejected', reason } : { status: 'rejected', reason, filledContracts: 0 },
     );
@@ -411,7 +411,7 @@ describe('with its own account,', () => {
       ],
     });
     await account.service.trading.refresher.refresh();
-    // 6.25 × 0.45 + 4.25 × 0.46 = 4.7675; with fees of 0.108282 and 0.073899: 4.949681, rounded up to $0.0001.
+    // 6.25 × 0.45 + 4.25 × 0.46 = 4.7675; with fees of 0.108282 and 0.073899: 4.949681, rounded up to the next $0.0001.
     const bought = await account.place({ contracts: 10.5 });
     expect(account.venue.exchange.received.at(-1)).toMatchObject({ count: '10.50' });
     expect(bought).toMatchObject({ status: 'filled', filledContracts: 10.5, balanceChange: -4_949_700n });
@@ -419,7 +419,7 @@ describe('with its own account,', () => {
       [6.25, 108_300n],
       [4.25, 73_900n],
     ]);
-    // 3.75 × 0.42 − 0.063945 = 1.511055, rounded down to $0.0001.
+    // 3.75 × 0.42 − 0.063945 = 1.511055, rounded down to a multiple of $0.0001.
     const sold = await account.place({ action: 'sell', contracts: 3.75, limitPrice: 420_000n });
     expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
     expect(account.venue.exchange.positions.get(TICKER)).toBe(6.75);
@@ -434,7 +434,7 @@ describe('with its own account,', () => {
 
   it('an order is not sent to an unreachable venue', async () => {
     await account.venue.stop();
-    // The refresh fails too, so no kept-alive connection remains.
+    // This refresh fails too, which uses up any kept-alive connection before the order.
     await account.service.trading.refresher.refresh();
     const trade = await account.place();
     expect(trade).toMatchObject({ status: 'rejected', reason: expect.stringMatching(/cannot be reached/) });

@@ -112,7 +112,7 @@ async function take(step: Step, placed: string[]): Promise<void> {
     };
     const timeInForce = expiresAt ? 'good_till_time' : restingTerms.timeInForce;
     const rest = { expiresAt, postOnly, cancelOn: [] };
-    // The service refuses an order that may not be placed before it sends anything.
+    // The service rejects a disallowed order before it sends anything.
     const trade = await account.rest({ ...order, timeInForce, rest }).catch((error: unknown) => {
       if (error instanceof AppError) return undefined;
       throw error;

@@ -82,7 +82,7 @@ async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserve
   });
 }
 
-/** 10 at 0.43 plus the taker fee: 4.30 + 0.171570, rounded up to $0.0001. */
+/** 10 at 0.43 plus the taker fee: 4.30 + 0.171570, rounded up to the next $0.0001. */
 const RESERVED = 4_471_600n;
 
 /** Cancels an order that a test left in the book. */
@@ -114,7 +114,7 @@ describe('a live order that rests', () => {
       },
     ]);
     await expectConsistent({ cost: 0n, reserved: RESERVED });
-    // It also agrees with a venue whose balance does not deduct holds.
+    // Both sides also agree if the venue's balance does not deduct holds.
     account.venue.exchange.showsHolds = false;
     await expectConsistent({ cost: 0n, reserved: RESERVED });
     account.service.clock.advance(3_601_000);
@@ -636,7 +636,7 @@ describe('the Organization of a resting live order', () => {
     const [stays, goes] = [await account.rest(), await account.rest({ limitPrice: 420_000n, rest })];
     account.service.clock.advance(61_000);
     const { resting } = account.service.trading;
-    // The first pass without data leaves the work to an instance that may have data.
+    // Without fresh data, the first pass only offers the work to other instances.
     await resting.pass();
     await resting.pass();
     expect(await account.find(stays.id)).toMatchObject({ status: 'resting' });
@@ -681,7 +681,7 @@ describe('all resting orders', () => {
     await account.live.cancelAll(account.organization.id);
     expect((await account.find(trade.id)).status).toBe('resting');
     await clear(trade);
-    // Orders are also sent without a group if creating one fails.
+    // If creating a group fails, orders are sent without one.
     await account.live.reconcile();
     const next = await account.rest();
     expect(atVenue(next).group).toBeUndefined();

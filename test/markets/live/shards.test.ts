@@ -78,7 +78,7 @@ describe('money on other exchange shards', () => {
     const { browser } = await signedInOperator(account.service);
     const console = textOf(await browser.get('/console/trading', { accept: 'text/html' }));
     expect(console).toContain('On exchange shard 3 $500.00, not spendable here');
-    // The venue paid out on that shard.
+    // The venue pays out on shard 3.
     exchange().otherBalances.set(3, 70_000);
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'open', differences: [] });
@@ -98,7 +98,7 @@ describe('money on other exchange shards', () => {
   it('cannot pay for an order: the venue refuses it, and nothing stays reserved', async () => {
     account = await openLiveAccount(database.db);
     exchange().otherBalances.set(3, 500_000);
-    // The transfer has just left and has not been booked yet.
+    // The venue has completed a transfer that is not booked in the ledger yet.
     completeTransfer(exchange(), beginTransfer(exchange(), { from: 0, to: 3, cents: 99_900 }));
     const trade = await account.place();
     expect(trade).toMatchObject({
@@ -209,7 +209,7 @@ describe('a transfer between shards', () => {
       fees: '0.0000',
     });
     expect(await openPortfolioPage()).toContain('Equity $876.55 $0.00 on $876.55');
-    // Nor does it count as a daily loss.
+    // The transfer does not count as a daily loss either.
     const today = {
       orgId: account.organization.id,
       mode: 'live',

@@ -29,12 +29,14 @@ import { useDatabase } from '../../support/use.js';
 
 const budget = plentyOfTokens();
 const plenty = { refillPerSecond: 1_000_000, capacity: 1_000_000 };
-/** Capacity for one order, because the service uses nine tenths of it. */
+/**
+ * A bucket of this size holds the 10 tokens of one order, because the service uses only nine tenths of the capacity.
+ */
 const oneOrder = 10 / 0.9;
 
 const setWrites = (write: { refillPerSecond: number; capacity: number }) =>
   budget.setLimits({ ...basicLimits, read: plenty, write });
-/** Lets one order through; the next one would wait about three hours. */
+/** Lets one order through; the next would wait about three hours. */
 const stopTheLine = () => setWrites({ refillPerSecond: 0.001, capacity: oneOrder });
 const letTheLineGo = () => setWrites(plenty);
 
@@ -87,7 +89,7 @@ const haltedElsewhere = () =>
     operatorAt: new Date(),
   });
 
-/** Checks that only the order ahead of the line was sent, nothing stays reserved, and both sides agree. */
+/** Checks that only the order ahead of the queue was sent, that nothing stays reserved, and that both sides agree. */
 async function expectNotSent(trades: Trade[], reason: RegExp): Promise<void> {
   for (const trade of trades) {
     expect(trade).toMatchObject({ status: 'rejected', filledContracts: 0, reserved: 0n });

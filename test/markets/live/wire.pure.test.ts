@@ -455,7 +455,7 @@ describe('the comparison', () => {
     const settled = [{ ticker: 'A', side: 'yes' as const, contracts: 10, cashChange: 10_000_000n }];
     const here = { positions: [], settled, cash: 110_000_000n };
     expect(differ(here, {})).toMatchObject({ differences: [], settling: ['A'] });
-    // A wrong sum remains a difference in both cases.
+    // A wrong amount is still reported as a difference.
     expect(differ({}, { ...there, cash: exactly(109_000_000n) }).differences).toHaveLength(1);
   });
 });

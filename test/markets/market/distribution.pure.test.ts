@@ -55,8 +55,6 @@ describe('the distribution of a maximum in whole degrees', () => {
   });
 
   it('keeps its shape where plain probabilities underflow', () => {
-    // 60 deviations above the mean, a tail falls by exp(−60·d − d²/2) over d deviations: at d = 1, by 8.75e-27 / (1 +
-    // 1/60).
     const p = chances(0, 1, 60, [
       { kind: 'less', floor: null, cap: 60 },
       { kind: 'between', floor: 60, cap: 60 },
@@ -64,7 +62,8 @@ describe('the distribution of a maximum in whole degrees', () => {
     ]);
     expect(p[0]).toBe(0);
     expect(p[1]).toBe(1);
-    // From 59.5 to 60.5 it falls by exp(−59.5 − 0.5) times the ratio of the Mills ratios, about 59.5 / 60.5.
+    // The tail beyond 60.5 relative to the tail beyond 59.5: exp(−60) times the ratio of the Mills ratios, about 59.5 /
+    // 60.5.
     expect(p[2]! / (Math.exp(-60) * (59.5 / 60.5))).toBeCloseTo(1, 3);
   });
 
@@ -81,7 +80,7 @@ describe('the distribution of a maximum in whole degrees', () => {
       9,
     );
     expect(quantileOf({ mean: 71.3, deviation: 2.4, atLeast: null }, 0.5)).toBeCloseTo(71.3, 9);
-    // Only values above 71.5, the mean, remain, so the median is the upper quartile of the whole.
+    // Only values above 71.5, the mean, remain, so the median is the upper quartile of the whole distribution.
     expect(quantileOf({ mean: 71.5, deviation: 2, atLeast: 72 }, 0.5)).toBeCloseTo(
       71.5 + 2 * 0.6744897501960817,
       9,
@@ -101,7 +100,7 @@ describe('the distribution of a maximum in whole degrees', () => {
         expect(quantiles[0]).toBeGreaterThanOrEqual(distribution.atLeast - 0.5);
         expect(quantiles[1]).toBeGreaterThan(quantiles[0]!);
         expect(quantiles[2]).toBeGreaterThan(quantiles[1]!);
-        // The whole degrees that lie entirely below a quantile have at most its probability.
+        // The whole degrees entirely below the median have a total probability of at most one half.
         const cap = Math.floor(quantiles[1]! + 0.5);
         expect(probabilityOf(distribution, { kind: 'less', floor: null, cap })).toBeLessThanOrEqual(
           0.5 + 1e-9,
@@ -192,7 +191,7 @@ describe('a maximum with a probability of staying at its bound', () => {
   });
 
   it('equals the normal distribution above the bound if the probability of staying is the normal one', () => {
-    // N(71.3, 2.4) once 71 has been reached: 71 gets Φ(0.2 / 2.4), and the rest is unchanged.
+    // N(71.3, 2.4) once 71 has been reached: the bracket 70 to 71 gets Φ(0.2 / 2.4), and warmer brackets are unchanged.
     const distribution = { mean: 71.3, deviation: 2.4, atLeast: 71, stays: normalCdf(0.2 / 2.4) };
     const table = [0, 0, normalCdf(0.2 / 2.4), 0.287135, 0.1396, 0.040059];
     for (const [i, bracket] of ladder.entries())
@@ -206,7 +205,7 @@ describe('a maximum with a probability of staying at its bound', () => {
         const quantile = quantileOf(distribution, probability);
         if (probability <= given.stays) expect(quantile).toBe(70);
         else {
-          // Probability of less than a whole degree, before rounding.
+          // Probability that the unrounded temperature is below the given one.
           const below = (temperature: number) =>
             probabilityWithin(distribution, { lowest: null, highest: temperature - 0.5, step: 1 });
           expect(quantile).toBeGreaterThanOrEqual(70.5);

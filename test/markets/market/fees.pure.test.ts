@@ -86,7 +86,7 @@ const anyRule = fc.record({
 });
 
 describe('the taker’s fee', () => {
-  // The venue's fee schedule shows whole cents; here the exact amount is rounded up to a millionth.
+  // The venue's fee schedule shows whole cents; the exact fee is rounded up to a millionth of a dollar.
   it.each([
     [1, 50, 2, 17_500n],
     [100, 50, 175, 1_750_000n],
@@ -139,12 +139,12 @@ describe('the taker’s fee', () => {
 
 it('is charged to makers in the proportion of the fee type', () => {
   const fill = { price: cents(50), contracts: 100, isMaker: true };
-  // 0.07, 0.0175 and 0.035 · 100 · 0.25: the schedule's rates for takers, makers and combo makers.
+  // Maker rates of 0, 0.0175 and 0.035, each times 100 · 0.25.
   expect(feeTypes.map((type) => tradeFee({ ...quadratic, type }, fill))).toEqual([0n, 437_500n, 875_000n]);
 });
 
 /**
- * A literal implementation of the venue's text on fee rounding (October 2026), for a member with this balance
+ * A literal implementation of the venue's published fee rounding (October 2026), for a member with the given balance
  * precision.
  */
 function chargeByDefinition(fills: Fill[], rule: FeeRule, precision: bigint) {
@@ -211,8 +211,8 @@ describe('an order filled in parts', () => {
   });
 
   it('pays the exact total, rounded once, however many parts there are', () => {
-    // At whole-cent prices a hundredth of a contract is worth a whole number of steps, so a fill's fee always covers
-    // its refund.
+    // At whole-cent prices a hundredth of a contract is worth a multiple of $0.0001, so a fill's fee always covers its
+    // refund.
     const inCents = anyFill.map((fill) => ({
       ...fill,
       isMaker: false,
@@ -232,7 +232,7 @@ describe('an order filled in parts', () => {
     const part: Fill = { action: 'buy', price: 1_000n, contracts: 0.01 };
     const charges = chargeAll(quadratic, [part, part, { ...part, contracts: 10 }]);
     expect(charges.map(({ balanceChange }) => balanceChange)).toEqual([-100n, -100n, -10_600n]);
-    // Together 0.01002 plus a fee of 702 millionths: 0.010722, rounded up to a step.
+    // Together 0.01002 plus a fee of 702 millionths: 0.010722, rounded up to the next $0.0001.
     expect(charges.at(-1)!.account).toEqual({ exact: -10_722n, booked: -10_800n });
   });
 });

@@ -92,7 +92,7 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as sent by the venue', () =
     if (name.endsWith('_empty.json')) expect(sent).toEqual([]);
     for (const market of markets) {
       const series = findSeries(market.seriesTicker);
-      // Skips series that Gauge lists without a place, and hourly ones.
+      // Skips hourly series and series that Gauge lists without a place.
       if (!series) continue;
       expect(market).toMatchObject({
         kind: series.kind,
@@ -107,7 +107,7 @@ describe.skipIf(bodies.length === 0)('bodies of 2026 as sent by the venue', () =
     const { orderbook_fp: book } = kalshiOrderBookSchema.parse(JSON.parse(textOf(`kalshi-2026/${name}`)));
     const { yes, no } = toOrderBook({ yes: book.yes_dollars ?? [], no: book.no_dollars ?? [] });
     expect(yes.length + no.length).toBeGreaterThan(10);
-    // The book holds bids only, so the two best bids together are below a dollar.
+    // A book holds only unmatched bids, so the best bids for YES and NO add up to less than a dollar.
     expect(yes[0]!.price + no[0]!.price).toBeLessThan(DOLLAR);
   });
 

@@ -100,7 +100,7 @@ describe('a ladder', () => {
     for (const i of ladder.keys()) expect(isWholeLadder(ladder.toSpliced(i, 1))).toBe(false);
     expect(isWholeLadder([less(85), ...ladder.slice(1)])).toBe(false);
     expect(isWholeLadder([...ladder, between(84, 85)])).toBe(false);
-    // A tail that is read as if it included its strike.
+    // A tail that was parsed as if it included its strike.
     expect(isWholeLadder([...ladder.slice(0, 3), greater(86)])).toBe(false);
   });
 
@@ -238,7 +238,7 @@ describe.skipIf(!existsSync(recorded('KXHIGHNY')))('recorded events', () => {
         markets.map(({ result }) => result === 'yes'),
       );
     }
-    // When they were recorded, 14 of the 266 days had no winner yet.
+    // 14 of the 266 days had no winner yet when they were recorded.
     expect(settled).toBe(252);
   });
 });

@@ -82,7 +82,7 @@ describe('the market-implied probabilities of thresholds', () => {
   });
 });
 
-/** Two thresholds with few contracts per side, small enough to try every combination. */
+/** An event with two thresholds and so few contracts per side that the test can try every combination. */
 function smallEvent(random: () => number): EventToSize {
   const raw = [1, 2, 3].map(() => 0.05 + random());
   const total = raw.reduce((sum, value) => sum + value, 0);

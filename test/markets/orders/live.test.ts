@@ -166,7 +166,7 @@ describe('a live order', () => {
     expect(lost).toMatchObject({ status: 'pending', filledContracts: 0, finishedAt: null });
     expect((await trade({}, headers)).trade).toEqual(lost);
     expect(live.sent).toHaveLength(1);
-    // 5 · 0.45 + 0.086625, rounded up to $0.0001.
+    // 5 · 0.45 + 0.086625, rounded up to the next $0.0001.
     expect(await readBooks()).toMatchObject({ cash: '100000000', reserved: '2336700' });
     const found = await record(lost!.id, done([fill(1, 45, 5)]));
     expect(found.status).toBe('filled');

@@ -128,7 +128,7 @@ describe('a paper order in the book', () => {
     // A book from before the order came to rest says nothing about the order's place.
     expect(pass([order({ restedAt: at(6) })], [], 9, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order({ restedAt: at(5) })], [], 9, shown).next[0]!.queueAhead).toBe(3);
-    // A longer book means that later orders stand behind this one.
+    // More contracts in the book than expected are later orders, which stand behind this one.
     expect(
       pass([order()], [], 5, { at: at(5), book: bookOf(80), isShallow: false }).next[0]!.queueAhead,
     ).toBe(10);
@@ -158,7 +158,7 @@ describe('a paper order in the book', () => {
       ['a', 3, 'p'],
     ]);
     expect(next.map(({ queueAhead }) => queueAhead)).toEqual([0, 0, 0]);
-    // The input order does not matter.
+    // The order of the input does not matter.
     for (const list of [
       orders.toReversed(),
       [best, ...orders.slice(0, 2)],

@@ -33,7 +33,7 @@ beforeEach(async () => {
   await service.showBook(usualBook);
 });
 
-/** The usual order at the best bid. It rests, behind ten contracts. */
+/** An order at the best bid, which rests behind ten contracts. */
 const patient = { limitPrice: '0.42', timeInForce: 'good_till_cancelled' };
 const place = async (secret: string, order = {}): Promise<TradeJson> => {
   const { trade, status, detail } = await postTrade(service.url, secret, { ...patient, ...order });

@@ -116,7 +116,7 @@ describe('a paper order', () => {
     expect(gone.detail).toBe(
       `YES of ${TICKER} is offered at 46¢ at best (2 contracts). The limit price is 45¢.`,
     );
-    // Another Organization's orders take nothing from this one's book, and reading the same book again does not refill
+    // The first Organization's orders take nothing from the other's book, and rereading the same book does not refill
     // it.
     await service.trading.refresher.refresh();
     expect(await pricesOf(other, '0.46')).toEqual(['0.4500']);
@@ -199,7 +199,7 @@ describe('a paper order', () => {
       ],
     });
     const { trade } = await postTrade(service.url, secret, { contracts: 2.86, limitPrice: '0.46' });
-    // 2.35 · 0.45 + 0.5 · 0.46 = 1.2875; with fees of 0.040714 and 0.008694: 1.336908, rounded up to $0.0001.
+    // 2.35 · 0.45 + 0.5 · 0.46 = 1.2875; with fees of 0.040714 and 0.008694: 1.336908, rounded up to the next $0.0001.
     expect(trade).toMatchObject({
       status: 'partially_filled',
       contracts: 2.86,
@@ -273,7 +273,8 @@ describe('a paper order', () => {
     });
     const order = { contracts: 2.5, limitPrice: '0.0120' };
     const { trade } = await postTrade(service.url, secret, order);
-    // 2.5 · 0.009 = 0.0225; with a fee of 0.07 · 2.5 · 0.009 · 0.991 = 0.00156…: 0.024061, rounded up to $0.0001.
+    // 2.5 · 0.009 = 0.0225; with a fee of 0.07 · 2.5 · 0.009 · 0.991 = 0.00156…: 0.024061, rounded up to the next
+    // $0.0001.
     expect(trade).toMatchObject({
       status: 'filled',
       averagePrice: '0.0090',
@@ -301,7 +302,7 @@ describe('a paper order', () => {
     await db.orm.execute(sql`update trading_accounts set cash = 400 where org_id = ${orgId}`);
     service.markets.change = { priceRanges: [{ start: 0n, end: DOLLAR, step: 1_000n }] };
     // 0.01 contracts at each of $0.001 to $0.005. At the limit price, all of them would cost $0.0003, but each fill is
-    // rounded up to $0.0001.
+    // rounded up to the next $0.0001.
     const dear = [1n, 2n, 3n, 4n, 5n].map((mills) => ({ price: DOLLAR - mills * 1_000n, contracts: 0.01 }));
     await service.showBook({ yes: [], no: dear });
     const { code, detail } = await postTrade(service.url, secret, { contracts: 0.05, limitPrice: '0.005' });
@@ -398,7 +399,7 @@ describe('an order for an untradable market', () => {
       'market_closed',
       `${TICKER} does not accept orders: the venue pauses trading now; it resumes at ${until}.`,
     ]);
-    // Data that are newer than the start of the pause say that the venue is trading again.
+    // Data newer than the start of the pause shows that the venue is trading again.
     await service.trading.refresher.refresh();
     expect((await codeOf())[0]).toBe(201);
     service.markets.said = {};

@@ -393,7 +393,7 @@ it('tradable days come first, and the page opens on the first of them', async ()
 
 it('the climate day runs from midnight to midnight in standard time, also in summer', async () => {
   const page = await getPage(owner.browser, `${PATH}?station=KDEN&date=2026-07-15`);
-  // Denver's climate day is at UTC−7 all year.
+  // Denver's climate days use UTC−7 all year.
   expect(page.text).toContain('datetime="2026-07-15T07:00:00.000Z"');
   expect(page.text).toContain('datetime="2026-07-16T07:00:00.000Z"');
   expect(textOf(page)).toContain('local standard time (UTC−7)');
@@ -888,7 +888,7 @@ it('withheld signals show their reason and link to the scores', async () => {
   expect(text).toMatch(/Withheld: \d+ purchases? /);
   expect(text).toContain('the forecast is not calibrated');
   expect(text).not.toContain('Open the ticket');
-  // With all gates closed, the overview gives the same sentence as the scores page.
+  // With all gates closed, the overview shows the same sentence as the scores page.
   expect(textOf(await getPage(owner.browser, PATH))).toMatch(/Best now Signals are off: no(ne of \d+)? gate/);
   const page = await getPage(owner.browser, `${PATH}?station=${event.station.id}&date=${event.date}`);
   expect(linksOf(page)).toContain(`/dashboard/scores?station=${event.station.id}`);
@@ -1024,7 +1024,7 @@ describe('with calibrated forecasts and open gates', () => {
     // At most 5% of $40 per market and 10% per event.
     expect(stakes.every((stake) => stake <= 2)).toBe(true);
     expect(stakes.reduce((sum, stake) => sum + stake, 0)).toBeLessThanOrEqual(4);
-    // An account that far exceeds the event's cap gets no purchase signals.
+    // An account whose holdings far exceed the event's cap gets no purchase signals.
     const market = event.markets.find(({ yesBid, status }) => yesBid !== null && status === 'active')!;
     await database.db.orm.insert(tradingPositions).values({
       ...account,

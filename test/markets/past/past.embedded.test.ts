@@ -130,7 +130,7 @@ describe('the past of a simulated world', () => {
     expect(all).toHaveLength(dailyKinds.length * stations.length);
     expect(first!.stations.map(({ id }) => id)).toContain('KNYC');
     const before = await rows();
-    // Nothing is missing in the first part before this earlier time, so only the second part is filled.
+    // The first part is complete up to this earlier time, so only the second part is filled.
     const past = pastAt('2026-11-18T12:30:00Z', 1);
     const made = await past.fillRecords(second!, await past.learn(second!, never), never);
     const after = await rows();

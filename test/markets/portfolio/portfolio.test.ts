@@ -101,7 +101,7 @@ describe('a paper account', () => {
 
   it('marks each position at its present sale value and nets the brackets of a day', async () => {
     const by = { apiKeyId: key.id };
-    // 140 YES were bought at 0.60 for 84.00, and 20 of them sold at 0.70.
+    // 140 YES were bought at 0.60 for 84.00, and 20 of them were sold at 0.70.
     await bookTrade(database.db, { orgId, by, at: now(), fills: [['0.60', 140, '2.36']] });
     await bookTrade(database.db, { orgId, by, at: now(), action: 'sell', fills: [['0.70', 20, '0.30']] });
     // 10 NO of the middle bracket were bought at 0.65.

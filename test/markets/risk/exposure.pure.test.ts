@@ -33,7 +33,7 @@ describe('the worst-case loss of an event', () => {
   it('is 0 without positions and if they cannot lose', () => {
     expect(loss([])).toBe(0n);
     expect(worstCaseLoss({ outcomes: [], free: new Set() }, [], [])).toBe(0n);
-    // Ten NO of each cost less than the dollar that at least one of the two always pays.
+    // One NO of each costs 80 cents, less than the dollar that at least one of the two always pays.
     expect(loss([leg('A', 'no', 10, 40), leg('B', 'no', 10, 40)])).toBe(0n);
   });
 
@@ -56,7 +56,7 @@ describe('the worst-case loss of an event', () => {
     // The NO order would offset A's loss, but it may not fill.
     expect(loss([leg('A', 'yes', 10, 60)], [leg('A', 'no', 10, 20)])).toBe(dollars(6));
     expect(loss([leg('A', 'yes', 10, 60)], [leg('B', 'yes', 10, 20)])).toBe(dollars(8));
-    // Half of the holding is for sale: a sale brings 30 cents per contract, but the contract no longer pays.
+    // Half of the holding is for sale: a sold contract brings 30 cents but no longer pays.
     expect(loss([leg('A', 'no', 10, 60)], [leg('A', 'no', -5, 30)])).toBe(dollars(6));
   });
 });

@@ -112,8 +112,8 @@ describe('the check of the market data', () => {
 });
 
 describe('each limit', () => {
-  // Ten YES of MILD at 50 cents cost at most 5.00 plus a fee of 0.07 · 10 · 0.5 · 0.5 = 0.175, which is 5.18 in whole
-  // cents.
+  // Ten YES of MILD at 50 cents cost at most 5.00 plus a fee of 0.07 · 10 · 0.5 · 0.5 = 0.175, which is 5.18 when
+  // rounded up to a cent.
   it.each<[string, RiskInput, RiskFacts, string | undefined]>([
     ['order size, reached', inputOf(), limits({ maxOrderContracts: 10 }), undefined],
     [

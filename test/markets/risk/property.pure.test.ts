@@ -36,7 +36,7 @@ const ask = fc.record({
   limitPrice: fc.integer({ min: 30, max: 62 }).map((cents) => BigInt(cents) * CENT),
 });
 
-/** Computes the loss in the worst outcome independently of the product, bracket by bracket. */
+/** Computes the loss in the worst outcome bracket by bracket, independently of the code under test. */
 function lossOf(held: HeldPosition[]): Micros {
   const profits = tickers.map((winner) => {
     let profit = 0n;
@@ -70,7 +70,7 @@ it('an order that passes keeps every limit, whatever part fills at whatever bett
 
       const wasHeld = held?.contracts ?? 0;
       expect(holding.contracts).toBeLessThanOrEqual(Math.max(limits.maxPositionContracts, wasHeld));
-      // Reducing a position is always allowed, within what is held.
+      // Reducing a position is always allowed, up to the contracts held.
       const isReducing = held !== undefined && holding.contracts < wasHeld && holding.side === held.side;
       const most = [limits.maxEventLoss, lossOf(before)].reduce((a, b) => (a > b ? a : b));
       if (!isReducing && (held === undefined || held.side === order.side))
@@ -111,13 +111,13 @@ it('neither latency nor rounding counts as clock skew', () => {
       askedAt + tookMs,
     );
   const second = (n: number) => `Sat, 21 Nov 2026 15:00:${String(n).padStart(2, '0')} GMT`;
-  // The response was written at 15:00:00.9, which its date truncates to 15:00:00.
+  // The response was written at 15:00:00.9, which its Date header truncates to 15:00:00.
   expect(skew(second(0), 50)).toBe(0);
   // Four seconds of latency.
   expect(skew(second(3), 4000)).toBe(0);
-  // The date means that the response was written at 15:00:10 or later, but it arrived at 15:00:00.95.
+  // The Date header means that the response was written at 15:00:10 or later, but it arrived at 15:00:00.95.
   expect(skew(second(10), 50)).toBe(9050);
-  // The date means that the response was written before 14:59:55, but it was requested at 15:00:00.9.
+  // The Date header means that the response was written before 14:59:55, but it was requested at 15:00:00.9.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50)).toBe(-5900);
   // A cache had kept the response for seven seconds.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50, '7')).toBe(0);

@@ -209,7 +209,7 @@ describe('the daily loss starts from', () => {
       equity: parseDollars('750.50'),
       deposits: 300n * DOLLAR,
     });
-    // A value of 750.50 + 300, less 900: 150.50 of 200.
+    // The day began at 750.50, 300 was deposited since, and 900 is left: 150.50 of the allowed 200 is lost.
     expect(await judge()).toBe('passed');
     await orm()
       .update(tradingAccounts)

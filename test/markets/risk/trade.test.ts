@@ -105,7 +105,7 @@ it('a price far beyond the book and an overly expensive purchase are refused wit
     /^422 risk_limit price_collar: the limit price 99¢ is /,
   );
   await operator('PUT', `${trading}/limits`, { maxOrderCost: formatDollars(ask.price) });
-  // The limit equals the price, so the fee exceeds it.
+  // The limit equals the price, so the price plus the fee exceeds it.
   expect(await buy(1)).toMatch(/^422 risk_limit max_order_cost: /);
   await operator('PUT', `${trading}/limits`, { maxDailyLoss: '0' });
   expect(await buy(1)).toMatch(/^422 risk_limit max_daily_loss: \$0\.00 were lost/);

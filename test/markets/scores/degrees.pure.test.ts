@@ -138,7 +138,7 @@ describe("the market's distribution", () => {
   });
 
   it('does not mistake the minimum bid of one cent for a long tail', () => {
-    // Half a cent for each bracket, and the rest for the warmest.
+    // Half a cent for each bracket except the warmest, which gets the rest.
     const sure = sharesOf([0.005, 0.005, 0.005, 0.005, 0.005, 0.975]);
     expect(fitNormal(sure).deviation).toBeLessThan(4);
     expect(degreeCrps(atMostOfMarket(sure, { atLeast: null }), 78)).toBeLessThan(3);

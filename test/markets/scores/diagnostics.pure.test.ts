@@ -45,7 +45,8 @@ describe('a reliability bin', () => {
       { kind: 'daily_maximum' as const, brackets: brackets(0.2, 0.4), outcome: 71 },
       { kind: 'daily_maximum' as const, brackets: brackets(0.2, null), outcome: 71 },
     ];
-    // 0.2 · 0.8 = 0.4² and 0.36 · 0.64 = 0.48², each fully dependent between the two leads.
+    // With the two leads fully dependent, the variances are (2 · √(0.2 · 0.8))² = 0.64 and (2 · √(0.36 · 0.64))² =
+    // 0.9216.
     expect(countReliability(records, 'model')).toEqual([
       { bin: 2, n: 2, probabilitySum: 0.4, wins: 0, variance: expect.closeTo(0.64, 12) },
       { bin: 3, n: 2, probabilitySum: 0.72, wins: 2, variance: expect.closeTo(0.9216, 12) },
@@ -74,8 +75,8 @@ describe('the PIT histogram', () => {
       { date: dateOf(1), below: 0.92, atMost: 0.94 },
     ]);
     expect(n).toBe(2);
-    // The first value spreads 0.05, 0.1 and 0.05 of its 0.2 over three bins, and the second lies in one bin; the shares
-    // are halved.
+    // The first value spans 0.15 to 0.35, so a quarter, a half and a quarter of it fall into three bins. The second
+    // lies in one bin. Each value counts for half.
     const expected = [0, 0.125, 0.25, 0.125, 0, 0, 0, 0, 0, 0.5];
     for (const [i, share] of shares.entries()) expect(share).toBeCloseTo(expected[i]!, 12);
     expect(pFlat).toBeNull();

@@ -173,7 +173,7 @@ describe('with 28 gates over a year of dependent days and cities,', () => {
 
 describe('the evidence', () => {
   it('matches a daily bet of one dollar worked out by hand', () => {
-    // 40 days of 0.5 nats with a possible loss of 1; all of them count from the start of each of the last four
+    // All 40 days, with an advantage of 0.5 nats and a possible loss of 1, lie after the start of each of the last four
     // quarters.
     const of = (stake: number) => (1 + stake / 2) ** 40;
     const { evidence, n } = ofNewYork(steady(40, 0.5), endOf(40));
@@ -262,7 +262,7 @@ describe('a gate', () => {
   });
 
   it('opens together with others, helped by the evidence of gates that stay closed', () => {
-    // Three gates with 15 each, where plain e-BH would require 20, and three with 7.
+    // Three gates with evidence of 15 each, where plain e-BH would require 20, and three with 7.
     const gateOf = (records: JudgedRecord[]) => ofNewYork(records, endOf(60));
     const three = [...steady(60, 0.095), ...others(2, 0.095)];
     const rest = (advantage: number) =>
@@ -330,7 +330,7 @@ describe('a gate', () => {
       );
       expect(judgeGates(changed, endOf(day))).toEqual(judgeGates(settled, endOf(day)));
     }
-    // The time of settlement decides to the millisecond, not the date.
+    // Records count from the exact millisecond at which they settled, not by date.
     const late = steady(30, 1).map((record) => ({ ...record, settledAt: endOf(40) }));
     expect(ofNewYork(late, new Date(endOf(40).getTime() - 1)).n).toBe(0);
     expect(ofNewYork(late, endOf(40)).n).toBe(30);

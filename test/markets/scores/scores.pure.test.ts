@@ -154,8 +154,9 @@ describe('the advantage of a forecast', () => {
     ];
     const score = (temperatureF: number) =>
       scoreBrackets({ kind: 'hourly', brackets }, temperatureF).advantage;
-    // Below both: NO of the lower. Between: YES of the lower and NO of the higher, which always pay at least 1
-    // together, so the bet costs 0.75 + 0.60 − 1. Above both: YES of the higher.
+    // The bet that pays in each outcome. Below both thresholds: NO of the lower. Between them: YES of the lower and NO
+    // of the higher, which always pay at least 1 together, so the bet costs 0.75 + 0.60 − 1 = 0.35. Above both: YES of
+    // the higher.
     expect(score(60)).toBeCloseTo(Math.log(0.2 / 0.35), 9);
     expect(score(72)).toBeCloseTo(Math.log(0.5 / 0.35), 9);
     expect(score(80)).toBeCloseTo(Math.log(0.3 / 0.45), 9);

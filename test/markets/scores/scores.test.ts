@@ -252,7 +252,7 @@ describe('a record', () => {
     await archiveOf('simulated').addReports([
       // Ten known reports of alternately 80 and 82.
       ...Array.from({ length: 10 }, (_, i) => report(i + 2, i % 2 === 0 ? 80 : 82, day(i))),
-      // A correction and a report that came after that time, and a report that is too old.
+      // A correction and a report that arrived later, and a report that is too old.
       report(3, 120, new Date('2026-08-20T05:00:11Z')),
       report(1, 120, new Date('2026-08-20T05:00:11Z')),
       report(40, 120, day(38)),

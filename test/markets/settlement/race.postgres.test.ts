@@ -89,7 +89,7 @@ it('two instances that both believe they hold the lease book each event once', a
 it('a sale booked during the settlement of its market counts once, and the ledger agrees', async () => {
   const [orgId] = await holders(1);
   await sayToBoth(ends.finalized(DOLLAR));
-  // The transaction of an order that holds the account's lock and is about to write.
+  // Simulates an order's transaction that holds the account's lock and is about to write.
   let settled: Promise<unknown> | undefined;
   await otherConnections.orm.transaction(async (tx) => {
     await tx.execute(sql`select from trading_accounts where org_id = ${orgId!}::uuid for update`);

@@ -91,7 +91,7 @@ it('every recorded market is found by ticker, archived or not, with the recorded
 
 it('positions in recorded markets are paid as recorded, with one winner per event', async () => {
   const { id: orgId } = await createOrganization(database.db);
-  // A sample of every series, with old and new tickers.
+  // A sample across all series, with old and new tickers.
   const step = Math.max(1, Math.floor(settled.length / 8));
   const held = settled.filter((_, i) => i % step === 0);
   for (const { markets } of held) {

@@ -56,7 +56,7 @@ beforeEach(() => {
   });
 });
 
-/** Runs the next pass some minutes later, with new data from the venue. */
+/** Runs the next pass a few minutes later, with new data from the venue. */
 async function say(change: Partial<Market>) {
   venue.listed = [makeMarket({ ticker, ...change })];
   return settle();

@@ -24,7 +24,7 @@ const at = new Date('2026-07-04T06:00:00Z');
 const bankroll = 1_000n * DOLLAR;
 const stations = ['KNYC', 'KAUS', 'KDEN', 'KMIA'];
 
-/** Reference case B: a quarter of its solution costs at most $73.85 at a bankroll of $1,000. */
+/** Reference case B. A quarter of its Kelly solution costs at most $73.85 at a bankroll of $1,000. */
 const chances = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
 const asks = [3, 12, 27, 30, 20, 13].map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
@@ -278,8 +278,8 @@ describe('signals for an account', () => {
     const closed: City = { stationId: 'KAUS', over: { status: 'closed' } };
     const held: [string, Holding][] = [[tickerOf('KAUS', 2), holding(400, 180n * DOLLAR)]];
     const { events, bankroll: of } = forAccount([closed, { stationId: 'KNYC' }], bankroll, held);
-    // A holding in a closed market has no buyer and adds nothing, but $180 and a fee of $6.93 of the day's $200 are
-    // used.
+    // A holding in a closed market cannot be sold, so it adds nothing to the bankroll, but its $180 cost and $6.93 fee
+    // still use up most of the day's $200 cap.
     expect(of).toBe(bankroll);
     expect(stakeOf(events)).toBeLessThanOrEqual(13_070_000n);
     expect(stakeOf(events)).toBeGreaterThan(12n * DOLLAR);
@@ -311,7 +311,7 @@ describe('signals for an account', () => {
 
 const sumOf = (amounts: readonly Micros[]): Micros => amounts.reduce((sum, amount) => sum + amount, 0n);
 
-/** Returns what a signal costs beyond the contracts that close pairs. Those are bought first. */
+/** Returns a signal's cost without the contracts that close pairs, which are bought first. */
 function openStakeOf(
   { market, side, contracts, closing, limitPrice, stake }: Signal,
   books: ReadonlyMap<string, OrderBook>,
@@ -366,7 +366,7 @@ describe('for random books, forecasts and accounts', () => {
           );
           expect(sumOf(spent)).toBeLessThanOrEqual(cash);
           const dayRoom = report.bankroll / 5n - paid;
-          // Closing pairs is not a stake, and frees room for stakes.
+          // Contracts that close pairs are not part of the stake, and they free room in the cap.
           const isClosing = report.events.some(({ signals }) => signals.some(({ closing }) => closing > 0));
           if (!isClosing) expect(sumOf(spent)).toBeLessThanOrEqual(dayRoom > 0n ? dayRoom : 0n);
           for (const [i, { signals, suppressed, stake, worstCase }] of report.events.entries()) {

@@ -107,7 +107,7 @@ function bestPrices(wire: WireEvent['markets'][number], contracts?: number): Ord
   };
 }
 
-/** Seven hours before the end of the day, which is as late as signals are allowed. */
+/** Seven hours before the end of the day, one hour before signals stop. */
 const lateIn = ({ station, date }: MarketEvent): Date =>
   new Date(climateDayOf(station, date).end.getTime() - 7 * HOUR_MS);
 
@@ -198,7 +198,7 @@ function trades(...of: [yesPrice: number, takerSide: 'yes' | 'no', count: number
 
 const tape: Tape = isThere ? (JSON.parse(readGzip(tradeFile)) as Tape) : ownTape;
 
-/** Builds the event of a day's trades from the strikes in its tickers. */
+/** Builds the event for a day's trades from the strikes in its tickers. */
 function eventOf(tickers: string[]): MarketEvent {
   const eventTicker = tickers[0]!.slice(0, tickers[0]!.lastIndexOf('-'));
   const strikes = tickers.map((ticker) => ticker.slice(eventTicker.length + 1));
@@ -232,7 +232,7 @@ const bookOf = (ofMinute: Trade[]): OrderBook => ({
   ),
 });
 
-/** Total result of an event's signals if this market wins, in millionths of a dollar. */
+/** Total profit or loss of an event's signals if this market wins, in millionths of a dollar. */
 const outcome = (signals: readonly Signal[], winner: string): bigint =>
   signals.reduce((sum, { market, side, contracts, stake }) => {
     const pays = (market.ticker === winner) === (side === 'yes');

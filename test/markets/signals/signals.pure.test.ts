@@ -24,7 +24,7 @@ const at = new Date('2026-07-04T06:00:00Z');
 const event = makeEvent({ date, lowest: 68 });
 const chances = [0.05, 0.1, 0.6, 0.15, 0.07, 0.03];
 const empty = makeBook([], []);
-/** The third market: YES costs $0.50 and NO $0.52. */
+/** Only the third market has a book: YES costs $0.50 and NO $0.52. */
 const oneBook = [empty, empty, makeBook([[48, 100]], [[50, 1_000]])];
 const bankroll = 975n * DOLLAR;
 
@@ -67,7 +67,10 @@ const reasonsOf = (changes: Changes) => {
 const reasonFor = (changes: Changes, i: number, side: string) =>
   only(changes).suppressed.find((s) => s.ticker === event.markets[i]!.ticker && s.side === side)?.reason;
 
-/** Deep YES asks at these cents, with a bid of one cent for one contract, which makes NO at 99 cents worthless. */
+/**
+ * Deep YES asks at these cents. The only bid is for one contract at one cent, so NO costs 99 cents and is not worth
+ * buying.
+ */
 const deepAsks = (...cents: number[]) => cents.map((ask) => makeBook([[1, 1]], [[100 - ask, 1_000_000]]));
 
 describe('the signals of an event', () => {
@@ -117,7 +120,7 @@ describe('the signals of an event', () => {
   it('state the value of resting if filled, and the fill rate above which resting beats taking', () => {
     const books = (bid: number, ask: number) => [empty, empty, makeBook([[bid, 30]], [[100 - ask, 1_000]])];
     const restAt = (bid: number, ask: number) => only({ books: books(bid, ask) }).signals[0]!.rest!;
-    // 60% at 46 cents, one step above the best bid, with no queue and no fee.
+    // A probability of 60% at 46 cents: one step above the best bid, with no queue and no fee.
     const better = restAt(45, 50);
     expect(better).toMatchObject({ price: 46n * CENT, contractsAhead: 0, breakEven: 0.46 });
     expect(better.edge).toBeCloseTo(0.14, 12);
@@ -126,7 +129,7 @@ describe('the signals of an event', () => {
     expect(restAt(49, 50)).toMatchObject({ price: 49n * CENT, contractsAhead: 30, breakEven: 0.49 });
   });
 
-  /** Asks and probabilities of reference case B: four brackets, the fourth a hedge. */
+  /** Probabilities and asks of reference case B: four brackets are bought, the fourth as a hedge. */
   const four = {
     probabilities: [0.05, 0.15, 0.35, 0.28, 0.12, 0.05],
     books: deepAsks(3, 12, 27, 30, 20, 13),
@@ -198,7 +201,7 @@ describe('the signals of an event', () => {
     };
     expect([...full.keys()].every((key) => key in expected)).toBe(true);
     for (const [key, share] of Object.entries(expected))
-      // The caps of market and event may leave nothing for the smallest purchases.
+      // The market and event caps may leave nothing for the smallest purchases.
       if (full.has(key)) expect(full.get(key)).toBeCloseTo(share, 6);
     expect(full.has('4 no') && full.has('5 no')).toBe(true);
     expect(gap).toBeLessThan(1e-9);
@@ -279,7 +282,7 @@ describe('the gate', () => {
       },
     ]);
     expect(rest).toMatchObject({ stake: 0n, worstCase: 0n, growth: 0, isCalibrated: true, method: 'emos' });
-    // Purchases that are not worth their price keep the reason that they have with an open gate.
+    // Purchases that are not worth their price have the same reason as with an open gate.
     expect(reasonFor({ gates: closed }, 2, 'no')).toBe(reasonFor({}, 2, 'no'));
     expect(suppressed).toHaveLength(12);
   });
@@ -351,7 +354,8 @@ describe('the gate', () => {
         isOpen: gate.leadHours === leadHours,
       })),
     });
-    // At 23 hours before the end of the day, the 12-hour lead is the next one to be recorded, so its gate applies.
+    // Twenty-three hours before the end of the day, the next forecast is recorded at the 12-hour lead, so that lead's
+    // gate applies.
     expect(only({ gates: openAt(12) }).signals).toHaveLength(1);
     expect(only({ gates: openAt(24) }).signals).toEqual([]);
     expect(only({ gates: openAt(12, 'KMIA') }).signals).toEqual([]);

@@ -35,7 +35,7 @@ describe('the sizes of an event', () => {
       'M4no',
       'M5no',
     ]);
-    // Leaving out one or two contracts can save a cent of rounding.
+    // Buying a few contracts fewer can save a cent of rounding.
     sized.purchases.forEach(({ contracts }, i) => {
       expect(contracts).toBeLessThanOrEqual(expected[i]!);
       expect(contracts).toBeGreaterThan(expected[i]! - 4);

@@ -81,16 +81,16 @@ describe('the optimum over YES and NO of all brackets', () => {
 });
 
 /**
- * Checks the Karush–Kuhn–Tucker conditions on the problem as stated. The gain of a leg between its bounds equals the
- * price of the room that it uses; a leg at its depth gains at least that, and an unbought leg at most that. Only
- * exhausted limits have a price.
+ * Checks the Karush–Kuhn–Tucker conditions of the problem as stated. A leg strictly between its bounds gains exactly
+ * the shadow price of the limits that it uses. A leg at its full depth gains at least that much, and a leg that is not
+ * bought gains at most that much. Only binding limits have a shadow price.
  */
 function brokenConditions(problem: JointProblem, found: JointOptimum): string[] {
   const { probabilities, legs, limits } = problem;
   const unit = Math.min(...problem.wealth);
   const after = wealthAt(problem, found.contracts);
-  // A floor reached in an impossible outcome also has a price, but the solver does not report it; the slow method
-  // covers such events.
+  // A floor reached in an impossible outcome also has a shadow price, but the solver does not report it; the slow
+  // method covers such events.
   if (after.some((dollars, j) => probabilities[j] === 0 && dollars < 1e-6 * unit)) return ['floor'];
   const slope = probabilities.map((p, j) => (p > 0 ? (p / after[j]!) * unit : 0));
   const tolerance = 1e-7 * Math.max(1, ...slope);

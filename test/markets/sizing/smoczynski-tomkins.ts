@@ -4,15 +4,16 @@ export interface ExclusiveStakes {
   reserve: number;
   /** Expected growth of log wealth. */
   growth: number;
-  /** Indexes of the outcomes bought, most worthwhile first. */
+  /** Indexes of the outcomes bought, highest probability per cost first. */
   order: number[];
 }
 
 /**
- * Exact growth-optimal shares of a bankroll for mutually exclusive outcomes of which exactly one occurs, each contract
- * paying one and having one price at any size. Outcomes are added by probability per cost as long as that ratio exceeds
- * the reserve rate R = (1 − Σp) / (1 − Σk) of those already added; then f = p − R·k. So an outcome that loses by itself
- * can be bought as a hedge. If all costs add up to less than one, R is 0 and f = p: wealth grows whatever happens.
+ * Exact growth-optimal shares of a bankroll for mutually exclusive outcomes, exactly one of which occurs. Each contract
+ * pays one and has the same price at any size. Outcomes are added in descending order of probability per cost while
+ * that ratio exceeds the reserve rate R = (1 − Σp) / (1 − Σk), summed over those already added; the shares are then f =
+ * p − R·k. An outcome that would lose on its own can therefore be bought as a hedge. If all costs add up to less than
+ * one, R is 0 and f = p: wealth grows whatever happens.
  *
  * P. Smoczynski and D. Tomkins, An explicit solution to the problem of optimizing the allocations of a bettor's wealth
  * when wagering on horse races, Mathematical Scientist 35 (2010).

@@ -22,14 +22,14 @@ interface Walked {
   contracts: number;
   /** Price of the most expensive contract. */
   limitPrice: Micros;
-  /** Budget for all contracts at that price. */
+  /** Budget for all contracts at the limit price. */
   budget: Micros;
 }
 
 /**
- * Buys level by level from the cheapest: at each price, as many contracts as keep the whole stake within the used share
- * of Kelly's stake at that price, so even the last contract is worth its cost. Ignores how the order's fee is rounded;
- * the caller checks the exact cost against the budget.
+ * Buys level by level from the cheapest. At each price it buys as many contracts as keep the whole stake within the
+ * used fraction of the Kelly stake at that price, so even the last contract is worth its cost. Ignores the rounding of
+ * the order's fee; the caller checks the exact cost against the budget.
  */
 export function walkLevels(
   asks: readonly Level[],

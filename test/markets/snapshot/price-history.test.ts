@@ -21,7 +21,7 @@ const market = (ticker: string, status: string, yesBid: bigint | null, yesAsk: b
   yesAsk,
 });
 
-/** A recorder whose snapshot, of the given age, has one open and one finished event. */
+/** A recorder whose snapshot has the given age, one open event and one finished event. */
 function scene(marketSource: string, ageMs = 0) {
   const clock = { ms: NOON, now: () => clock.ms };
   const store = {

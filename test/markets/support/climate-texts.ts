@@ -1,6 +1,6 @@
 interface ClimateText {
   report: string;
-  /** `DDHHMM` and any suffix. */
+  /** `DDHHMM`, optionally with a suffix such as `CCA`. */
   issued: string;
   /** `AUGUST 19 2026` */
   date: string;

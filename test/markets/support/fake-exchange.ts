@@ -58,9 +58,9 @@ export interface FakeTransfer {
 }
 
 /**
- * The venue's member side: one account with its orders, fills, positions and settlements. Contracts have two decimals,
- * prices are whole cents, and money is in cents with two decimals, as for a direct member. Written from the
- * documentation (OpenAPI 3.32, fee rounding of October 2026), not from the service.
+ * The member side of the fake venue: one account with its orders, fills, positions and settlements. Contracts have two
+ * decimals, prices are whole cents, and money is in cents with two decimals, as for a direct member. Based on the
+ * venue's documentation (OpenAPI 3.32, fee rounding of October 2026), not on the service's code.
  */
 export interface FakeExchange {
   /** The only accepted signer; if undefined, unsigned requests are accepted. */
@@ -89,12 +89,12 @@ export interface FakeExchange {
   stale: { orders: FakeOrder[]; looks: number } | undefined;
   /** All order bodies that arrived with a valid signature. */
   received: Json[];
-  /** Number of reads that list no fills yet. */
+  /** Number of upcoming reads that still list no fills. */
   fillsLag: number;
   archiveBefore: number;
   /** Sends the member's order events and the market's trades to the stream. */
   tell: (channel: 'fill' | 'user_orders' | 'trade', msg: Json) => void;
-  /** Default: the value for orders. */
+  /** Cutoff for fills; default: `archiveBefore`, the cutoff for orders. */
   fillsArchivedBefore?: number;
 }
 
@@ -297,7 +297,9 @@ function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAns
   });
 }
 
-/** Moves money between shards. The source is debited at once; the target is credited when the transfer completes. */
+/**
+ * Begins a transfer between shards. The source is debited at once; the target is credited when the transfer completes.
+ */
 export function beginTransfer(
   exchange: FakeExchange,
   { from, to, cents }: Pick<FakeTransfer, 'from' | 'to' | 'cents'>,
@@ -329,7 +331,7 @@ const showTransfer = ({ from, to, cents, ...transfer }: FakeTransfer): Json => (
   amount: dollars(cents),
 });
 
-/** Returns the order list, or the outdated one for as long as it lasts. */
+/** Returns the order list, or the outdated one for its remaining reads. */
 function listed({ orders, stale }: FakeExchange): FakeOrder[] {
   return stale && stale.looks-- > 0 ? stale.orders : orders;
 }

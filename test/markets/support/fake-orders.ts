@@ -98,7 +98,6 @@ export function createOrder(exchange: FakeExchange, books: Map<string, WireBook>
   if (asked.time_in_force === 'fill_or_kill' && filled < wanted)
     return refuse(409, 'fill_or_kill_insufficient_resting_volume');
   const rests = asked.time_in_force === 'good_till_canceled' && filled < order.count && !meetsOwn;
-  // A fill costs at most its limit plus the taker fee; for the resting part, the limit price is held.
   const needed = needOf(exchange, order, taken);
   if (balanceOf(exchange, shard) - heldCents(exchange, shard) < needed)
     return refuse(400, 'insufficient_balance');

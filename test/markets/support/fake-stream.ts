@@ -36,7 +36,7 @@ export interface FakeStream {
   /** Returns the error with which a command is refused; undefined to accept it. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
   handshakes: IncomingMessage[];
-  /** Sending time for frames; undefined for none, as before October 2026. */
+  /** Sending time of frames in milliseconds since the epoch; undefined to omit it, as before October 2026. */
   sendingTime: () => number | undefined;
   readonly connections: number;
   /** Changes a book and notifies its subscribers. `delta` is in contracts, `price` in dollars of that side. */
@@ -100,7 +100,7 @@ export function startFakeStream(
     else send(frame);
   }
 
-  /** Gives a frame the subscription's next sequence number. */
+  /** Sends a frame with the subscription's next sequence number. */
   function number(client: Client, sid: number, frame: StreamFrame): void {
     const subscription = client.subscriptions.get(sid)!;
     transmit(client, { ...frame, sid, seq: ++subscription.seq });

@@ -49,7 +49,7 @@ const READ_COST = 10;
 export async function startFakeVenue(): Promise<FakeVenue> {
   const buckets = new Map<string, { tokens: number; at: number }>();
 
-  /** Takes the tokens of a read; false if too few are left. */
+  /** Takes the tokens for a read; returns false if too few are left. */
   function charge(caller: string): boolean {
     if (!venue.tokens) return true;
     const { refillPerSecond, capacity } = venue.tokens;
@@ -302,7 +302,7 @@ export function wireMarket(
 
 const dayFormat = new Intl.DateTimeFormat('en-US', { timeZone: 'UTC', dateStyle: 'medium' });
 
-/** The venue's rules in the wording of the event's day. Wording and source changed in August 2026. */
+/** The venue's rules as worded on the event's day. Wording and settlement source changed in August 2026. */
 export function rulesOf(eventTicker: string, { floor, cap }: { floor?: number; cap?: number }): string {
   const { seriesTicker = '', date = '2026-07-04' } = readEventTicker(eventTicker) ?? {};
   const { station, kind } = findSeries(seriesTicker) ?? {
@@ -332,7 +332,7 @@ const oldPlaces: Record<string, string> = {
   KPHL: 'Philadelphia, PA',
 };
 
-/** New York's three-bracket ladder for a day, settled at a temperature. */
+/** New York's three-bracket ladder for a day, settled at the given temperature. */
 export function settledLadder(date: string, temperatureF = 86): Json[] {
   const name = writeEventTicker('KXHIGHNY', date);
   const brackets = [

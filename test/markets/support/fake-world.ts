@@ -15,7 +15,7 @@ const hourly = [
 ];
 const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** `Nov 22, 2026` */
+/** Formats a date as `Nov 22, 2026`. */
 const inWords = (date: string): string => {
   const [year, month, day] = date.split('-');
   return `${months[Number(month) - 1]} ${Number(day)}, ${year}`;

@@ -46,8 +46,8 @@ export interface FakeWeather {
 const HOUR_MS = 3_600_000;
 
 /**
- * Starts Open-Meteo's ensemble API and the NWS observations in one server, in their documented formats, with injectable
- * faults.
+ * Starts one server that fakes Open-Meteo's ensemble API and the NWS observations in their documented formats, with
+ * injectable faults.
  */
 export async function startFakeWeather(): Promise<FakeWeather> {
   const server = createServer((req, res) => {
@@ -122,7 +122,7 @@ const productList = ({ products, url }: FakeWeather, location: string): Json => 
     })),
 });
 
-/** Numbers of members, including the control run. Other models have a single run. */
+/** Ensemble sizes, including the control run. Other models have a single run. */
 const memberCounts: Record<string, number> = { gfs025: 31, ecmwf_ifs025: 51 };
 
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {

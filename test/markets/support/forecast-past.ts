@@ -47,7 +47,7 @@ export function makePast(truth: Truth, days: number, over: { from?: number; lead
     const date = dateAfter(first, i);
     const target: Target = { kind, stationId, date, ...(hour === undefined ? {} : { hour }) };
     const end = spanOf(findPlace(stationId)!, target).end.getTime();
-    // Each kind has weather of its own.
+    // Each kind has its own weather.
     const salt = kind === 'daily_maximum' ? [] : [kind, hour ?? 0];
     const extremeF = 75 + 8 * gaussian(stationId, date, 'weather', ...salt);
     // The ensemble's spread varies by day, and days with a wider spread have larger errors.
@@ -98,7 +98,7 @@ export interface RunningPast extends Past {
   hours: KnownHour[];
 }
 
-/** Hourly temperatures and forecasts in °F for a day that is warmest at 15 h and coldest at 5 h. */
+/** Hourly temperatures and forecasts in °F for a day that is warmest at 15:00 and coldest at 05:00. */
 export function courseOf(stationId: string, date: string, biasF: number) {
   const mean = 70 + 6 * gaussian(stationId, date, 'running');
   const swing = 9 + 2 * gaussian(stationId, date, 'swing');
@@ -112,8 +112,8 @@ export function courseOf(stationId: string, date: string, biasF: number) {
 }
 
 /**
- * A past with hourly data. A run is fetched an hour before each day begins, each hour is observed nine minutes early
- * and fetched four minutes later, and the report is known nine hours after the day's end.
+ * A past with hourly data. Each run is fetched an hour before its day begins. Each hour's temperature is observed nine
+ * minutes before the hour and fetched four minutes after that. The report is known nine hours after the day's end.
  */
 export function makeRunning(
   { stationId, biasF }: Pick<Truth, 'stationId' | 'biasF'>,

@@ -9,12 +9,14 @@ import type { JudgedRecord } from '../../../src/markets/scores/queries.js';
 import { ladderFrom } from './market.js';
 import { costOf } from './scores-page.js';
 
-/** Two forecasters of the same days. Each states a normal distribution around a mean that misses the truth. */
+/**
+ * Two forecasters of the same days. Each states a normal distribution whose mean misses the truth by a random error.
+ */
 export interface Rivals {
   /** Standard deviation of each forecaster's errors, °F. */
   market: number;
   model: number;
-  /** The standard deviation that the model states; default: its true one. */
+  /** The standard deviation that the model states; default: `model`, the true one. */
   claimed?: number;
   /** Correlation between the errors of consecutive days. */
   memory?: number;
@@ -31,7 +33,7 @@ const DAY_MS = 86_400_000;
 const start = Date.parse('2026-01-01T00:00:00Z');
 export const endOf = (days: number): Date => new Date(start + days * DAY_MS);
 
-/** Consecutive days' dates, which all gates share. */
+/** Consecutive dates and their settlement times, shared by all gates. */
 const calendarOf = (days: number) =>
   Array.from({ length: days }, (_, day) => ({
     date: endOf(day).toISOString().slice(0, 10),
@@ -72,8 +74,8 @@ export interface SeasonRecord extends JudgedRecord {
 }
 
 /**
- * Records of 28 gates over `days` days, scored as by the service. Each record is settled at the end of its day. Cities
- * with the same lead share part of their errors.
+ * Records of 28 gates over `days` days, scored as the service scores them. Each record is settled at the end of its
+ * day. Cities with the same lead share part of their errors.
  */
 export function makeSeasons(days: number, season: Season, seed: number, cost = costOf): SeasonRecord[] {
   const calendar = calendarOf(days);
@@ -155,7 +157,7 @@ function drawnOnce(random: Random): () => () => number {
 /** Share of the error variance that all cities have in common. */
 const COMMON = 0.3;
 
-/** Both forecasters state full distributions over six brackets around the expectation at listing. */
+/** Each forecaster gives probabilities for six brackets, which are centred near the truth. */
 export const rivals =
   ({ market, model, claimed = model, memory = 0.3, alike = 0.5, drift = 0 }: Rivals): Season =>
   (random, shared) => {

@@ -15,7 +15,7 @@ const withFee = (price: number): number => price + 0.07 * price * (1 - price);
 interface Kind {
   outcomes: number;
   levels: number;
-  /** Width of the random distance between prices and probabilities. */
+  /** Width of the random offset between prices and probabilities. */
   noise: number;
   isYesOnly?: boolean;
   /** True if markets are thresholds between the outcomes, each of which pays in all outcomes above it. */

@@ -46,7 +46,7 @@ const floorToStep = (amount: bigint): bigint => {
   return amount - rest;
 };
 
-/** Balance change of an order's fills: their exact sum, rounded down to $0.0001 once. */
+/** Balance change of an order's fills: their exact sum, rounded down once to a multiple of $0.0001. */
 export function chargeOf(
   action: 'buy' | 'sell',
   fills: readonly ModelFill[],

@@ -111,7 +111,9 @@ interface Shown {
   atMs: number;
 }
 
-/** Runs a simulated service with a tape for some refreshes and returns the snapshot after each refresh. */
+/**
+ * Runs a simulated service with a tape for the given number of refreshes and returns the snapshot after each refresh.
+ */
 async function record(refreshes: number) {
   const clock = new TestClock();
   clock.set('2026-11-20T17:40:00Z');
@@ -189,7 +191,7 @@ const until = (read: () => Promise<number[]>, expected: number[]) =>
 /** Waits until the queued records have failed. */
 const nextFailure = () => sleep(100);
 
-/** Writes a complete record with arbitrary bytes. */
+/** Writes a well-formed record that contains arbitrary bytes. */
 async function writeFramed(content: Buffer): Promise<void> {
   const member = await writeMember('');
   const plain = gzipSync(content).subarray(10);
@@ -577,7 +579,7 @@ describe('values on a tape', () => {
       fc.property(value, (one) => {
         expect(readValue(writeValue(one))).toEqual(one);
       }),
-      // Keys that every object inherits are ordinary keys here.
+      // Names that every object inherits are ordinary keys here.
       { numRuns: 200, examples: [[{ toString: 'a' }], [{ constructor: null }]] },
     );
   });

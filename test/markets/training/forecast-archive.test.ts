@@ -50,7 +50,7 @@ describe('the archive', () => {
     const again = run({ fetchedAt: new Date('2026-07-04T06:00:00Z'), membersF: [1, 2, 3] });
     expect(await archive.addRuns([again, run({ stationId: 'KDEN' })])).toBe(1);
     const { runs } = await archive.asOf(later);
-    // The squares of −2, 0 and 2 sum to 8, divided by two.
+    // The squares of −2, 0 and 2 sum to 8, so the sample variance is 8/2.
     expect(runs).toEqual([
       {
         kind: 'daily_maximum',
@@ -80,8 +80,8 @@ describe('the archive', () => {
       report({ ...hour, hour: 0, temperatureF: 60.07 }),
       report({ ...hour, hour: 9, temperatureF: 61.5 }),
     ];
-    // Local midnight is an hour before the previous climate day ends. A run that starts then is not a forecast of that
-    // hour.
+    // Local midnight, 04:00Z, is an hour before the previous climate day ends. A run that starts at that time is not a
+    // forecast of hour 0.
     expect(
       await archive.addRuns([
         ...runs,
@@ -209,7 +209,7 @@ describe('the archive', () => {
 });
 
 describe('past knowledge', () => {
-  /** Draws times around the decision, some of them exactly at it. */
+  /** The decision time. `drawTime` draws times around it, some of them exactly at it. */
   const at = new Date('2026-07-04T12:00:00Z');
   const drawTime = (...name: (string | number)[]) =>
     new Date(at.getTime() + Math.round(4 * gaussian(...name, 'hours')) * 3_600_000);

@@ -91,7 +91,7 @@ describe('training', () => {
     const fit = fitOf(past)!;
     expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(1);
     expect(Math.abs(correctionOf(fit) + 1)).toBeLessThan(0.8);
-    // Denver's three days count in part.
+    // With only three days, Denver's own bias counts in part.
     const [denver, unknown] = [correctionOf(fit, 'KDEN'), correctionOf(fit, 'KPHL')];
     expect(denver).toBeGreaterThan(unknown + 0.5);
     expect(denver).toBeLessThan(2.5);
@@ -126,7 +126,7 @@ describe('training', () => {
   });
 });
 
-/** One station's seasonal bias and errors over the days before `later`. */
+/** Runs of one station with a seasonal bias over the days before `later`. */
 function seasons(days: number, over: Partial<Truth> = {}): Past {
   const past = makePast({ ...newYork, errorF: 1, ...over }, days, { from: lastDay - days });
   return {
@@ -159,7 +159,7 @@ describe("a station's own fit", () => {
     const made = learnSeasons(past);
     const book = withStation(pooled, ofNewYork, made);
     expect(book.fits.map(({ stationId }) => stationId)).toEqual([null, 'KNYC']);
-    // Retraining the pooled fit leaves the seasonal fit in place, because its data say nothing about years.
+    // Retraining the pooled fit leaves the seasonal fit in place, because recent days say nothing about seasons.
     expect(learn(past, later, book).book.fits).toEqual(book.fits);
     const inDays = (days: number) => new Date(later.getTime() + days * 86_400_000);
     expect(learnSeasons(seasons(702), book, inDays(4)).added).toEqual([]);

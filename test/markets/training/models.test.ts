@@ -71,7 +71,7 @@ describe('several models in the archive', () => {
       ['other', 12],
       ['other', 0],
     ]);
-    // The source no longer has that model.
+    // This archive is configured without the other model.
     expect(await ofModels(createArchive({ db: database.db, ...names }))).toEqual([[undefined, 81]]);
   });
 
@@ -95,7 +95,7 @@ describe('several models in the archive', () => {
     const bulletins = runs.filter(({ model }) => model === 'nbs');
     expect(bulletins).toMatchObject([
       { date: '2026-07-05', varianceF: 9, version: '6.0', isNearMidnight: true },
-      // The source named no version, so the version is the one known for the date.
+      // The source named no version, so the one known for the date is used.
       { date: '2026-05-07', varianceF: 9, version: '5.0' },
       { date: '2026-05-05', version: '4.3' },
     ]);

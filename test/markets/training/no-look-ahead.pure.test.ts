@@ -140,7 +140,7 @@ const without = ({ part, index }: Move): World => ({
   [part]: world[part].filter((_, i) => i !== index),
 });
 
-/** Asserts that a datum that moves past the decision does not affect it. */
+/** Asserts that a datum moved past the decision does not affect the decision. */
 const knowsNothingLater = (read: Reader) =>
   fc.property(move, (change) => {
     expect(decide(moved(change), read)).toEqual(decide(without(change), read));

@@ -211,7 +211,7 @@ describe('no look-ahead while the day runs', () => {
 
   it('uses each training day as known at its hour, without later runs or hours', () => {
     const fit = fitOf(past);
-    // Known before the decision, but made after the hours that they forecast.
+    // These runs are known before the decision but were made after the hours that they forecast.
     const later = past.runs.map((run) => {
       const known = past.hours.find((hour) => hour.date === run.date && hour.hour === 13)!;
       const fetchedAt = new Date(known.fetchedAt.getTime() + HOUR_MS);
@@ -220,7 +220,7 @@ describe('no look-ahead while the day runs', () => {
     expect(fitOf({ ...past, runs: [...past.runs, ...later] })).toEqual(fit);
     const inTime = later.map((run) => ({ ...run, fetchedAt: new Date(run.modelRunAt.getTime() + 1) }));
     expect(fitOf({ ...past, runs: [...past.runs, ...inTime] })).not.toEqual(fit);
-    // An hour that arrived after the next one was not known at that next hour.
+    // An observation that arrives after the next hour's is not known at that next hour.
     const late = past.hours.map((hour) =>
       hour.hour === 12 ? { ...hour, fetchedAt: new Date(hour.fetchedAt.getTime() + 2 * HOUR_MS) } : hour,
     );

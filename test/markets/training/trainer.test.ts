@@ -23,8 +23,8 @@ const { database, service } = useService(() => ({ trading: { selection } }));
 /** The seven leading cities, four of which have an area with hourly markets. */
 const selection = { ...everything, stations: leadingStations };
 /**
- * Two models, each with maxima and minima for yesterday, today and tomorrow, and with the areas' hours: the last two
- * and those of the next day.
+ * Two models, each with maxima and minima for yesterday, today and tomorrow, and with the 13 hourly targets of the next
+ * 24 hours in each area.
  */
 const RUNS = 2 * (7 * 3 * 2 + 4 * 13);
 const never = new AbortController().signal;
@@ -97,7 +97,7 @@ describe('the trainer', () => {
     const { refresher, learn, calibration } = service.trading;
     const { archive } = service.trading.local!;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
-    // For minima and hours, only the present is known.
+    // For minima and hours, only present data is known.
     const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
     const weather = createSimulatedWeatherSource(world, selection);
     const markets = createSimulatedSource(world, selection);
@@ -231,7 +231,7 @@ describe('a station with a long history', () => {
     const past = makePast({ stationId: 'KNYC', biasF: 1, errorF: 2, spreadF: 1 }, 560, {
       from: yesterday - 560,
     });
-    // Roughly as cold as the simulated November.
+    // Makes the past roughly as cold as the simulated November.
     const colder = (temperatureF: number) => temperatureF - 22;
     await archive.addRuns(past.runs.map((run) => ({ ...run, membersF: [colder(run.meanF)] })));
     await archive.addReports(
@@ -243,7 +243,7 @@ describe('a station with a long history', () => {
     expect(seasonal.every(({ kind, n }) => kind === 'daily_maximum' && n >= 548)).toBe(true);
     const rows = await own.db.orm.select().from(forecastFits).where(eq(forecastFits.station, 'KNYC'));
     expect(rows.map(({ id }) => id).toSorted()).toEqual(seasonal.map(({ id }) => id).toSorted());
-    // The archive holds years of data as known at the time; fits do not repeat them.
+    // The archive keeps years of data as known at the time, so fits do not store a copy.
     expect(rows.every(({ training }) => training.length === 0)).toBe(true);
     await refresher.refresh();
     const days = snapshots.current!.forecasts.get('KNYC')!.days;

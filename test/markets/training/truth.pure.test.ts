@@ -29,18 +29,18 @@ describe('fits in a world with a known truth', () => {
   const book = learned(past);
   const { coefficients } = book.fits.find(({ stationId }) => stationId === null)!;
 
-  // The standard error of 60 daily errors is 2.5 · 1.2 / √60 = 0.4 °F; this allows three of those.
+  // The standard error of the mean of 60 daily errors is 2.5 · 1.2 / √60 = 0.4 °F; the tolerance is three times that.
   it.each(planted)('recover the bias of $biasF °F at $stationId', ({ stationId, biasF }) => {
     const { mean } = predictAhead(coefficients, { group: stationId, day: 0, mean: 75, variance: 1 });
     expect(Math.abs(mean - 75 + biasF)).toBeLessThan(1.2);
   });
 
   it('learn that the members are overconfident', () => {
-    // Where members deviate by 1.2 °F, the error is 2.5 °F, plus a twelfth for rounding in reports.
+    // Where members deviate by 1.2 °F, the error is 2.5 °F, plus a variance of 1/12 from rounding in reports.
     const { c, d } = lineOf(coefficients, { group: '', day: 0 });
     expect(Math.exp(c + d * Math.log(1.2))).toBeGreaterThan(2.2);
     expect(Math.exp(c + d * Math.log(1.2))).toBeLessThan(2.9);
-    // The spread also tells good days from bad ones.
+    // The spread also distinguishes good days from bad ones.
     expect(d).toBeGreaterThan(0.25);
   });
 

@@ -52,8 +52,8 @@ it('fails on markets that cannot be read and names them; an unknown place is not
   const said = promisify(execFile)(process.execPath, [...command, '--json'], {
     env: { ...process.env, MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: venue.url },
   });
-  // On the real clock, the fixture's open markets are in the past, so nothing is alarming. Without live trading, the
-  // command warns of nothing.
+  // By the real clock, the fixture's open markets are in the past, so they cause no alarm. Without live trading, the
+  // command gives no warnings.
   expect(JSON.parse((await said).stdout)).toMatchObject({ series: 3, warnings: [] });
   Object.assign(market!, { status: 'active' });
 });

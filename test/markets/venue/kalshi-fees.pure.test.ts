@@ -88,7 +88,7 @@ describe('the venue’s fees', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
     now = start + 55 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
-    // From then on the series' own fee counts, whatever was announced.
+    // After an hour the list of series is read again, and the series' own fee counts, whatever was announced.
     now = start + 61 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });

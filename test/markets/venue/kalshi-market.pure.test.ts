@@ -38,7 +38,7 @@ function read(value: unknown) {
   return { market: readMarket(value, notes), notes: notes.list() };
 }
 
-/** @throws Error unless it is one market with a place */
+/** @throws Error unless the value is a market with a place */
 function place(value: unknown): Market {
   const { market, notes } = read(value);
   if (!market || !isPlaced(market)) throw new Error(JSON.stringify(market ?? notes));

@@ -7,7 +7,7 @@ import { kalshiTradesPageSchema, kalshiTradeSchema } from '../../../src/markets/
 import * as kalshiSchemas from '../../../src/markets/venue/kalshi-schema.js';
 import { marketStatuses } from '../../../src/markets/market/market.js';
 
-/** The venue's published document, if it is present next to the project. */
+/** The venue's published OpenAPI document, if it is present next to the project. */
 const file = new URL('../../../../shared/reference/kalshi-openapi-3.32.yaml', import.meta.url);
 
 interface Schema {

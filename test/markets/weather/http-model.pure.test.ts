@@ -94,7 +94,8 @@ describe("the operator's own model", () => {
       from: '2026-07-03',
       to: '2026-07-05',
     });
-    // After midnight in New York, the previous day still continues in Los Angeles; both cities need their tomorrow.
+    // After midnight in New York, it is still the previous day in Los Angeles. Both cities need a forecast for their
+    // next day.
     now = Date.parse('2026-07-05T06:00:00Z');
     await read();
     expect(requests[1]!.url).toContain('from=2026-07-03&to=2026-07-06');
@@ -108,7 +109,7 @@ describe("the operator's own model", () => {
         forecast({ kind: 'daily_minimum' }),
         forecast(hour),
         forecast({ ...hour, hour: 13 }),
-        // This run came after the hour at 16:00Z, so it is not a forecast of it.
+        // This run was made after 16:00Z, the time that it is for, so it is not a forecast.
         forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
       ],
     });
@@ -388,7 +389,7 @@ it('is available from the example model', async () => {
       child.stderr.once('data', (chunk: Buffer) => reject(new Error(chunk.toString())));
     });
     const address = /http:\S+/.exec(line)![0];
-    // The example server answers for the present.
+    // The example server uses the real date.
     now = Date.now();
     const source = makeSource(address);
     const { ensembles } = await source.read(signal);

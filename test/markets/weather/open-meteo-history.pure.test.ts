@@ -81,13 +81,13 @@ describe('past forecasts', () => {
       const { start } = climateDayOf(findStation(newer!.stationId)!, newer!.date);
       const ofDay = Array.from({ length: 24 }, (_, hour) => start.getTime() + hour * HOUR_MS);
       for (const [days, run] of [newer!, older!].entries()) {
-        // Each hour comes from the newest 00, 06, 12 or 18Z run that is at least this many days older.
+        // Each hour comes from the newest 00, 06, 12 or 18Z run that is at least one or two days older.
         const made = ofDay.map(
           (ms) => Math.floor((ms - (days + 1) * 24 * HOUR_MS) / (6 * HOUR_MS)) * 6 * HOUR_MS,
         );
         expect(run.modelRunAt.getTime()).toBe(Math.max(...made));
       }
-      // The forecast from one day before was made before the day began.
+      // The one-day-ahead forecast was made before the day began.
       expect(newer!.modelRunAt.getTime()).toBeLessThan(start.getTime());
     }
   });

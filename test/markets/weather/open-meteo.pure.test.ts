@@ -134,7 +134,7 @@ describe('ensembles', () => {
       ensembles.filter((run) => run.stationId === stationId && run.date === '2026-07-04');
     const [high, low] = ofDay('KNYC');
     expect([high!.kind, low!.kind]).toEqual(['daily_maximum', 'daily_minimum']);
-    // The 31 members are off by 0, 1, 2, …, 0, which is 30/31 on average. The day begins at 05:00Z.
+    // The 31 members are off by 0, 1, 2, 0, 1, 2, …, 0, which is 30/31 on average. The day begins at 05:00Z.
     const mean = 50 + 30 / 31;
     expect(high!.curveF).toHaveLength(24);
     for (const [hour, curveF] of high!.curveF!.entries())
@@ -200,7 +200,7 @@ describe('ensembles', () => {
   });
 
   it('count as the last run that can be available if the service does not name one', async () => {
-    // At 20:02Z, the run that started at least 3.5 hours earlier is the 12:00Z run.
+    // At 20:02Z, the latest run that started at least 3.5 hours earlier is the 12:00Z run.
     const run = async (lastRun: number | undefined) => {
       fake.lastRun = lastRun;
       return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
@@ -401,7 +401,7 @@ describe('observations', () => {
       metar('04T18:51', '29/15', 'T02890150'),
     ]);
     const { hoursF, extremeF } = (await observed())!;
-    // 13:00 and 14:00 in New York are 18:00Z and 19:00Z.
+    // 13:00 and 14:00 in New York's standard time are 18:00Z and 19:00Z.
     expect(hoursF).toHaveLength(24);
     expect(hoursF![13]).toBeCloseTo(28.3 * 1.8 + 32, 9);
     expect(hoursF![14]).toBeCloseTo(28.9 * 1.8 + 32, 9);
@@ -418,8 +418,8 @@ describe('observations', () => {
   it('include the maximum between two reports if its six hours lie within the day', async () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
-    // At another hour, 10283 is not a maximum. If its six hours began before the day, the peak may have come before the
-    // day too.
+    // At other hours, the group 10283 is not a six-hour maximum. If the six hours began before the day, the peak may
+    // have come before the day too.
     fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
     now = Date.parse('2026-07-04T06:00:00Z');
@@ -542,7 +542,7 @@ describe('a subscription key', () => {
     const paths = fake.requests.map(({ path }) => path);
     const ofWeatherService = paths.filter((path) => path.startsWith('/stations/'));
     const others = paths.filter((path) => !path.startsWith('/stations/'));
-    // Five current models, each with a request for its run time, and five models' past runs.
+    // Five current models, each with a request for its run time, plus past runs of five models.
     expect(others).toHaveLength(15);
     expect(others.map(keyIn)).toEqual(others.map(() => apiKey));
     expect(ofWeatherService).toHaveLength(24);

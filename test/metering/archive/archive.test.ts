@@ -35,7 +35,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Creates an Organization with events of two products and both modes around the end of January 2030. */
+/** Creates an Organization with events for two products in both modes around the end of January 2030. */
 async function used(count = 30) {
   const { db } = database;
   const organization = await createOrganization(db);
@@ -70,7 +70,7 @@ async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<vo
   for await (const month of eachOpenMonth(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
 }
 
-/** Sums that must stay the same whatever happens to the events. */
+/** Sums that must not change, whatever happens to the events. */
 const sumsOf = async (orgId: string) => ({
   totals: await database.db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId)),
   hours: (await database.db.orm.select().from(usageHours).where(eq(usageHours.orgId, orgId))).length,
@@ -118,7 +118,7 @@ function endingAt(n: number, isDone: boolean): Orm {
   return behind(database.db.orm);
 }
 
-/** Archives in runs that are each killed one statement later than the previous one, until `isThere` holds. */
+/** Archives repeatedly, killing each run one statement later than the previous one, until `isThere` holds. */
 async function archiveUntil(id: string, isThere: (keys: string[]) => Promise<boolean> | boolean) {
   for (let n = 1; !(await isThere(await keysIn(id))); n++)
     await archiveAll(id, endingAt(n, true)).catch(() => undefined);

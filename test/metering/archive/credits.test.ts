@@ -110,7 +110,7 @@ it('keeps the prices in the file and the sum of burned credits, wherever it is i
     expect.objectContaining({ creditPrice: '0.1' }),
     expect.objectContaining({ creditPrice: '2.000000000001' }),
   ]);
-  // The last events of January were received in February, so their burn entry is there.
+  // The last events of January were received in February, so their burn entry is dated February.
   const days = await rows(`select left(at::text, 10) as at, left(hour::text, 10) as hour from credit_entries
     where ${own} and hour < '2030-02-01Z' and at = date_bin('1 day', at, '2000-01-01Z') and hour = '2030-01-31Z' order by 1`);
   expect(days).toEqual([
@@ -132,7 +132,7 @@ it('leaves entries as they are while events of their product and month are left'
   await expect(archiveAll(orgId, { ...deps(controller.signal), onEvents })).rejects.toThrow(/interrupted/);
   const deleted = `select deleted_events::int as events from usage_archived_totals where ${own}`;
   expect(await rows(deleted)).toEqual([{ events: 7 }]);
-  // Adds an event that the file does not have, as a wrong clock could.
+  // Adds an event that is not in the file, as a wrong clock could.
   await rows(`insert into usage_events (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
     select org_id, product_id, api_key_id, '2030-01-31T23:59:59Z', received_at, livemode, 'late', metric, quantity
     from usage_events where ${own} limit 1`);

@@ -51,7 +51,7 @@ async function arrive() {
     const path = `${root}/${answer.body.id}`;
     const stage = (events: object[], headers = {}) => operate('POST', `${path}/events`, { events }, headers);
     const read = async () => (await operate('GET', path)).body;
-    /** Runs until the step is complete, `chunk` events at a time. */
+    /** Runs the job until the current step is complete, `chunk` events at a time. */
     const finish = async (chunk = 3) => {
       const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk, turnMs: 500 });
       for (;;) {
@@ -230,7 +230,7 @@ describe('a backfill', () => {
     const broken = await arrive();
     const first = await broken.open();
     await first.stage([broken.event('a')]);
-    // The sums refuse a negative quantity.
+    // The sums reject a negative quantity, so applying this backfill fails.
     await orm()
       .update(usageBackfillEvents)
       .set({ quantity: '-1' })

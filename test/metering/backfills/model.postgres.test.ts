@@ -46,7 +46,7 @@ const step = fc.oneof(
     weight: 4,
     arbitrary: fc.record({ do: fc.constantFrom('apply' as const, 'revert' as const, 'discard' as const) }),
   },
-  // The limited turns can stop a step halfway.
+  // With a limited number of turns, a step can stop halfway.
   {
     weight: 5,
     arbitrary: fc.record({ do: fc.constant('work' as const), turns: fc.constantFrom(1, 2, ALL) }),
@@ -171,7 +171,7 @@ async function setUp() {
     backfill.left = [...backfill.staged.keys()].sort();
   }
 
-  /** Runs turns of one event each; ALL completes every step. */
+  /** Runs up to `turns` turns of one event each; ALL completes every step. */
   async function work(turns: number): Promise<void> {
     const run = createBackfillRunner({ db, clock: service.clock }, { chunk: 1, turnMs: 0 });
     for (let i = 0; i < turns && backfills.some(({ state }) => isGoing(state)); i++) {
@@ -181,7 +181,7 @@ async function setUp() {
     if (turns === ALL) expect(backfills.filter(({ state }) => isGoing(state))).toEqual([]);
   }
 
-  /** Applies the progress that the service reports to the model. */
+  /** Updates the model with the progress that the service reports. */
   async function catchUp(backfill: Backfill): Promise<void> {
     const { state, progress } = (await call('GET', `${root}/backfills/${backfill.id}`)).body.backfill;
     while (backfill.staged.size - backfill.left.length < progress.done)

@@ -27,7 +27,7 @@ const unescape = (text: string) =>
     .replaceAll('&#34;', '"')
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&');
-/** Returns a page's text without markup, with single spaces. */
+/** Returns a page's text without markup, with whitespace collapsed. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 

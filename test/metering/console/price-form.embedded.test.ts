@@ -75,7 +75,7 @@ const byModel = {
   price2: '0.25',
 };
 
-/** Returns a page's text without markup, with single spaces. */
+/** Returns a page's text without markup, with whitespace collapsed. */
 const readText = (page: string) =>
   unescape(page.split('<main')[1]!.replaceAll(/<[^>]*>/g, ' ')).replaceAll(/\s+/g, ' ');
 

@@ -252,7 +252,7 @@ describe('a correction', () => {
       });
     const nine = await lookUp(9);
     expect(nine.body.results[8].event.corrections).toHaveLength(1_001);
-    // If a request could name the key 500 times, the response would have hundreds of megabytes.
+    // If a request could name the key 500 times, the response would be hundreds of megabytes long.
     const ten = await lookUp(10);
     expect([ten.status, ten.body.code]).toEqual([413, 'batch_too_large']);
   });
@@ -336,7 +336,7 @@ describe('windows of limits', () => {
       enforcement: 'block' as const,
     }));
     await database.db.orm.update(entitlements).set({ limits }).where(eq(entitlements.orgId, orgId));
-    // `PT1H` starts within the 11 o'clock hour and `PT90M` at 11:04.
+    // The `PT1H` window starts at 11:34 and the `PT90M` window at 11:04.
     await send('out', { quantity: 100, occurredAt: '2031-03-20T11:03:59Z' });
     await send('edge', { quantity: 10, occurredAt: '2031-03-20T11:20:00Z' });
     await send('in', { quantity: 1, occurredAt: '2031-03-20T12:30:00Z' });

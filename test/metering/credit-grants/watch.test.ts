@@ -64,7 +64,7 @@ describe('credits.threshold_reached', () => {
       ['79.999999999999', []],
       ['0.000000000001', [20, 20, 100]],
       ['5', []],
-      // If the balance passes several thresholds at once, only the lowest is sent.
+      // If the balance passes several thresholds at once, only the lowest one is reported.
       ['16', [0, -1, 0]],
       ['3', []],
     ];
@@ -213,7 +213,7 @@ describe('credits.granted', () => {
     ]);
     await burnNow(orgId, '100');
     await look();
-    // The grant is burned at once, so the job never sees the balance above the threshold.
+    // The grant is burned immediately, so the job never sees the balance above the threshold.
     await giveCredits(operator, slug, 'b', 10);
     await burnNow(orgId, '10');
     await look();

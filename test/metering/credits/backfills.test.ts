@@ -70,7 +70,7 @@ async function createScene() {
 
 it('an applied backfill burns the grants that are open now, at the price of each event, and the ledger names its hour', async () => {
   const { product, event, open, stage, step, add, account, ledger, drift } = await createScene();
-  // A late event of the last 7 days may burn a grant that has just expired, but a backfill may not.
+  // A late event from the last 7 days may burn a grant that has just expired, but a backfill may not.
   const expired = await add('100', {
     priority: 1,
     startsAt: new Date('2031-01-01T00:00:00Z'),

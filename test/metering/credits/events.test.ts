@@ -21,7 +21,7 @@ const service = useServiceOn(() => {
 });
 const other = useServiceOn(() => database.db);
 
-/** A time at half past the hour. */
+/** Half past the current hour. */
 const START_MS = Math.floor(Date.now() / HOUR_MS) * HOUR_MS + 30 * MINUTE_MS;
 beforeEach(() => {
   for (const { clock } of [service, other]) clock.set(new Date(START_MS).toISOString());

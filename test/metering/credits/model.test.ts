@@ -241,7 +241,7 @@ async function setUp(start: string) {
   async function correct({ which, quantity, again }: Extract<Step, { do: 'correct' }>): Promise<void> {
     const event = model.events[which % Math.max(1, model.events.length)];
     if (!event || model.now - event.receivedAt > 35 * DAY) return;
-    // The correction needs a later time than the burn, because the ledger merges entries with the same time.
+    // The correction must be later than the burn, because the ledger merges entries with the same time.
     wait(1);
     const corrections = [quantity, ...(again === undefined ? [] : [again])].map((to) => ({
       idempotencyKey: event.key,
@@ -290,7 +290,7 @@ async function setUp(start: string) {
     model.revert(recorded);
   }
 
-  /** Compares what a key reads and the stored ledger with the model. */
+  /** Compares what a key can read, and the stored ledger, with the model. */
   async function expectSame(): Promise<void> {
     const expected = model.read();
     const { body } = await call('GET', '/credits');
@@ -343,7 +343,7 @@ async function setUp(start: string) {
     ).toEqual(model.ledger);
   }
 
-  /** Compares the sums of subjects and of hours by dimension with those of the model's events. */
+  /** Compares the stored sums, by subject and by hour and dimensions, with the model's events. */
   async function expectSameAtTheEnd(): Promise<void> {
     expect(await compareCredits(orm, organization.id)).toEqual([]);
     expect(await compare(orm, { orgId: organization.id })).toEqual({

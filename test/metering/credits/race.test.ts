@@ -72,7 +72,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
   const { db, orgId, both, request } = await createScene();
   const other = isEmbedded ? db : await openDatabase({ databaseUrl: database.url, dataDir: '' }, silent);
   try {
-    // The grants cover 0.3 of the reservations; some are shared, and some are for one product only.
+    // The grants cover 30% of the reservations; some are shared, and some are for one product only.
     const part = (share: number) => (RESERVES * share * 0.3).toFixed(1);
     await addGrant(db, orgId, { amount: part(0.2) }, new Date());
     for (const { id } of both)
@@ -88,7 +88,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
     const held = made.flatMap((one) => (one ? [one.reservation] : []));
     expect(held).toHaveLength(RESERVES * 0.3);
     expect(await readTaken(db, orgId)).toEqual({ held: String(Number(part(0.3))), burned: '0' });
-    // Each reservation settles for part of its hold, and the rest can be held again, to the last credit.
+    // Each of these reservations settles for part of its hold; the rest can be held again, down to the last credit.
     const settled = held.slice(0, RESERVES / 10);
     await Promise.all(
       settled.map(({ id }, i) =>
@@ -142,7 +142,7 @@ it.skipIf(isEmbedded)('a flush that decided before another one committed is deci
         quantity: '6',
         creditPrice: '0.3',
       });
-      // The reservation's snapshot contains neither the hold nor the gate, so it waits for the gate's row.
+      // The reservation's snapshot contains neither the hold nor the gate, so the reservation waits for the gate's row.
       const reserving = createInstance(db).reserve(request(1, '5'));
       reserving.catch(() => undefined);
       await expect.poll(isBlocked, { timeout: 150_000, interval: 20 }).toBe(true);

@@ -11,7 +11,7 @@ import { sendUsage, usageEvent } from '../support/usage.js';
 
 const database = useDatabase();
 const service = useServiceOn(() => database.db);
-/** Its clock is 30 s ahead of the other service's. */
+/** This service's clock is 30 s ahead of the other's. */
 const ahead = useServiceOn(() => database.db);
 const operate = operatorClient(() => service);
 
@@ -116,7 +116,7 @@ it('instances whose clocks differ by 30 s each burn by their own clock, and noth
   await give('b', 10, { priority: 0, startsAt: '2032-02-29T23:00:00Z', expiresAt: '2032-03-01T00:00:00Z' });
   await expectCredits({ balance: 10, overdraft: 0, a: ['open', 0, 10], b: ['scheduled', 0, 10] });
   await expectCredits({ balance: 15, overdraft: 0, a: ['open', 0, 5], b: ['open', 0, 10] }, ahead);
-  // On this instance it is 23:00:15: the event burns the grant that has just started, and the other grant has rolled
+  // On this instance it is 23:00:15, so the event burns the grant that has just started. The other grant has rolled
   // over for both instances.
   expect(await send(1, undefined, ahead)).toBe(202);
   await expectCredits({ balance: 5, overdraft: 0, a: ['open', 0, 5], b: ['scheduled', 1, 9] });

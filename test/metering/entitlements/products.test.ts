@@ -249,7 +249,7 @@ describe('PUT /operator/products/:slug', () => {
     const unknown = await call('PUT', path, '{"name":"n","usageMetric":"m","cap":1,"__proto__":{"a":1}}');
     expect(unknown.status).toBe(400);
     expect(unknown.body.errors.map((e: any) => e.pointer)).toContain('/cap');
-    // Too long or blank for a name, but valid for a metric.
+    // Names that are too long or blank, but valid as a metric.
     const isMetric = /^(x{201}|\s+)$/;
     for (const name of hostileNames) {
       const answer = await call('PUT', path, { ...input, name });

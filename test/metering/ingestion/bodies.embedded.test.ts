@@ -125,7 +125,7 @@ describe('a key that was valid when it was last seen', () => {
 
 const event = (idempotencyKey: string) => ({ productSlug: 'p', metric: 'm', idempotencyKey });
 
-/** Sends only part of a body and resolves to the response that arrives then. */
+/** Sends only part of a body and resolves to the response, which must arrive without the rest. */
 function readAnswerToPartialBody(path: string, key: string, length = 200_000): Promise<string> {
   return new Promise((resolve, reject) => {
     const outgoing = request(`${service.url}${path}`, {

@@ -12,7 +12,7 @@ import { useService } from '../../support/use.js';
 
 const { database, service } = useService();
 
-/** Creates an Organization with a product whose events may count at most 10, and one with the default ceiling. */
+/** Creates an Organization with a product whose maximum quantity per event is 10, and one with the default maximum. */
 async function setUp() {
   const organization = await createOrganization(database.db);
   const low = await createProduct(database.db, { maxQuantity: '10' });

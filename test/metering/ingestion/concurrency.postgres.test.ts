@@ -12,7 +12,7 @@ const { database, service } = useService();
 const otherConnections = useOtherConnections(database);
 const services = [service, useServiceOn(() => otherConnections)];
 
-/** Picks the instances in rotation. */
+/** Picks instances round-robin. */
 const instance = (i: number) => services[i % services.length]!;
 const other = () => services.at(-1)!;
 
@@ -110,7 +110,7 @@ describe('parallel requests', () => {
   });
 });
 
-/** Counts the deadlocks that Postgres resolved in this database, after a wait for its delayed statistics. */
+/** Waits for Postgres's delayed statistics and returns the number of deadlocks resolved in this database. */
 async function countDeadlocks(): Promise<string> {
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   const text = 'select deadlocks::text from pg_stat_database where datname = current_database()';
@@ -118,8 +118,8 @@ async function countDeadlocks(): Promise<string> {
 }
 
 /**
- * Sends requests through all instances without pause. Halfway, `decide` is called; every request that starts after its
- * response must fail.
+ * Sends requests through all instances without pause. Halfway, calls `decide`; every request that starts after `decide`
+ * has resolved must fail.
  */
 async function flood(secret: string, slug: string, decide: () => Promise<unknown>): Promise<UsageReply[]> {
   let isDecided = false;

@@ -8,7 +8,7 @@ import { createPostgresServer, type PostgresServer } from '../../support/postgre
 import { startTestService, type TestService } from '../../support/service.js';
 import { createTenant, readUsage, sendUsage, usageEvent as one, type UsageReply } from '../support/usage.js';
 
-/** This file has its own Postgres with default settings, which tests can crash. */
+/** This file has its own Postgres with default settings, so that its tests can crash it. */
 let server: PostgresServer;
 let db: Database;
 let service: TestService;

@@ -45,7 +45,7 @@ async function plugFlushes() {
   return plugs;
 }
 
-/** Makes calls share one flush by holding earlier flushes until all calls wait. */
+/** Makes calls share one flush by holding earlier flushes until all calls are waiting. */
 async function inOneFlush<T>(calls: (() => Promise<T>)[], events: number): Promise<T[]> {
   const plugs = await plugFlushes();
   const answers = calls.map((call) => call());
@@ -67,7 +67,7 @@ describe('requests that share a flush', () => {
     const { organization, product, key } = await tenant();
     const revoked = await createKey(database.db, organization.id, { revokedAt: new Date('2020-01-01') });
     const scopeless = await createKey(database.db, organization.id, { scopes: ['entitlements:read'] });
-    // Touched keys count as known, so only the statement checks them.
+    // Touched keys count as known, so they are checked only by the statement.
     for (const { secret } of [revoked, scopeless]) service.services.keyUse.touch(hashSecret(secret), null);
     const answers = await inOneFlush(
       [

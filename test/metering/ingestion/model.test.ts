@@ -10,7 +10,8 @@ const ORGANIZATIONS = 2;
 const PRODUCTS = 3;
 const DAY_MS = 86_400_000;
 /**
- * Use MODEL_RUNS=2000 for a long run and MODEL_SEED to repeat one. The embedded database runs half as many as Postgres.
+ * Use MODEL_RUNS=2000 for a long run and MODEL_SEED to repeat one. By default, the embedded database runs half as many
+ * as Postgres.
  */
 const numRuns = Number(process.env.MODEL_RUNS ?? (isEmbedded ? 20 : 40));
 const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.env.MODEL_SEED) };

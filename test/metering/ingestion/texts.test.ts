@@ -50,7 +50,7 @@ async function createTenant() {
         .update(entitlements)
         .set({ limits: changed })
         .where(and(eq(entitlements.orgId, organization.id), eq(entitlements.productId, productId))),
-    /** Sends events to an instance and returns the response with the names of the statements that it ran. */
+    /** Sends events to an instance and returns the response and the names of the statements that were run. */
     send: async (events: unknown[], options: SendOptions = {}, instance = service) => {
       texts = [];
       const { status, body } = await sendUsage(instance.url, secret, events, options);
@@ -173,7 +173,7 @@ it('only the batches that need the extended statement are sent through it again,
     memory,
   );
   expect(texts).toEqual([ALL_NEW, EXTENDED, EXTENDED]);
-  // The last run repeats only the lenient batch with an event above the ceiling, without that event.
+  // The third statement repeats only the lenient batch with an event above the ceiling, without that event.
   expect(rows.slice(0, 2)).toEqual([12, 8]);
   expect(outcomes.map(({ aboveCeiling }) => [...aboveCeiling])).toEqual([
     [],

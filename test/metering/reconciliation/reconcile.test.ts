@@ -16,11 +16,11 @@ const { database, service } = useService();
 
 const clock = new TestClock();
 beforeAll(async () => {
-  // Early in a month, so that the previous week spans two months. Older events would be refused.
+  // Early in a month, so that the previous week, from which events are still accepted, spans two months.
   service.clock.set('2026-03-05T12:34:56.789Z');
 });
 
-/** Creates an Organization with live and test events of two keys in two months and several hours. */
+/** Creates an Organization with live and test events from two keys, in two months and several hours. */
 async function used() {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db, { maxQuantity: ANY_QUANTITY });

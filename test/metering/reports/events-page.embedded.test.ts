@@ -26,7 +26,7 @@ const html = { accept: 'text/html' };
 const database = useDatabase();
 const service = useServiceOn(() => watched(database.db));
 
-/** The number of reads for a file, and a hook that runs before each read. */
+/** Number of event queries (reset before each CSV download), and a hook that runs before each one. */
 const reads = { count: 0, before: () => undefined as void };
 beforeAll(() => service.clock.set(NOW));
 
@@ -243,7 +243,7 @@ describe('the list', () => {
 describe('the CSV file', () => {
   it('of 20,000 events is complete and in order, compressed or not', async () => {
     const { browser, fill, product } = await arrive();
-    // The two series share times, also across batch boundaries.
+    // The two series have some times in common, also across batch boundaries.
     for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
     for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
       reads.count = 0;
@@ -356,7 +356,7 @@ describe('the CSV file', () => {
   });
 });
 
-/** Starts to download the file of all events without reading from the response yet. */
+/** Starts to download the CSV file of all events without reading the response body yet. */
 function download(browser: Browser): Promise<IncomingMessage> {
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   return new Promise((resolve, reject) => {
@@ -387,7 +387,7 @@ describe('the filters', () => {
     ]);
     const chosen = (await open({ key: other.id })).text;
     expect(chosen).toMatch(new RegExp(`<option value="${other.id}" selected>`));
-    // Links to date ranges, modes and the file keep the filter.
+    // Links to date ranges, modes and the CSV file keep the filter.
     expect(chosen.match(new RegExp(`href="[^"]*key=${other.id}`, 'g'))).toHaveLength(9);
   });
 

@@ -24,7 +24,9 @@ import { createTenant } from '../support/usage.js';
 import { fillUsage } from '../support/usage-events.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Page statements must read these by index, so that their cost does not grow with other Organizations' data. */
+/**
+ * Tables that page statements must read by index, so that a page's cost does not grow with other Organizations' data.
+ */
 const bigTables = new Set([
   'usage_events',
   'usage_corrections',

@@ -195,7 +195,10 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Shortly before boundaries: a leap day, the end of a week and a year, 31 January and the end of a short February. */
+/**
+ * Start times shortly before a boundary: a leap day, the end of a week and a year, 31 January and the end of a short
+ * February.
+ */
 const starts = [
   '2028-02-28T23:55:00.000Z',
   '2028-02-29T23:59:59.999Z',

@@ -118,7 +118,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
       const taken = takenAt(attempt) + own.reduce((sum, other) => sum + quantities.get(other)!, 0);
       expect(taken + quantities.get(key)!).toBeGreaterThan(limit);
     }
-    // The test proves something only if the instances conflicted and every kind of change occurred.
+    // This test is meaningful only if the instances conflicted and every kind of change occurred.
     expect(again).toBeGreaterThan(0);
     expect(refused.length).toBeGreaterThan(RESERVES / 20);
     expect(all.filter(({ heldAtMs }) => heldAtMs !== undefined).length).toBe(RESERVES - refused.length);
@@ -129,7 +129,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
   }
 }, 300_000);
 
-/** A transaction's change to one reservation: it was held, or it ended with `used`. */
+/** A transaction's change to one reservation: either the hold was made, or it ended and `used` was recorded. */
 interface Change {
   xid: bigint;
   id: string;
@@ -187,7 +187,9 @@ function takenBy(changes: Change[], nowMs: number): number {
   }, 0);
 }
 
-/** One run of the statement: the transactions that it could see, its time, and each key's outcome in order. */
+/**
+ * One execution of the statement: the transactions that it could see, its time, and the outcome for each key, in order.
+ */
 interface Attempt {
   sees: (xid: bigint) => boolean;
   nowMs: number;
@@ -303,7 +305,7 @@ it('simultaneous settlements, releases and expiries neither let too much through
   await watching;
   expect(most).toBeLessThanOrEqual(limit);
   expect(refused).toBeGreaterThan(0);
-  // After a second all holds have expired, and the remaining room is available to the last unit.
+  // After a second, all holds have expired, and the remaining room is available down to the last unit.
   await setTimeout(1_001);
   const rest = async (quantity: number) =>
     instances[0]!.reserve({

@@ -48,7 +48,7 @@ beforeAll(async () => {
   others = senders.filter((_sender, i) => groups[i]!.worker !== host);
 });
 afterAll(async () => {
-  // Not awaited, because work left by a failed test can no longer be sent.
+  // Not awaited: after a failed test, the remaining batches may never be acknowledged.
   void load?.stop();
   await service.stop();
   await db.close();
@@ -88,7 +88,7 @@ it('a killed worker delays only its own Organizations', async () => {
   expect(readiness.body).toMatchObject({ status: 'ready', groupsAway: expect.any(Array) as unknown });
   expect((readiness.body as { groupsAway: string[] }).groupsAway).toHaveLength(2);
 
-  // Revokes a key on the running worker together with its audit row; the revocation takes effect.
+  // Revokes a key on the running worker and writes its audit row in the same transaction; the revocation takes effect.
   const { orgId, productSlug, slug } = others[0]!;
   const other = await createKey(db, orgId);
   await change({ db, clock: systemClock }, byService, async (tx) => {

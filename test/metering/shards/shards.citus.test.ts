@@ -232,8 +232,8 @@ it('sums are repaired during ingestion without losing an event', async () => {
 });
 
 /**
- * Cleans up after a move: a group cannot return to its previous place until Citus has deleted it there, which a vacuum
- * may delay.
+ * Cleans up after a move: a group cannot move back to a worker until Citus has deleted the old copy there, which a
+ * vacuum may delay.
  */
 async function isCleanedUp(): Promise<void> {
   const [leftover] = await query<{ count: number }>(
@@ -303,7 +303,7 @@ it('a moving group loses nothing, and would lose events without the hold', async
   );
   try {
     let total = sent;
-    // Several tries, because a cut-over may not meet any statement.
+    // Tries several times, because a cut-over may not coincide with any statement.
     for (let tries = 5, isLost = false; tries > 0 && !isLost; tries--) {
       total += sumOf(await moveUnderLoad(senders));
       isLost = (await countEvents(senders)).events < total;

@@ -64,7 +64,7 @@ export async function addGrant(db: Database, orgId: string, grant: NewGrant, now
   return id;
 }
 
-/** Burns credits with usage in the current hour, without a product. */
+/** Burns credits in the current hour, for no particular product. */
 export const burnCredits = (db: Database, id: AccountId, credits: string, now: Date): Promise<void> =>
   change({ db, clock: { now: () => now.getTime() } }, byService, async (tx) => {
     const hour = new Date(Math.floor(now.getTime() / HOUR_MS) * HOUR_MS).toISOString();
@@ -102,8 +102,8 @@ export const readLedger = (db: Database, orgId: string, livemode = true): Promis
   );
 
 /**
- * Finds differences between an Organization's ledger, account and usage: cost and burned credits by mode, product and
- * hour; each grant's amount and entries; each overdraft.
+ * Finds differences between an Organization's ledger, account and usage: in the cost and the burned credits by mode,
+ * product and hour; in each grant's amount and entries; in each overdraft.
  */
 export const findCreditDrift = (db: Database, orgId: string): Promise<{ what: string }[]> =>
   selectRows(

@@ -3,7 +3,7 @@ import type { Database } from '../../../src/core/db/client.js';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { past, uniqueSlug } from '../../support/fixtures.js';
 
-/** A maximum quantity that tests about digits never reach. */
+/** A maximum quantity so large that tests with many-digit quantities never reach it. */
 export const ANY_QUANTITY = `1${'0'.repeat(400)}`;
 
 export async function createProduct(

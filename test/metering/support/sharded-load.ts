@@ -44,8 +44,8 @@ export interface Load {
 }
 
 /**
- * The shortest time limit of a statement: it gives up on a moving group when the next of its doubling pauses would end
- * after three seconds. A slow machine may reach a limit.
+ * The earliest that a statement can time out: it retries on a moving group with doubling pauses, and gives up when the
+ * next pause would end after three seconds. On a slow machine, a statement may time out.
  */
 const SHORTEST_LIMIT_MS = 1_400;
 

@@ -16,7 +16,7 @@ export interface Payer {
   meter: string;
 }
 
-/** Creates an Organization and a product that Stripe knows; usage is sent from `since` on. */
+/** Creates an Organization and a product that the fake Stripe knows; usage from `since` on is to be sent. */
 export async function createPayer(
   db: Database,
   fake: Pick<FakeStripe, 'customers' | 'meters'>,
@@ -73,7 +73,7 @@ export const readEvents = (db: Database, orgId: string): Promise<EventRow[]> =>
     from stripe_events where org_id = ${orgId}::uuid order by hour, livemode, revision`,
   );
 
-/** What Gauge has counted, in the same form as the fake's sums. */
+/** Sums what Gauge has counted, in the same form as the fake's sums. */
 export async function sumHours(db: Database, orgId?: string): Promise<Record<string, string>> {
   const rows = await selectRows<{ key: string; quantity: string }>(
     db.orm,

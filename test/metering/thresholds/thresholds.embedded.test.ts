@@ -114,7 +114,7 @@ describe('usage.threshold_reached', () => {
     await t.send(60, { idempotencyKey: 'first' });
     const reported = ['50% of 100 P30D', '50% of 100 calendar_month', '50% of 100 calendar_week'];
     expect((await t.reported()).sort()).toEqual(reported);
-    // 95 days after the start of that month and 99 days after the start of its first week.
+    // 95 days after the start of May, and 99 days after the start of the week of 1 May.
     service.clock.set('2026-08-04T10:00:00.000Z');
     await correct('first', 61);
     expect((await t.reported()).sort()).toEqual(reported);
@@ -202,7 +202,7 @@ describe('usage.threshold_reached', () => {
     await t.send(10, { occurredAt: '2026-05-13T23:59:59.999Z' });
     expect(await t.reported()).toEqual(['100% of 10 calendar_day']);
     await t.send(4);
-    // The Sunday before belongs to another week.
+    // The previous Sunday belongs to another week.
     await t.send(9, { occurredAt: '2026-05-10T12:00:00.000Z' });
     expect(await t.reported()).toHaveLength(1);
     await t.send(1, { occurredAt: '2026-05-11T00:00:00.000Z' });
@@ -236,7 +236,8 @@ describe('usage.threshold_reached', () => {
     service.clock.advance(1);
     await t.send(1);
     expect(await t.reported()).toHaveLength(2);
-    // This event is ahead of the service's clock, so it lies in the window that ends with it, not in the current one.
+    // This event is ahead of the service's clock, so it counts in a window that ends at its own time, not in the
+    // current window.
     service.clock.advance(3_600_000);
     await t.send(6);
     await t.send(4, { occurredAt: new Date(service.clock.now() + 60_000).toISOString() });
@@ -287,11 +288,11 @@ describe('usage.threshold_reached', () => {
     };
     service.clock.set('2026-05-01T00:30:00.000Z');
     expect([await send(10), await send(10)]).toEqual([1, 0]);
-    // This event is in another month, whose total does not affect this month's.
+    // This event is in another month and does not count toward this month's total.
     expect(await send(5, { occurredAt: '2026-04-30T23:50:00.000Z' })).toBe(1);
     expect([await send(24), await t.reported()]).toEqual([0, []]);
     expect([await send(1), await t.reported()]).toEqual([1, ['50% of 100 PT5H']]);
-    // A window that is above its threshold may be reported again.
+    // A window that is above its threshold is evaluated again at the next event.
     expect(await send(1)).toBe(1);
     service.clock.advance(6 * 3_600_000);
     expect([await send(1), await send(1)]).toEqual([1, 0]);
@@ -327,7 +328,7 @@ describe('usage.threshold_reached', () => {
       0,
       ['50% of 1000 calendar_month'],
     ]);
-    // Each month has its own bound.
+    // Each month has its own bound for the next evaluation.
     const late = { occurredAt: '2026-05-31T23:59:59.999Z' };
     service.clock.set('2026-06-01T10:00:00.000Z');
     expect([await send(t, 298, late), await send(t, 1), await send(t, 0.5, late)]).toEqual([0, 1, 0]);

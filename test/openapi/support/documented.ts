@@ -51,7 +51,9 @@ function isAlike(actual: unknown, { shown }: Generated): boolean {
 const differ = (actual: unknown, documented: unknown, place: string) =>
   `${place}: ${JSON.stringify(actual)} instead of ${JSON.stringify(documented)}`;
 
-/** Expects each documented header that is always sent, and no known header that this response does not document. */
+/**
+ * Expects every documented header that is always sent, and no known header that is not documented for this response.
+ */
 export function expectDocumentedHeaders(route: DescribedRoute, { status, headers }: Answer): void {
   const documented = headersOf(route, status);
   const isSent = (name: string) => headers[name.toLowerCase()] !== undefined;
@@ -65,7 +67,7 @@ export function expectDocumentedHeaders(route: DescribedRoute, { status, headers
 
 /** Expects that the body matches the schema for its status and media type and has no unknown field. */
 export function expectDocumentedSchema(route: DescribedRoute, { status, headers, text }: Answer): void {
-  // The short text beside a `Location` is not documented.
+  // The short text sent with a redirect is not documented.
   if (text === '' || (status >= 300 && status < 400)) return;
   const mediaType = String(headers['content-type']).split(';', 1)[0]!;
   const schema = schemaOf(route, status, mediaType);

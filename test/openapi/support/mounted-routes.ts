@@ -1,7 +1,7 @@
 import type { Express } from 'express';
 import { isPageRouter } from '../../../src/core/pages/layout.js';
 
-/** The fields of Express's mounted handlers that its types leave out. */
+/** The fields of Express's mounted handlers that are missing from its types. */
 interface Layer {
   rawPath?: unknown;
   handle: { stack?: Layer[] };
@@ -17,7 +17,7 @@ interface MountedRoute {
 /** Lists every API route, found by walking the app's routers. */
 export const listMountedRoutes = (app: Express): string[] => listRoutes(app, false);
 
-/** Lists every page and every form of a page, which are not part of the API. */
+/** Lists every page and every form on a page; neither is part of the API. */
 export const listPageRoutes = (app: Express): string[] => listRoutes(app, true);
 
 function listRoutes(app: Express, isPage: boolean): string[] {

@@ -46,7 +46,7 @@ function bodyOf({ body, rawBody, paddedToBytes = 0 }: SentRequest, mediaType: st
   return text.padEnd(paddedToBytes, ' ');
 }
 
-/** Returns the value that is really sent, with lists that the document shortens in full. */
+/** Returns the value that is actually sent; lists are complete even where the document shortens them. */
 function inFull(value: unknown): unknown {
   if (value instanceof Repeated) return value.items.map(inFull);
   if (value instanceof Generated) return value.shown;
@@ -79,7 +79,7 @@ function exchange(url: URL, method: string, headers: Record<string, string>, bod
 const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` });
 
 /**
- * @param signInUrl a service on the same database where people sign in
+ * @param signInUrl URL of a service on the same database, used for signing in
  * @param jar the open sessions
  */
 export function presentCredential(

@@ -30,11 +30,11 @@ from .types import (
     UsageSums,
 )
 
-# Seconds. Six attempts span a restart of the service.
+# In seconds. With these pauses, six attempts outlast a restart of the service.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
-# Longest Retry-After that a call waits for, in seconds. Beyond it, the call raises an error that carries the requested
-# wait.
+# Longest Retry-After that a call waits for, in seconds. If the service asks for a longer wait, the call raises an
+# error that carries it.
 LONGEST_RETRY_AFTER = 60.0
 
 
@@ -44,7 +44,7 @@ class Hold:
 
     reservation: Reservation
     used: float | None = None
-    """Units used, which the block sets. If it does not, the units held count as used."""
+    """Units used, set by the block. If it is None, all held units count as used."""
     settlement: SettlementAnswer | None = None
     """The answer to the settlement, after the block."""
 
@@ -75,7 +75,7 @@ class GaugeClient:
         self._transport.close()
 
     def send(self, events: Sequence[UsageEvent], *, lenient: bool = False, dry_run: bool = False) -> UsageAnswer:
-        """Records up to 500 events. Strict: all or none; lenient: the valid ones, and `rejected` lists the others.
+        """Records up to 500 events: all or none or, with `lenient`, the valid ones; `rejected` then lists the others.
 
         Raises `OtherModeError` if live and test events are mixed up.
         """
@@ -85,7 +85,7 @@ class GaugeClient:
         return read_usage_answer(answer, len(events))
 
     def check(self, items: Sequence[str | EntitlementCheckItem]) -> EntitlementCheckAnswer:
-        """Whether up to 50 products, given as slugs or with quantities, may be used. Only a reservation guarantees it."""
+        """Checks whether up to 50 products, by slug or with a quantity, may be used. Only a reservation is a guarantee."""
         listed = [{"productSlug": item} if isinstance(item, str) else item for item in items]
         answer: EntitlementCheckAnswer = self._call("POST", "/api/entitlements/check", {"items": listed})
         return answer
@@ -94,8 +94,8 @@ class GaugeClient:
     def reserve(self, reservation: ReservationInput) -> Iterator[Hold]:
         """Reserves, runs the block, and settles the units used. An exception in the block releases the hold.
 
-        A settlement that cannot be delivered raises, and the hold expires. Without enough credits it raises
-        `CreditsExhaustedError`, and the block does not run.
+        Raises if the settlement cannot be delivered; the hold then expires. Raises `CreditsExhaustedError` if there are not
+        enough credits; the block then does not run.
         """
         hold = Hold(self._call("POST", "/api/usage/reservations", reservation)["reservation"])
         path = f"/api/usage/reservations/{hold.reservation['id']}"
@@ -122,7 +122,7 @@ class GaugeClient:
         subject: str | None = None,
         dimensions: Mapping[str, str] | None = None,
     ) -> UsageSums:
-        """Sums from `start` to before `end`, which are dates or times.
+        """Returns usage sums from `start` to before `end`, which are dates or times.
 
         `group_by` is `apiKey`, `subject` or the name of a dimension. `subject` and `dimensions` filter the usage.
         """
@@ -143,7 +143,7 @@ class GaugeClient:
         return answer
 
     def look_up(self, idempotency_keys: Sequence[str]) -> UsageLookupAnswer:
-        """Which of up to 500 events are recorded."""
+        """Returns which of up to 500 events are recorded."""
         answer: UsageLookupAnswer = self._call(
             "POST", "/api/usage/events/lookup", {"idempotencyKeys": list(idempotency_keys)}
         )
@@ -194,7 +194,7 @@ class GaugeClient:
         try:
             self._call("DELETE", path, attempts=1)
         except GaugeError:
-            # The hold is left to expire.
+            # The reservation expires on its own.
             pass
 
     def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:

@@ -54,7 +54,7 @@ class Post:
                 continue
             if response.status != 429 and response.status < 500:
                 return read_final(response, len(lines))
-            # Throttling is not a failure.
+            # Throttling does not count as a failure.
             failures += response.status != 429
             wait = response.retry_after if response.status in (429, 503) else None
             if wait is None:
@@ -74,7 +74,7 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
         try:
             return read_usage_answer(body, sent)
         except OtherModeError as error:
-            # The events that could be recorded are recorded; the delivery reports the others.
+            # The other events of the batch are recorded. The delivery reports those that are not.
             return error.answer
     problem = read_problem(body)
     if problem is None or "location" in response.headers:
@@ -85,7 +85,7 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
 
 
 def is_about_events(status: int, problem: Problem) -> bool:
-    """True if the body is too large, breaks the schema, or breaks rules that are listed because a proxy dropped `Prefer`."""
+    """True if the events are the problem. A 403 lists their errors if a proxy has dropped the header `Prefer`."""
     if status in (413, 422):
         return True
     if status == 400:

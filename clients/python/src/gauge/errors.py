@@ -18,7 +18,7 @@ class RefusedError(GaugeError):
         self.code: str = problem["code"]
         self.detail = problem["detail"]
         self.retry_after = retry_after
-        """Seconds after which the call may succeed, if the service named them."""
+        """Seconds after which the call may succeed, or None if the service did not say."""
 
 
 class CreditsExhaustedError(RefusedError):
@@ -37,7 +37,7 @@ class DeliveryError(GaugeError):
 
 
 class OtherModeError(GaugeError):
-    """Live events reused the keys of test events, or vice versa.
+    """Live events reused the idempotency keys of test events, or vice versa.
 
     These events are not counted; the others in the batch are.
     """

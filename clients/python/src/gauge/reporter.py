@@ -23,9 +23,9 @@ from .types import UsageEvent
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
 REQUEST_TIMEOUT = 60.0
-# Seconds: how long close() waits for a request in progress, and how long the flush at the program's exit may take.
+# In seconds: how long close() waits for a request in progress, and how long the flush at program exit may take.
 FINISH_WITHIN = 5.0
-# Pauses in seconds after an error that no retry can fix, until somebody corrects the key or the address.
+# Shortest and longest pause, in seconds, after an error that lasts until somebody corrects the key or the address.
 FIRST_BLOCKED = 1.0
 LONGEST_BLOCKED = 60.0
 
@@ -50,7 +50,7 @@ class ReportedEvent(_ReportedEventRequired, total=False):
 @dataclass(frozen=True)
 class RefusedEvent:
     event: UsageEvent | None
-    """None if it was damaged on disk."""
+    """None if the event was damaged on disk."""
     code: str
     detail: str
 
@@ -77,7 +77,7 @@ class Reporter:
         """
         directory: Folder on a local disk for events that wait to be sent; it survives restarts.
         max_bytes: Maximum size of the waiting events.
-        interval: Seconds for which an event waits for others to be sent with.
+        interval: Seconds that an event waits, so that several are sent together.
         on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events have been sent.
         on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
         on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
@@ -127,7 +127,7 @@ class Reporter:
         return complete
 
     def flush(self, timeout: float = 30.0) -> bool:
-        """Sends all events accepted so far. True once each has an answer, false after `timeout` seconds."""
+        """Sends all events accepted so far. Returns True once all have an answer, or False after `timeout` seconds."""
         give_up_at = time.monotonic() + timeout
         last = self._spool.last
         while True:
@@ -139,7 +139,7 @@ class Reporter:
                 return False
             self._wake.set()
             with self._sent:
-                # Polls, because another process may be the sender.
+                # Polls, because the events may be sent by another process, which cannot notify this one.
                 self._sent.wait(min(left, 0.05))
 
     def close(self, timeout: float = 30.0) -> bool:
@@ -152,7 +152,7 @@ class Reporter:
                 self._wake.set()
                 self._thread.join(FINISH_WITHIN)
                 _reporters.discard(self)
-                # A thread that is still waiting for an answer ends with the program.
+                # A thread that is still waiting for an answer keeps the files open and ends with the program.
                 if not self._thread.is_alive():
                     self._spool.close()
                     self._transport.close()
@@ -216,7 +216,7 @@ class Reporter:
         self._notify(self._on_retry, reason, seconds)
 
     def _notify(self, callback: Callable[..., object] | None, *values: Any) -> None:
-        """An error in a callback is its owner's problem and must not stop the reporter."""
+        """Calls a callback. Its errors are logged, so that they do not stop the reporter."""
         if callback is None:
             return
         try:
@@ -235,15 +235,15 @@ def _close_all() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # The parent process closes its reporters.
+    # Inherited reporters belong to the parent process, which closes them itself.
     os.register_at_fork(after_in_child=_reporters.clear)
 
 
 def complete_event(event: ReportedEvent) -> UsageEvent:
-    """The service finds all other errors in an event; the event is then set aside."""
+    """Fills in a missing time and key. Only the quantity is checked here; the service finds all other errors."""
     if not 0 <= event.get("quantity", 1) < math.inf:
         raise ValueError("A quantity must be a finite number of at least 0.")
-    # Without a time, the service would use the time of receipt, which may be days later.
+    # Without a time, the service would use the time of receipt, which may be days after the event.
     missing = {"occurredAt": now(), "idempotencyKey": str(uuid.uuid4())}
     return cast(UsageEvent, {**missing, **cast("dict[str, Any]", event)})
 

@@ -11,13 +11,14 @@ from pathlib import Path
 from .errors import SpoolFullError
 
 MAX_REFUSED_BYTES = 16 * 1024 * 1024
-# Seconds that a write waits for other processes.
+# How long a write waits for other processes, in seconds.
 BUSY_TIMEOUT = 30.0
-# In 4 KiB pages: a database with more free pages than this returns some to the file system with each removal.
+# In pages of 4 KiB: if the database has more than KEPT_PAGES free pages, each removal returns up to FREED_PAGES of
+# them to the file system.
 KEPT_PAGES = 1024
 FREED_PAGES = 512
 SCHEMA = [
-    # `autoincrement` prevents the reuse of ids of removed lines.
+    # `autoincrement` prevents the ids of removed lines from being reused.
     "create table if not exists lines (id integer primary key autoincrement, line text not null)",
     "create table if not exists size (bytes integer not null)",
     "insert into size select 0 where not exists (select 1 from size)",
@@ -64,7 +65,7 @@ class Spool:
         with self._waiting_lock:
             self._waiting.append(one)
         with self._lock:
-            # Another thread may have written this line in the meantime.
+            # Another thread may already have written this line.
             if not one.is_done:
                 self._write_waiting()
         if one.error is not None:
@@ -79,15 +80,15 @@ class Spool:
     def remove(self, ids: Sequence[int]) -> None:
         with self._change() as db:
             db.executemany("delete from lines where id = ?", [(id,) for id in ids])
-            # After an outage the file shrinks step by step; a smaller file keeps its free pages for new lines.
+            # Shrinks the file step by step after an outage, but keeps some free pages for new lines.
             ((free,),) = db.execute("pragma freelist_count").fetchall()
             if free > KEPT_PAGES:
-                # One page at a time, because older versions of `sqlite3` stop after the first page.
+                # Frees one page per statement, because older versions of `sqlite3` stop after the first page.
                 for _ in range(FREED_PAGES):
                     db.execute("pragma incremental_vacuum(1)")
 
     def put_aside(self, lines: Sequence[str]) -> None:
-        """Keeps only the newest lines, in `refused.ndjson` and, if they are older, in `refused.1.ndjson`."""
+        """Appends lines to `refused.ndjson`. When full, that file replaces `refused.1.ndjson`, so old lines are lost."""
         append_refused(self.directory / "refused.ndjson", lines)
 
     @property
@@ -96,17 +97,17 @@ class Spool:
 
     @property
     def first(self) -> int:
-        """Id of the oldest line, 0 if nothing waits."""
+        """Id of the oldest line, or 0 if there are none."""
         return self._number("select coalesce(min(id), 0) from lines")
 
     @property
     def last(self) -> int:
-        """Id of the newest line, 0 if nothing waits."""
+        """Id of the newest line, or 0 if there are none."""
         return self._number("select coalesce(max(id), 0) from lines")
 
     @contextmanager
     def sending(self) -> Iterator[bool]:
-        """True in only one process at a time. A process that is killed gives it up."""
+        """Yields True in only one process at a time. When that process is killed, another one can send."""
         try:
             self._sending.execute("begin exclusive")
         except sqlite3.OperationalError:
@@ -127,7 +128,7 @@ class Spool:
         db.execute("pragma auto_vacuum = incremental")
         use_wal(db)
         db.execute("pragma synchronous = full")
-        # Without this, macOS leaves data in the disk's cache.
+        # Without this, macOS may leave data in the disk's cache.
         db.execute("pragma fullfsync = on")
         db.execute(f"pragma journal_size_limit = {KEPT_PAGES * 4096}").fetchall()
         with self._change():
@@ -192,8 +193,8 @@ def size_of(line: str) -> int:
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     try:
-        # SQLite would create a file that others can read. O_EXCL, because closing an existing file would drop this
-        # process's locks on it.
+        # Creates the file here, because SQLite would create one that other users can read. With O_EXCL, an existing
+        # file is not opened: closing it again would drop this process's locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         pass
@@ -207,7 +208,7 @@ def use_wal(db: sqlite3.Connection) -> None:
             db.execute("pragma journal_mode = wal").fetchall()
             return
         except sqlite3.OperationalError as error:
-            # Switching to WAL ignores the busy timeout while another process switches too, so wait here.
+            # SQLite ignores the busy timeout while another process is also switching to WAL, so wait here.
             if "locked" not in str(error) or time.monotonic() > give_up_at:
                 raise
             time.sleep(0.01)
@@ -223,7 +224,7 @@ def append_refused(path: Path, lines: Sequence[str]) -> None:
                 data = data[os.write(file, data) :]
             os.fsync(file)
         except OSError:
-            # A truncated line would corrupt the next one.
+            # Removes a partial line, because the next line would be appended to it.
             os.ftruncate(file, size)
             raise
         if os.fstat(file).st_size > MAX_REFUSED_BYTES:

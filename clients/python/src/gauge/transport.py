@@ -82,8 +82,8 @@ class Transport:
             try:
                 return self._exchange(kept, method, path, body, all_headers)
             except (ConnectionError, http.client.BadStatusLine):
-                # Sends again on a new connection, because the service closes idle connections and a restart closes all
-                # of them.
+                # The service closes idle connections, and a restart closes all of them, so send again on a new
+                # connection.
                 self.close()
         return self._exchange(self._connect(), method, path, body, all_headers)
 
@@ -100,7 +100,8 @@ class Transport:
 
     def _take(self) -> http.client.HTTPConnection | None:
         if self._pid != os.getpid():
-            # The inherited connections belong to the parent process, and one of its threads may hold the lock.
+            # The inherited connections belong to the parent process, and one of its threads may have held the lock
+            # during the fork.
             self._pid, self._lock = os.getpid(), threading.Lock()
             self.close()
         with self._lock:
@@ -125,5 +126,5 @@ class Transport:
 
 
 def backoff(first: float, failures: int, longest: float) -> float:
-    """A random pause between half and all of the doubling pause, so that senders do not retry in step."""
+    """Exponential backoff with a random factor between 0.5 and 1, so that senders do not retry in step."""
     return min(first * 2.0 ** min(failures, 20), longest) * (0.5 + random.random() / 2)

@@ -31,7 +31,7 @@ export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
-/** A wrong password, code or passkey, which counts towards the limit on guesses. */
+/** A wrong password, code or passkey, which counts towards the guess limit. */
 export class WrongGuess extends AppError {
   /** Undefined if the password was wrong. */
   readonly factor: TypedCode | undefined;
@@ -131,7 +131,8 @@ export function changeNotices(
 }
 
 /**
- * @param given a code or a passkey, required if a second factor is on, so that an unattended session is not enough
+ * @param given a code or a passkey, required if a second factor is on, so that access to an unattended session is not
+ * enough
  * @returns this session's new token; all other sessions of the person end
  * @throws WrongGuess
  */

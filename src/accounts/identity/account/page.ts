@@ -84,9 +84,7 @@ function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
 }
 
-/**
- * Data for the current-password field to offer confirmation by the issuer instead; undefined without single sign-on.
- */
+/** Lets the current-password field offer confirmation by the issuer instead. Undefined if single sign-on is off. */
 export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   deps.config.singleSignOn && {
     name: deps.config.singleSignOn.name,

@@ -46,7 +46,7 @@ export const requestPasswordReset = (
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });
 
-/** Lifetime of a mailed link, and maximum age of a request for a link. */
+/** Lifetime of an e-mailed link, and maximum age of a request for a link. */
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 

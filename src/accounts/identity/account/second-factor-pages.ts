@@ -50,7 +50,7 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/** Errors shown in the form, which explains that an Organization requires the factor. */
+/** Shown as an error in the form. Here, `forbidden_role` means that an Organization requires the second factor. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
@@ -281,7 +281,7 @@ export function toQrCode(text: string) {
   return { size, path: path.join('') };
 }
 
-/** Joins adjacent dark modules, so that no hairline shows between them. */
+/** Joins adjacent dark modules, so that no hairlines show between them. */
 function runsOf(row: boolean[]): [start: number, length: number][] {
   const runs: [number, number][] = [];
   for (const [x, isDark] of row.entries()) {

@@ -142,8 +142,8 @@ export async function turnOff(
 }
 
 /**
- * Deletes the recovery codes with the last factor. @throws AppError forbidden_role if the person must have a second
- * factor
+ * If no second factor is left, deletes the recovery codes and returns true.
+ * @throws AppError forbidden_role if the person must have a second factor
  */
 async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   if (await hasSecondFactor(tx, userId)) return false;

@@ -29,7 +29,10 @@ export const keepSecret: RequestHandler = (_req, res, next) => {
   next();
 };
 
-/** Browsers do not send the secret after the `#`, so a script posts it to `…/open`, or the holder pastes it. */
+/**
+ * Browsers do not send the part of a URL after `#`, so a script posts the secret to `…/open`, or the holder of the link
+ * pastes it.
+ */
 export function addLinkPages(
   router: Router,
   deps: LinkDeps,
@@ -70,7 +73,10 @@ export function addLinkPages(
   return { opened, wrongLinks, showOpen, showGone };
 }
 
-/** Counts a request on arrival and refunds it if it succeeds, so that a burst cannot exceed the limit. */
+/**
+ * Counts a request on arrival and takes the count back if the request succeeds, so that a burst cannot exceed the
+ * limit.
+ */
 const skipGood = { windowMs: 15 * MINUTE_MS, skipSuccessfulRequests: true };
 const MAX_GUESSES = 10;
 
@@ -96,7 +102,9 @@ export const limitLinkGuesses = (stores: LimitStores, name: string, opened: Open
 
 type OpenedLink = ReturnType<typeof openedLink>;
 
-/** Keeps the secret in a cookie for an hour. In a URL, it would leak into histories, proxy logs and referrers. */
+/**
+ * Keeps the secret in a cookie for an hour. In a URL, it would leak into browser histories, proxy logs and referrers.
+ */
 export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
   const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
   return {

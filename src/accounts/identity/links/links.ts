@@ -28,13 +28,13 @@ export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
 
 interface LinkInput {
   kind: LinkKind;
-  /** The recipient; omitted for a set-up link, which works for the first person to open it. */
+  /** The recipient; omitted for a set-up link, which belongs to whoever uses it first. */
   person?: { id?: string | undefined; email: string } | undefined;
   /** The creator; omitted if the service created the link. */
   createdBy?: string | undefined;
   /** Defaults to the lifetime for the link's kind. */
   lifetimeMs?: number;
-  /** True if the service mails the link on request. Anybody can request one for any address. */
+  /** True if the service e-mails the link on request. Anyone can request one for any address. */
   isMailed?: boolean;
 }
 
@@ -51,8 +51,8 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Replaces open links of the same kind and person. A mailed link replaces only mailed ones, because a stranger's
- * request must not end a link that an operator passed on.
+ * Replaces open links of the same kind and person. An e-mailed link replaces only other e-mailed links, so that a
+ * stranger's request cannot invalidate a link that an operator handed out.
  */
 export async function createLink(
   tx: Tx,
@@ -89,7 +89,7 @@ export async function createLink(
   return { path: `${paths[kind]}#${token}`, expiresAt };
 }
 
-/** Waits for any concurrent use of such a link, and blocks new uses until the transaction ends. */
+/** Waits for any concurrent use of an open link of this kind, and blocks new uses until the transaction ends. */
 export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
   await tx
     .select({ kind: oneTimeLinks.kind })
@@ -131,7 +131,10 @@ export async function findLink(
   return link;
 }
 
-/** True if the creator is still an operator, or if the service created the link. Only operators invite operators. */
+/**
+ * True if the creator is still an operator. A link created by the service is valid too, unless it is an operator
+ * invitation.
+ */
 async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
@@ -153,7 +156,7 @@ export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number>
   return rows.length;
 }
 
-/** One statement, so only one of two concurrent uses succeeds. @throws LinkGone */
+/** Uses a single statement, so only one of two concurrent uses succeeds. @throws LinkGone */
 export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date): Promise<void> {
   const spent = await tx
     .update(oneTimeLinks)

@@ -27,11 +27,11 @@ import { findMemberByEmail } from './queries.js';
 
 export const MAX_OPEN_INVITATIONS = 100;
 
-/** Maximum invitations per Organization and hour, because each may mail a stranger. */
+/** Maximum invitations per Organization per hour, because each may send an e-mail to a stranger. */
 const MAX_AN_HOUR = 50;
 
 interface InvitationInput {
-  /** Generated with the form, so that a form sent twice creates one invitation. */
+  /** Generated with the form, so that submitting a form twice creates only one invitation. */
   id: string;
   email: string;
   role: Role;
@@ -65,7 +65,7 @@ export async function invite(
   const replaced = await findInvitation(tx, orgId, { email }, source.at);
   if (replaced?.isOpen && !mayManage(me.role, replaced.role)) throw ownersOnly();
   await requireRoomInHour(tx, orgId, source.at);
-  // Sending the same form with a different address creates another invitation.
+  // A form submitted again with other values creates another invitation.
   const invitation = { ...input, id: earlier ? uuid() : input.id, createdBy: me.userId };
   return addInvitation(tx, orgId, invitation, source, mail);
 }
@@ -123,7 +123,7 @@ async function addInvitation(
   return { token, expiresAt, isMailed };
 }
 
-/** @returns false if no mail is sent */
+/** @returns false if no e-mail is sent */
 async function mailInvitation(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -198,7 +198,7 @@ export const JOIN = '/dashboard/join';
 /** Browsers never send the part of a URL after `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** Page of the opened invitation; the sign-in form if no invitation is open. */
+/** The page for joining with this token; the sign-in page if the token is missing or malformed. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
 export const toSignInAddress = (token: unknown): string =>

@@ -45,7 +45,7 @@ export const readOpenedInvitation = (req: Request): string | undefined => opened
 
 type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** For people who belong to no Organization yet and often have no account. */
+/** For people who do not belong to the Organization yet and often have no account. */
 export function joinPages(
   deps: JoinDeps & Pick<Context, 'limitStores'>,
   readSession: ReadSession,
@@ -197,9 +197,9 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
 }
 
 export interface JoinLimits {
-  /** Invalid links opened from one IP address before it is blocked for a while. */
+  /** Maximum invalid links opened from one IP address within 15 minutes. */
   wrongLinks: number;
-  /** New-account forms from one IP address, limited because each costs a password hash. */
+  /** Maximum new-account forms from one IP address within 15 minutes, because each costs a password hash. */
   newAccounts: number;
 }
 

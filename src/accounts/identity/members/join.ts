@@ -13,7 +13,7 @@ import { closeInvitation, findInvitation, type Invitation } from './invitation-q
 import { readInvitationToken } from './invitations.js';
 import { findMember, lockPerson, insertMembership } from './queries.js';
 
-/** The message gives no reason, because the holder may be a stranger. */
+/** The message does not say why, because whoever has the link may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -23,9 +23,7 @@ export class InvitationGone extends AppError {
   }
 }
 
-/**
- * The Organization is archived. Until it is restored, the invitation is void even for people who have joined with it.
- */
+/** Thrown while the Organization is archived, even for people who have already joined with the invitation. */
 export class InvitationVoid extends AppError {
   readonly orgName: string;
   constructor(orgName: string) {
@@ -99,7 +97,8 @@ export async function joinWithNewAccount(
   const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
   await addJoined(tx, invitation, { userId: user.id, email }, source, true);
-  // The operator is responsible for all accounts, so an account created without them is recorded in the operator log.
+  // The operators are responsible for all accounts, so an account created without them is also recorded in the operator
+  // log.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
   await endFormer(tx, arrival);

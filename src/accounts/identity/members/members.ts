@@ -60,8 +60,8 @@ export async function changeRole(
 }
 
 /**
- * Every member may leave. Their API keys stay. @throws AppError not_found, forbidden_role, invalid_request (the last
- * owner)
+ * Any member may leave. API keys that they created stay valid.
+ * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });

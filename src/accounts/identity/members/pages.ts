@@ -239,7 +239,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         return;
       }
       const link = toInvitationLink(originOf(req), invited.token);
-      // If compressed together with somebody else's text, the secret could be guessed from the response's length.
+      // Not compressed, because the length of a compressed response could reveal the secret.
       res.setHeader('Cache-Control', 'no-store, no-transform');
       res.status(201);
       const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, gte, inArray, isNotNull, isNull, lt, ne, or, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
 import { firstIdOf } from '../../audit/queries.js';
 import { auditLog } from '../../audit/table.js';
@@ -6,7 +6,7 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { containsText } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
-import { secondFactors } from '../table.js';
+import { hasFactor } from '../second-factor/queries.js';
 
 export type Member = NonNullable<Awaited<ReturnType<typeof findMember>>>;
 
@@ -73,11 +73,7 @@ export async function countWithoutFactor(orm: Orm, orgId: string): Promise<numbe
   const [row] = await orm
     .select({ members: count() })
     .from(memberships)
-    .leftJoin(
-      secondFactors,
-      and(eq(secondFactors.userId, memberships.userId), isNotNull(secondFactors.confirmedAt)),
-    )
-    .where(and(eq(memberships.orgId, orgId), isNull(secondFactors.userId)));
+    .where(and(eq(memberships.orgId, orgId), not(hasFactor(memberships.userId))));
   return row!.members;
 }
 
@@ -92,7 +88,7 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** Locks that owner's row, because deleting a user does not take the Organization's lock. */
+/** Also locks the membership found, because deleting a user does not take the Organization's lock. */
 export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
@@ -134,7 +130,7 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
   return gone?.role;
 }
 
-/** `name` is user input. */
+/** How a person became a member. `name` is user input. */
 interface Origin {
   short: string;
   name: string | null;
@@ -145,7 +141,7 @@ interface Origin {
 
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
-/** Finds the audit entry at the time of each membership, through the index on actions. */
+/** Finds the audit entry written when each membership was created, using the index on actions. */
 export async function readOrigins(
   orm: Orm,
   orgId: string,

@@ -21,7 +21,7 @@ type OwnParts<Path extends string, Deps> = Omit<
   'tag' | 'credential' | 'params' | 'body'
 > & {
   body?: z.ZodType;
-  /** Maximum body size; the default fits every ordinary body. */
+  /** Maximum body size in bytes. */
   maxBytes?: number;
 };
 
@@ -72,7 +72,7 @@ const parameters = {
     schema: z.string().meta({ description: 'The key of the credit grant, percent-encoded.' }),
     complaint: undefined,
   },
-  // A malformed id gives not_found, like any unknown id.
+  // A malformed id results in not_found, like any unknown id.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;

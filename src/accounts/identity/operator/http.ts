@@ -12,7 +12,7 @@ import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
 
-/** Fits several texts of maximum length, escaped. */
+/** Large enough for several text fields of maximum length, even if all characters are escaped. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
 export function readSlug(req: Request, name: 'slug' | 'productSlug' = 'slug'): string {

@@ -75,7 +75,10 @@ const toSlug = (name: string): string =>
     .slice(0, 64)
     .replace(/-$/, '');
 
-/** Fills in an empty slug from the name, so that a form with errors shows it. `views/assets/slugs.js` does the same. */
+/**
+ * Fills in an empty slug from the name, so that a form shown again with errors includes the slug.
+ * `views/assets/slugs.js` does the same.
+ */
 export function fillInSlug(fields: FormFields, slug: string, name: string): void {
   if ((fields[slug] ?? '') === '' && typeof fields[name] === 'string') fields[slug] = toSlug(fields[name]);
 }

@@ -32,7 +32,7 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
 /**
  * Replaces the previous link.
  * @param isForced creates the link even if operators exist, for a service whose operators are locked out
- * @returns undefined if an operator exists
+ * @returns undefined if an operator exists and `isForced` is false
  */
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {

@@ -77,7 +77,10 @@ export async function putOrganization(
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
 
-/** A first customer id counts from the start of the current hour. A replacement keeps the earlier start. */
+/**
+ * When a customer id is first set, usage is sent to Stripe from the start of the current hour. Replacing the id keeps
+ * the earlier start.
+ */
 const toStripe = (
   current: Organization | undefined,
   wanted: string | null | undefined,

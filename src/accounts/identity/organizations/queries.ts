@@ -17,7 +17,10 @@ export async function findOrganization(
   return organization;
 }
 
-/** Serializes changes to members, invitations, entitlements and API keys, so that later reads stay valid. */
+/**
+ * Serializes changes to members, invitations, entitlements and API keys, so that what is read under the lock stays
+ * valid until the commit.
+ */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
@@ -49,8 +52,8 @@ export async function updateOrganization(
 }
 
 /**
- * Creating a key takes the same lock. Uses raw SQL, because the module for keys depends on this one. To avoid
- * deadlocks, locks keys in the same order as writes of their use.
+ * The caller must hold the Organization's lock, which creating a key takes too. Uses raw SQL, because the API keys
+ * module depends on this one. To avoid deadlocks, locks keys in the same order as `recordUse`.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
   const at = archivedAt?.toISOString() ?? null;

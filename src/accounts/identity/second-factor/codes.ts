@@ -22,7 +22,9 @@ import { findStep, isCodeShaped } from './totp.js';
 
 export const RECOVERY_CODES = 10;
 const LENGTH = 28;
-/** Length of the codes of earlier versions (80 bits, stored as SHA-256), which stay valid until used or replaced. */
+/**
+ * Length of codes created by earlier versions (80 bits, stored as SHA-256), which stay valid until used or replaced.
+ */
 const EARLIER_LENGTH = 16;
 
 /** Crockford's base32, without letters that look like digits or spell words. */
@@ -32,14 +34,14 @@ const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 export const generateRecoveryCodes = (): string[] => Array.from({ length: RECOVERY_CODES }, generateOne);
 
 function generateOne(): string {
-  // The alphabet has 32 letters, so bytes map to it without bias.
+  // The alphabet has 32 symbols, so bytes map to it without bias.
   const letters = Array.from(randomBytes(LENGTH), (byte) => alphabet[byte % alphabet.length]);
   return letters.join('').match(/.{4}/g)!.join('-');
 }
 
 /**
- * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Uses Argon2id with a
- * salt per person, so that a code can be found by its hash.
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Uses Argon2id with one
+ * fixed salt per person, so that a code can be found by its hash.
  * @throws as `hashPassword`
  */
 export async function hashRecoveryCode(

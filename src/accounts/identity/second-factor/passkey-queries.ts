@@ -42,8 +42,8 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
 }
 
 /**
- * A single statement, so that only one of two concurrent uses with the same count gets true. Synced passkeys always
- * send 0.
+ * A single statement, so that only one of two concurrent uses with the same count succeeds. Synced passkeys always send
+ * 0, which is accepted as long as 0 is stored.
  */
 export async function raiseCounter(
   tx: Tx,
@@ -79,7 +79,7 @@ export async function insertPasskeyChallenge(
   await tx.insert(passkeyChallenges).values({ challenge, hashedToken: hashedToken ?? null, expiresAt });
 }
 
-/** A single statement, so that only one of two concurrent uses gets true. */
+/** A single statement, so that only one of two concurrent uses succeeds. */
 export async function spendPasskeyChallenge(
   orm: Orm,
   challenge: string,

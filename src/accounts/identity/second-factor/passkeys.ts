@@ -19,7 +19,7 @@ import {
 /** Loaded on first use to keep startup fast. */
 const webauthn = () => import('@simplewebauthn/server');
 
-/** Passkeys belong to the host `rpId`, and only pages of this origin may request them. */
+/** A passkey belongs to the host `rpId`, and only pages of `origin` may request it. */
 export interface Site {
   origin: string;
   rpId: string;
@@ -82,7 +82,7 @@ export const newPasskeySchema = credential({
   transports: z.array(z.string().max(20)).max(10).optional(),
 });
 
-/** A passkey's signature from the browser, also encoded as base64url. */
+/** A passkey's signature from the browser, encoded in the same way. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
   signature: base64url(2000),
@@ -121,8 +121,8 @@ export async function createNewOptions(
 }
 
 /**
- * Without a `userId`, accepts any passkey that stores its user handle.
- * @param hashedToken of the session or pending sign-in that waits for the signature
+ * Without a `userId`, accepts any discoverable passkey.
+ * @param hashedToken hash of the token of the session or pending sign-in that waits for the signature
  */
 export async function sendUseOptions(
   deps: ChangeDeps,
@@ -171,7 +171,7 @@ export async function readAssertion(
   const challenge = challengeOf(response);
   const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
-  // Without a preceding password, the passkey itself must identify the person.
+  // If no password was checked before, the passkey itself must identify the person.
   const isTheirs =
     passkey &&
     (userId === undefined ? handle !== undefined : passkey.userId === userId) &&
@@ -241,7 +241,7 @@ export async function readNewPasskey(
 /** WebAuthn Level 3, 5.8.4. */
 const knownTransports = new Set(['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']);
 
-/** The challenge that the client data claims. The signature covers the same bytes. */
+/** The challenge stated in the client data, which the signature covers. */
 function challengeOf({ clientDataJSON }: { clientDataJSON: string }): string {
   try {
     const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as unknown;

@@ -144,7 +144,7 @@ export function listStaleSecrets(orm: Orm, prefix: string, after: string | undef
     .limit(limit);
 }
 
-/** Consumes earlier steps too. A single statement, so that only one of two concurrent uses of a code gets true. */
+/** Consumes earlier steps too. A single statement, so that only one of two concurrent uses of a code succeeds. */
 export async function raiseLastStep(tx: Tx, userId: string, step: number): Promise<boolean> {
   const rows = await tx
     .update(secondFactors)
@@ -160,7 +160,7 @@ export async function raiseLastStep(tx: Tx, userId: string, step: number): Promi
   return rows.length > 0;
 }
 
-/** A single statement, so that only one of two concurrent uses gets true. */
+/** A single statement, so that only one of two concurrent uses succeeds. */
 export async function spendRecoveryCode(
   tx: Tx,
   { userId, hashedCode, now }: { userId: string; hashedCode: string; now: Date },
@@ -192,7 +192,7 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Called once a lost factor works again, because the holder of an open recovery link could still replace it. */
+/** Called after the password or second factor has changed, so that nobody can use an older link for another change. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)
@@ -247,7 +247,7 @@ const isWaiting = (hashedToken: string, now: Date) =>
     lt(signInChallenges.attempts, MAX_CODES),
   );
 
-/** Finds a sign-in that waits for its code, with the person's current state. */
+/** Finds a sign-in that is waiting for its second factor, with the person's current address and password hash. */
 export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   const [challenge] = await orm
     .select({

@@ -6,7 +6,7 @@ import { listStaleSecrets, replaceSecret } from './queries.js';
 export interface SecretBox {
   /** Binds the ciphertext to its owner, so a row copied to another owner cannot be decrypted. */
   seal(ownerId: string, secret: string): string;
-  /** @throws Error if no configured key opens the secret or it was tampered with */
+  /** @throws Error if no configured key opens the secret or the ciphertext was tampered with */
   open(ownerId: string, stored: string): string;
   /** True if the secret was sealed with the newest key. */
   isCurrent(stored: string): boolean;

@@ -4,7 +4,7 @@ import { Secret, TOTP } from 'otpauth';
 export const STEP_MS = 30_000;
 /** The length of the hash, as RFC 4226 recommends. */
 const SECRET_BYTES = 20;
-/** Tolerates clocks that differ by one step and codes typed just as the next appears. */
+/** Tolerates clocks that differ by one step and codes typed just as the next one appears. */
 const WINDOW = 1;
 
 /** Base32 without padding. */

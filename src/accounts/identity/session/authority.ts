@@ -61,7 +61,7 @@ export function memberActor(req: Request, res: Response): MemberActor {
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
-/** An operator who acts in an Organization as its owners do. */
+/** An operator acting in an Organization with the rights of an owner. */
 export function operatorActor(req: Request, res: Response, orgId: string): MemberActor {
   const by = byOperator(res);
   return { orgId, userId: by.actor, by, ip: req.ip, requestId: requestIdOf(res) };
@@ -78,7 +78,7 @@ export function changeAsMember<T>(
   return change(deps, byMember(res), (tx) => work(tx, orgId, source));
 }
 
-/** Serializes members' changes under the Organization's lock, so that what they read stays true. */
+/** Serializes members' changes under the Organization's lock, so that what they read stays valid. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
   lock: (tx) => lockOrganizationId(tx, member.orgId),
@@ -139,8 +139,8 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // Turning off a factor locks the person's row, and archiving locks the Organization's row. This transaction now holds
-  // both.
+  // Turning off a second factor locks the person's row, and archiving locks the Organization. This transaction now
+  // holds both locks, so neither can happen before it ends.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
   const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(
     tx,

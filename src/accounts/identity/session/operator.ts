@@ -52,7 +52,7 @@ export function requireOperator(
     if (found instanceof AppError || failures >= MAX_FAILURES_PER_MINUTE) {
       const limited = await passLimits(req, res, [countFailure]).catch((error: unknown) => error);
       await auditRefusal(context, req, res);
-      // A valid token passes if the minute ended between the two counts.
+      // A valid token still passes if the minute ended between reading the count and incrementing it.
       if (limited !== undefined || found instanceof AppError) {
         next(limited ?? found);
         return;
@@ -86,11 +86,14 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/** Asks for confirmation inside a transaction that turns out to be dangerous. @throws ConfirmationDue */
+/**
+ * Requires a recent confirmation for a change that turns out to be dangerous only inside its transaction. @throws
+ * ConfirmationDue
+ */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Keeps what the person typed. Must be mounted after all pages. */
+/** Redirects to `/confirm` and keeps what the person typed. Must be mounted after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -103,7 +106,7 @@ export const leadToConfirmation =
 
 /**
  * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
- * fill the log. Never rejects, because a failing log must not let a caller in.
+ * fill the log. Never rejects, so the caller gets the refusal even if the log cannot be written.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,

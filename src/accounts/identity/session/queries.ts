@@ -18,7 +18,7 @@ export const SESSION_MS = 30 * DAY_MS;
 
 const SESSION_IDLE_MS = 7 * DAY_MS;
 
-/** `lastSeenAt` lags by up to this much, so that it is written once a minute, not once a request. */
+/** `lastSeenAt` lags by up to this much, because it is written at most once a minute instead of on every request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
 
 export const KEPT_FORM_MS = 15 * MINUTE_MS;
@@ -228,8 +228,8 @@ export async function raiseSession(
 }
 
 /**
- * A concurrent password change waits for this lock and then ends the new session too; after an earlier change, no row
- * matches.
+ * A concurrent password change either commits first, in which case there is no matching row to lock, or waits for this
+ * transaction and then ends the new session too.
  */
 export async function lockUser(
   tx: Tx,

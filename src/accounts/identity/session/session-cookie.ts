@@ -16,8 +16,8 @@ export const generateToken = (): string => randomBytes(32).toString('base64url')
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain connection, so the name and
- * `Secure` follow the request.
+ * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain HTTP connection, so the name
+ * and `Secure` depend on the request.
  */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
   const [plainName, secureName] = sessionCookieNames;

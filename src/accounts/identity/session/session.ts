@@ -33,11 +33,11 @@ export interface SessionPerson {
   userName: string;
   isOperator: boolean;
   hasSecondFactor: boolean;
-  /** Last time the person entered their password in this session, and the code if a second factor is on. */
+  /** When the person last confirmed their identity in this session; null if they have not. */
   confirmedAt: Date | null;
   /** Latest single sign-on in this session; null if there was none. */
   singleSignOnAt: Date | null;
-  /** Until then, an owner needs no single sign-on. */
+  /** An owner needs no single sign-on until this time; null if it was never waived. */
   singleSignOnWaivedUntil: Date | null;
 }
 
@@ -121,13 +121,16 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
 
 export interface Arrival extends Whereabouts {
   userAgent: string;
-  /** Token of the browser's previous session, which ends so that nobody can plant a session for another person. */
+  /**
+   * Token of the browser's previous session, which ends on sign-in, so that nobody can plant a session in another
+   * person's browser.
+   */
   formerToken: string | undefined;
   /** Aborts when the client disconnects. */
   gone: AbortSignal;
-  /** True if the issuer proved the person's identity, instead of a password. */
+  /** True if the issuer, not a password, proved the person's identity. */
   isSingleSignOn?: boolean;
-  /** False if the issuer only remembered the person, which proves less than a password. */
+  /** False if the issuer relied on an earlier sign-in, which proves less than entering a password. */
   isConfirmed?: boolean;
 }
 
@@ -150,7 +153,10 @@ export async function startSession(
   return token;
 }
 
-/** Keeps what the person typed into a form until they return. @throws AppError not_signed_in */
+/**
+ * If the session has ended, keeps what the person typed into a form and redirects to the sign-in page.
+ * @throws AppError not_signed_in
+ */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
@@ -277,7 +283,7 @@ export function sessionOf(res: Response): SessionPrincipal {
 
 /**
  * Browsers state a request's source in `Sec-Fetch-Site`; older browsers, and all browsers on plain HTTP, in `Origin`. A
- * request with neither header comes from no browser, so it carries no victim's cookie.
+ * request with neither header does not come from a browser, so it cannot carry a victim's cookie.
  * @throws AppError cross_site_request
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {

@@ -188,7 +188,9 @@ function codePages(
   return router;
 }
 
-/** Anonymous browsers may request options, and each request inserts a row that stays until it expires. */
+/**
+ * Limited because anonymous browsers may request options, and each request inserts a row that stays until it expires.
+ */
 const OPTIONS_PER_MINUTE = 60;
 
 function passkeyPages(

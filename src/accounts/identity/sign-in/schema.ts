@@ -16,7 +16,7 @@ export function toLocalPath(value: unknown, fallback: string): string {
   return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
-/** `next`, the page to continue to, is validated separately, so that a bad value only loses the destination. */
+/** `next`, the page to continue to, is validated separately, so that an invalid value does not fail the sign-in. */
 export const signInSchema = z
   .strictObject({
     email: text(320).describe('Not case-sensitive.'),

@@ -15,7 +15,7 @@ export interface SignInLimits {
   windowMs: number;
   /** Failures per window after which every sign-in from an IP address is refused. */
   perAddress: number;
-  /** Like `perAddress`, for an account and one network or known device, whether or not the account exists. */
+  /** Like `perAddress`, but for one account from one network or known device, whether or not the account exists. */
   perAccount: number;
   /**
    * Failures answered without delay. The next failure is delayed by `firstDelayMs`, and the delay doubles each time.
@@ -23,7 +23,7 @@ export interface SignInLimits {
   quickFailures: number;
   firstDelayMs: number;
   maxDelayMs: number;
-  /** Maximum responses delayed at a time. Each holds a connection, so further requests are refused. */
+  /** Maximum responses delayed at the same time. Each holds a connection, so further requests are refused. */
   maxWaiting: number;
   /**
    * Like `maxWaiting`, for one account. With the longest delay, this bounds the guesses at an account from all
@@ -49,9 +49,10 @@ interface SignInOf {
 }
 
 /**
- * Counts failed sign-ins. A request is counted on arrival and refunded if it succeeds, so a burst of guesses gets no
- * further than sequential ones. If the client disconnects early, the request stays counted.
- * No caller can lock another out. Too many failures for an account block only the network they came from, delay
+ * Counts failed sign-ins. Each request is counted on arrival, and the count is taken back if the request succeeds, so a
+ * burst of guesses achieves no more than sequential guesses. If the client disconnects early, the request stays
+ * counted.
+ * Nobody can lock out another person: too many failures for an account block only the network they came from, delay
  * sign-ins from all unknown devices, and do not affect known devices, which have their own count. Codes have only six
  * digits and come after the password, so codes from unknown devices are limited per account. All pages that take a code
  * share one count (`limitFactor`), because separate counts would multiply the allowed guesses.
@@ -197,7 +198,10 @@ const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
-/** Browsers in which an account has signed in before. Strangers who guess at the account do not slow these down. */
+/**
+ * Browsers in which an account has signed in before. Strangers who guess at the account do not slow down sign-ins from
+ * them.
+ */
 export interface Devices {
   /** The browser's id if this account has signed in there. */
   find(req: Request, email: string): string | undefined;

@@ -35,14 +35,14 @@ import { findUser, type User } from '../users/queries.js';
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
 export interface SignedIn {
-  /** Cookie token of a session, or of a challenge while the second factor is due. */
+  /** Cookie token of a session, or of a challenge while a second factor is still required. */
   token: string;
   isCodeDue: boolean;
 }
 
 /**
  * The token is always new.
- * @returns undefined for an unknown address or a wrong password, after an equal time
+ * @returns undefined for an unknown address or a wrong password, which take equally long
  */
 export async function signIn(
   deps: ChangeDeps,
@@ -61,8 +61,8 @@ export async function signIn(
 }
 
 /**
- * Runs after the response, so that an existing account takes no longer. Not recorded in the audit log, because every
- * guess would lock it and make it grow.
+ * Called after the response, so that responses for existing accounts take no longer. These failures are not in the
+ * audit log, because every guess would lock the log and add a row.
  */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
@@ -79,7 +79,8 @@ export async function openSession(
 ): Promise<SignedIn> {
   await endFormer(tx, arrival);
   const { at: now, isSingleSignOn: singleSignOn = false } = arrival;
-  // The person's row is locked, so turning on a factor waits, and then ends the session created here.
+  // The person's row is locked, so a concurrent request to turn on a second factor waits, and then ends the session
+  // created here.
   if (!(await hasSecondFactor(tx, userId))) {
     const session = await startSession(tx, userId, arrival);
     const details = { secondFactor: null, ...(singleSignOn && { singleSignOn }) };
@@ -153,8 +154,9 @@ type CodeAnswer =
 class ChallengeOver extends Error {}
 
 /**
- * Counts the try permanently before checking the code. A password change either comes first and leaves no row to lock,
- * or waits and then ends the new session too.
+ * Commits the attempt count before checking the code, so a rollback cannot undo it. A concurrent password change either
+ * commits first, in which case there is no matching user row to lock, or waits for this transaction and then ends the
+ * new session too.
  */
 export async function answerChallenge(
   deps: ChangeDeps & { secrets: SecretBox },

@@ -10,11 +10,11 @@ export interface SingleSignOnConfig {
   /** Shown on the button: `Sign in with …`. */
   name: string;
   scopes: string;
-  /** Undefined if people get roles from invitations only. */
+  /** Undefined if people get roles only from invitations. */
   roles: { claim: string; grants: RoleGrant[] } | undefined;
   /** Accepts addresses from tokens without `email_verified`. */
   trustsAddresses: boolean;
-  /** Lets owners sign in without single sign-on while the issuer is down. */
+  /** Lets owners skip a required single sign-on while the issuer is down. */
   ownersWhenDown: boolean;
 }
 
@@ -28,7 +28,7 @@ export interface RoleGrant {
 
 declare module '../../../core/config.js' {
   interface ServiceConfig {
-    /** Sign-in by OpenID Connect; undefined if only passwords and passkeys are accepted. */
+    /** Sign-in with OpenID Connect; undefined if only passwords and passkeys are accepted. */
     singleSignOn: SingleSignOnConfig | undefined;
   }
 }

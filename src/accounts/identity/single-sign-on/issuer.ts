@@ -13,7 +13,7 @@ export interface Claims {
   name: string | undefined;
   /** When the person last proved their identity to the issuer; undefined if the issuer does not say. */
   authenticatedAt: Date | undefined;
-  /** Values of the role claim; undefined if the token has none or the service reads none. */
+  /** Values of the role claim; undefined if the token has none or no role claim is configured. */
   groups: string[] | undefined;
 }
 
@@ -36,7 +36,7 @@ export interface Issuer {
 
 const TIMEOUT_SECONDS = 5;
 
-/** Clock difference tolerated in tokens. `/readyz` tolerates the same. */
+/** Clock skew tolerated in tokens. `/readyz` tolerates the same. */
 export const TOLERANCE_SECONDS = 60;
 
 /** How long the issuer's metadata stays cached. */
@@ -94,7 +94,8 @@ export function createIssuer(
         const hasMore = description.serverMetadata().userinfo_endpoint !== undefined;
         const more =
           isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
-        // Only a complete sign-in proves that the issuer is up: its metadata may respond while its tokens do not.
+        // Only a complete sign-in proves that the issuer is up: its metadata endpoint may respond while its token
+        // endpoint does not.
         if (isKnownDown) log.info({ issuer }, 'the single sign-on issuer responds again');
         isKnownDown = false;
         return toClaims(config, token, more);
@@ -144,7 +145,7 @@ async function begin(
     nonce,
     code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
     code_challenge_method: 'S256',
-    // An issuer that ignores both is detected by its `auth_time`, which `max_age` requests.
+    // An issuer that ignores both is detected by the token's `auth_time`, which `max_age` makes mandatory.
     ...(isFresh && { prompt: 'login', max_age: '0' }),
   });
   return { state, nonce, codeVerifier, address };
@@ -181,7 +182,7 @@ function isOutage(error: unknown): boolean {
   return (status ?? (cause instanceof Response ? cause.status : 0)) >= 500;
 }
 
-/** Leaves out the causes, because they hold tokens and addresses. */
+/** Includes only codes and messages, because the full causes hold tokens and addresses. */
 const reasonOf = (error: unknown): string => {
   const { code, message, cause, ...answer } = error as Error & Partial<client.ResponseBodyError>;
   const challenge = isWrongClient(error)

@@ -24,7 +24,9 @@ const CONFIRM = '/confirm';
 /** Time allowed to sign in at the issuer. */
 const WAIT_MS = 10 * MINUTE_MS;
 
-/** Anonymous browsers may begin a sign-in, and each inserts a row that stays until it expires. */
+/**
+ * Limited because anonymous browsers may begin a sign-in, and each sign-in inserts a row that stays until it expires.
+ */
 const PER_MINUTE = 60;
 
 const callbackOf = (req: Request): string => `${originOf(req)}${BASE}/callback`;

@@ -42,7 +42,7 @@ export async function insertIdentity(tx: Tx, identity: typeof identities.$inferI
   await tx.insert(identities).values(identity);
 }
 
-/** False if the person had none linked. */
+/** False if the person had no linked account. */
 export async function deleteIdentities(tx: Tx, userId: string): Promise<boolean> {
   const gone = await tx
     .delete(identities)
@@ -58,7 +58,7 @@ export async function insertSingleSignOn(
   await orm.insert(singleSignOns).values(singleSignOn);
 }
 
-/** A single statement, so that only one of two concurrent uses gets the row, which may have expired. */
+/** A single statement, so that only one of two concurrent uses gets the row. The row may have expired. */
 export async function spendSingleSignOn(
   orm: Orm,
   { hashedState, hashedBrowser }: { hashedState: string; hashedBrowser: string },

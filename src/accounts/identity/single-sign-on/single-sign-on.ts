@@ -37,9 +37,9 @@ const refusals = {
 type Refusal = keyof typeof refusals;
 
 /**
- * Only `iss` and `sub` identify a person. The first sign-in finds them by their verified address and links the two. A
- * second factor is still due.
- * @param invited an invited address, which may get an account
+ * Only `iss` and `sub` identify a person. The first sign-in finds the person by their verified address and links their
+ * account at the issuer. A second factor is still required.
+ * @param invited address of the opened invitation, for which an account may be created
  * @throws CannotSignIn
  */
 export async function signInAs(
@@ -75,7 +75,10 @@ interface Proof {
   isFresh: boolean;
 }
 
-/** Role in each Organization that the configuration names; undefined if none. The highest role counts. */
+/**
+ * The person's role in each Organization named in the configuration; undefined if they have none there. If several
+ * grants match, the highest role wins.
+ */
 function readGrants(
   grants: NonNullable<SingleSignOnConfig['roles']>['grants'],
   groups: readonly string[],
@@ -147,7 +150,7 @@ async function link(
   return user;
 }
 
-/** The last owner of an Organization stays, whatever the claim says. */
+/** The last owner of an Organization stays its owner, whatever the claim says. */
 async function setRole(
   tx: Tx,
   slug: string,
@@ -164,8 +167,8 @@ async function setRole(
 }
 
 /**
- * Continues the session of the person in this browser, which has already proved the second factor. Undefined if there
- * is no such session, or if the second factor must be confirmed again.
+ * Continues the person's session in this browser, which has already passed the second factor. Undefined if there is no
+ * such session, or if the second factor must be confirmed again.
  */
 async function raiseFormer(
   tx: Tx,
@@ -203,7 +206,7 @@ export async function waiveSingleSignOn(
   });
 }
 
-/** The next sign-in links the person's account at the issuer again. @throws AppError not_found */
+/** The next single sign-on links the person's account at the issuer again. @throws AppError not_found */
 export async function unlink(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   if (!(await deleteIdentities(tx, user.id)))

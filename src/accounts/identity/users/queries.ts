@@ -17,7 +17,7 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/** No sign-in of the user completes while the row is locked. */
+/** No sign-in by the user can complete while the row is locked. */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
@@ -34,7 +34,7 @@ interface UserFilter {
   failedSince?: Date | undefined;
 }
 
-/** Last address that a search after `after` reads; undefined if it reads all of them. */
+/** Last address that a search starting after `after` examines; undefined if it examines all the remaining ones. */
 export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const [last] = await orm
     .select({ email: users.email })
@@ -100,7 +100,7 @@ export async function deleteMembershipsOf(tx: Tx, userId: string) {
     .returning({ orgId: memberships.orgId, role: memberships.role });
 }
 
-/** Keeps the user's keys but clears their creator. Uses raw SQL, because the module for keys depends on this one. */
+/** Keeps the user's keys but clears their creator. Uses raw SQL, because the API keys module depends on this one. */
 export async function forgetKeyCreator(tx: Tx, userId: string): Promise<void> {
   await tx.execute(sql`update api_keys set created_by = null where created_by = ${userId}`);
 }

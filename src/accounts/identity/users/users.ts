@@ -18,7 +18,7 @@ import {
   type User,
 } from './queries.js';
 
-/** The hash to store, and the stored hash at the time it was computed. */
+/** The hash to store, and the hash that was in the database when it was computed. */
 export interface PasswordChoice {
   seenHash: string | undefined;
   passwordHash: string;

@@ -24,7 +24,7 @@ export interface BacktestOptions {
 
 export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
 type ShuffledSummary = ReturnType<typeof summariseRounds> & {
-  /** Events that were shuffled, and events excluded from both results because too few others are similar. */
+  /** Number of events that were shuffled, and number excluded from both results because too few others are similar. */
   events: number;
   leftOutEvents: number;
 };
@@ -46,7 +46,10 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
     isUngated,
     ...summary,
     execution,
-    /** Result with other days' forecasts for each event's prices and outcome; null if `notShuffled` gives a reason. */
+    /**
+     * Result of pairing each event's prices and outcome with another day's forecast; null if `notShuffled` gives a
+     * reason.
+     */
     shuffled: typeof shuffled === 'string' ? null : shuffled,
     notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
@@ -56,12 +59,15 @@ type RunWith = (change: (point: PointInTime) => PointInTime) => Promise<Trail>;
 
 /** With fewer events, there are too few permutations for the rank to mean anything. */
 const MIN_SHUFFLED_EVENTS = 10;
-/** Events needed per station and season. Two events could only be swapped, so every round would be the same. */
+/**
+ * Events needed per station and season. With only two, the sole shuffle is a swap, so every round would be the same.
+ */
 const MIN_ALIKE = 3;
 
 /**
- * Swaps forecasts between days. An uninformative forecast does as well as those of other days, so its rank among the
- * rounds is uniform. Events without similar ones at their station and season are excluded from both results.
+ * Permutation test: swaps forecasts between days. An uninformative forecast does no better than those of other days, so
+ * its rank among the rounds is uniform. Events without similar ones at their station and season are excluded from both
+ * results.
  */
 async function shuffleForecasts(
   feed: Feed,
@@ -98,7 +104,10 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
     })),
   );
 
-/** All rounds cover the same days and share their luck, so the interval depends on the number of days, not rounds. */
+/**
+ * All rounds cover the same days, so their results are correlated: the width of the interval depends on the number of
+ * days, not of rounds.
+ */
 function summariseRounds(rounds: readonly Trail[], real: Trail) {
   const daily = rounds.map(dailyProfits);
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
@@ -108,9 +117,12 @@ function summariseRounds(rounds: readonly Trail[], real: Trail) {
     meanProfit: average(daily.map((profits) => profits.reduce((total, profit) => total + profit, 0))),
     meanEquityChange: average(rounds.map(equityChangeOf)),
     profitPerDay,
-    /** Share of rounds that ended with at least as much equity as the real forecasts. */
+    /** Share of rounds that ended with at least as much equity as the run with the real forecasts. */
     asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,
-    /** True means an error in prices, fills or fees, because shuffled forecasts cannot predict anything. */
+    /**
+     * True if the shuffled rounds make a profit. Shuffled forecasts cannot predict anything, so this points to an error
+     * in prices, fills or fees.
+     */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
 }
@@ -150,7 +162,7 @@ async function collectForecasts(
 const msToEnd = (event: MarketEvent, at: Date): number =>
   spanOf(event.station, event).end.getTime() - at.getTime();
 
-/** Groups similar events: days by station and season in any year, and hours also by time of day. */
+/** Events with the same key are similar: same kind, station, season (of any year) and, if hourly, time of day. */
 function seasonOf({ kind, station, hour, date }: MarketEvent): string {
   const month = Number(date.slice(5, 7));
   return `${kind} ${station.id} ${hour ?? ''} ${Math.floor((month % 12) / 3)}`;
@@ -195,11 +207,13 @@ function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   };
 }
 
-/** Returns the latest forecast made by that time before the day's end, or else the earliest one. */
+/** Returns the latest forecast made at least `ms` before the day's end, or else the earliest one. */
 const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
   (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 
-/** Keeps the event's own times, so that the forecast's age does not change. */
+/**
+ * Gives an event another event's forecast, but keeps the event's own times, so that the forecast's age does not change.
+ */
 const giveTo = (event: MarketEvent, own: DayForecast, theirs: DayForecast): DayForecast => ({
   ...theirs,
   date: event.date,

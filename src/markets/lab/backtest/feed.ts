@@ -30,7 +30,7 @@ export interface Feed {
   /** How long bought contracts stay missing from books, even if the books change. Default: until a book changes. */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
-  /** Judges fills by later data. Fills and marks are in chronological order. */
+  /** Judges fills by later data. `fills` must be in chronological order; the marks are in the same order. */
   lookBack(fills: readonly MarkableFill[]): Promise<FillMark[]>;
 }
 
@@ -42,7 +42,10 @@ export interface TapeOptions {
   everyMs: number;
 }
 
-/** Replays tapes with forecasts of today's model and with taped gates. Rejects with TapeError for other files. */
+/**
+ * Replays tapes with the current model's forecasts and the gates recorded on the tape. Rejects with TapeError if a file
+ * is not a tape.
+ */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

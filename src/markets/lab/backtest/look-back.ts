@@ -9,7 +9,7 @@ import { inDollars } from '../../sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 export interface FillMark extends PriceMark {
-  /** True if all prints of the fill's market within its minute are known. Otherwise it is not judged as missed. */
+  /** True if all prints of the fill's market in the minute after it are known. If false, `missed` is null. */
   hasPrints: boolean;
 }
 
@@ -23,11 +23,14 @@ const markWith = (
   return { missed: hasPrints ? missed : null, after, hasPrints };
 };
 
-/** Books are followed beyond a fill's minute, because the first reading after it shows the book at its end. */
+/**
+ * Each fill's book is followed for longer than the minute being judged, because the first reading after that minute
+ * shows the book as it was at its end.
+ */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
 export interface LookBack {
-  /** Expects moments in chronological order, starting at the first fill. */
+  /** Calls must be in chronological order, the first no later than the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
   /** In the same order as the fills. */
@@ -42,7 +45,7 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   const logs = fills.map(() => createBookLog());
   let [first, next] = [0, 0];
 
-  /** Returns all prints of a market between the fill and its mark; undefined if any part was not read. */
+  /** Returns the known prints of the fill's market; undefined if any part of the minute after the fill was not read. */
   function printsAfter({ ticker, at }: MarkableFill): Print[] | undefined {
     const { reads, prints } = known.get(ticker)!;
     let readMs = at.getTime();
@@ -104,13 +107,13 @@ export function summariseExecution(fills: readonly PaperFill[], marks: readonly 
   return {
     fills: fills.length,
     contracts: sumCounts(fills.map(({ contracts }) => contracts)),
-    /** Fills with any later data, and fills with all prints of their minute. */
+    /** `known`: fills with any later data. `withPrints`: fills with all prints of the minute after them. */
     known: marks.filter((mark) => mark.missed !== null || mark.after.some((price) => price !== null)).length,
     withPrints: marks.filter(({ hasPrints }) => hasPrints).length,
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),
-    /** Profit after fees of the settled fills that would have missed. */
+    /** Profit after fees of the settled fills that would have been missed. */
     missedProfit: missed.reduce((sum, { profit }) => sum + inDollars(profit ?? 0n), 0),
     /** Mean price change per contract in the order's favor; null if unknown for all fills. */
     after: horizons.map((seconds, horizon) => {

@@ -13,7 +13,7 @@ const EVERY_MS = 15 * MINUTE_MS;
 
 export type QueueResult = ReturnType<typeof restAmongTrades>;
 
-/** Simulates YES bids placed where sellers have just hit the book, filled by the rules for resting paper orders. */
+/** Simulates YES bids at prices that sellers have just hit, filled by the rules for resting paper orders. */
 export function restAmongTrades(
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
   queues: readonly number[],
@@ -46,7 +46,7 @@ function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
         marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
       }
     }
-  // Dollars; negative if the price moved against the filled bids.
+  // `after` is in dollars, and negative if the price moved against the filled bids.
   return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
 }
 
@@ -59,7 +59,7 @@ interface Bid {
 }
 
 /**
- * Places one bid per quarter of an hour, when its first seller hits.
+ * Places a bid at the price of a sale, at most once every 15 minutes.
  * @param prints of one market, oldest first
  */
 export function bidsAmong(prints: readonly Print[], queueAhead: number): Bid[] {

@@ -38,7 +38,7 @@ const TRACE_MS = 2 * HOUR_MS;
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
-  /** Fees of events that have their own. */
+  /** Fee rules of the events that override the default. */
   feeRules?: RecordedEvents['feeRules'];
   /** If undefined, the latest reports serve as the forecast; see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;
@@ -48,8 +48,8 @@ export interface RecordOptions {
 }
 
 /**
- * Replays recorded events. Books contain what trades of the last ten minutes prove, fees are the venue's, and forecasts
- * are corrected with data known at the time. No forecast has been scored, so every gate is closed.
+ * Replays recorded events. Books contain only what the trades of the last ten minutes prove, fees are the venue's, and
+ * forecasts are calibrated on data known at the time. No forecasts are scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
@@ -84,7 +84,7 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
-    /** Events with trades, each with its settlement time. */
+    /** Events with trades, each with the times of its first decision and its settlement. */
     traded,
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
@@ -93,7 +93,7 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
   };
 }
 
-/** Yields one moment at a time, because a year of them does not fit into memory. */
+/** Yields one point at a time, because a year of them does not fit in memory. */
 function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
@@ -166,7 +166,10 @@ function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], ever
   return times;
 }
 
-/** Builds the markets at a time: open, with the books that trades prove, until the day ends; settled after that. */
+/**
+ * Returns the market data at a time. Until the day ends, markets are open, with the books that trades prove; they
+ * settle once the result is final.
+ */
 function dataAt(
   events: readonly MarketEvent[],
   { trades, feeRules = new Map() }: RecordOptions,
@@ -211,7 +214,10 @@ function dataAt(
 /** Same window as the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/** Fits once a day, from data known at the day's first requested time, for all rounds. Requested times must ascend. */
+/**
+ * Fits once per day, on data known at the first time requested for that day, and reuses the fits in later rounds. Times
+ * must be requested in ascending order.
+ */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -240,12 +246,15 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/** Hours before the day's end, from the markets' opening on. Forecasts older than six hours are not traded on. */
+/**
+ * Hours before the day's end at which a forecast is made, starting when the markets open. They are six hours apart
+ * because older forecasts are not traded on.
+ */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
  * Builds the simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Used when no
- * forecasts are given, so that recorded days can be replayed; it should earn nothing.
+ * forecasts are given, so that recorded days can be replayed. Trading on this forecast should earn nothing.
  * @returns empty if fewer than ten days were known
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {

@@ -14,7 +14,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { NoteBook, Print } from '../../market/source.js';
 
 const unpack = promisify(gunzip);
-/** Size limit of an unpacked file: enough for some years of events, and below the maximum string length. */
+/** Size limit of an unpacked file: enough for a few years of events, and below the maximum string length. */
 const MAX_BYTES = 400 * 1024 * 1024;
 
 const eventSchema = z.object({
@@ -35,12 +35,12 @@ export interface RecordedEvents {
   unusable: readonly string[];
   /** Number of events settled by closing prices because the files lack the venue's result. */
   byClosingPrice: number;
-  /** Fees of events that have their own. */
+  /** Fee rules of the events that override the default. */
   feeRules: ReadonlyMap<string, FeeRule>;
 }
 
 /**
- * Reads bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped.
+ * Reads response bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped.
  * @throws CommandError
  */
 export async function readEvents(files: readonly string[]): Promise<RecordedEvents> {
@@ -107,7 +107,10 @@ function readEvent(
   };
 }
 
-/** Undefined for an event without its own fees. An unknown fee type cannot be charged, so it prevents buying. */
+/**
+ * Returns undefined if the event does not override the fees. An unsupported fee type becomes `unknown`, which prevents
+ * buying because the fee cannot be calculated.
+ */
 function feeRuleOf({
   fee_type_override: type = null,
   fee_multiplier_override: multiplier = null,
@@ -130,7 +133,10 @@ function parseJson(text: string, place: string): unknown {
   }
 }
 
-/** Settles closed markets without a result by their last prices; undefined if the prices leave doubt. */
+/**
+ * Settles closed markets that have no result by their closing prices; undefined unless exactly one bid is at least
+ * `SURE_BID`.
+ */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))
     return undefined;
@@ -304,9 +310,9 @@ export const toPrint = (
 });
 
 /**
- * Infers the part of an order book that trades prove: a buyer of YES found as many contracts offered at that price, and
- * a buyer of NO found as many bid for. Depth beyond the traded contracts is unknown and left out. Takers get the best
- * price first, so a buyer who paid more proves that cheaper offers were used up.
+ * Infers the part of an order book that trades prove: a taker who bought YES found that many contracts offered at that
+ * price, and a taker who bought NO found that many bid for. Depth beyond the traded contracts is unknown and left out.
+ * Takers get the best price first, so a buyer who paid more proves that cheaper offers were used up.
  * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
@@ -322,12 +328,12 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
   return { yes: bids('no', ({ yesPrice }) => yesPrice), no: bids('yes', ({ yesPrice }) => 100 - yesPrice) };
 }
 
-/** Less than a whole contract, so it cannot be bought: marks a side that exists with unknown depth. */
+/** Size that marks a side as existing with unknown depth. It is less than a whole contract, so it cannot be bought. */
 const TRACE = 0.01;
 
 /**
- * Like `bookOfTrades`, with a trace on a side that last traded earlier: a market where only one side has traded for
- * some minutes still has the other. A trace cannot be bought.
+ * Like `bookOfTrades`, but adds a trace to an empty side that traded earlier: a market in which only one side has
+ * traded for a few minutes still has the other side. A trace cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],

@@ -26,11 +26,11 @@ export interface Trail {
   endCash: Micros;
   purchases: readonly Purchase[];
   dates: readonly string[];
-  /** Decisions count events per point in time; signals were either followed or withheld. */
+  /** `decisions` counts every event at every point in time. `signals` does not include `withheld`. */
   decisions: number;
   signals: number;
   withheld: number;
-  /** Counts of the reasons for not buying a side of a market, with numbers in the text removed. */
+  /** How often each reason for not buying a side of a market occurred, with the numbers in its text replaced by N. */
   reasons: ReadonlyMap<string, number>;
 }
 
@@ -42,7 +42,7 @@ export interface RunOptions {
   onPoint?: () => void;
 }
 
-/** Replays the past as the service would have traded it, with the account and books of each time. */
+/** Replays the past, trading as the service would have, with the account and books as of each point in time. */
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
   { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
@@ -81,7 +81,8 @@ function follow(
 ): void {
   const account = { cash: broker.cash, holdings: broker.holdings };
   const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
-  // Positions in other events also use up the daily cap; without a forecast, they are not sized any further.
+  // Events that are not due are passed too, because positions in them use up the daily cap. They get no forecast, so
+  // nothing more is bought in them.
   const report = makeSignals({
     data: broker.see(data),
     events,
@@ -131,9 +132,9 @@ export interface Purchase {
 const immediateBuy = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
 
 /**
- * Creates a paper account with the service's arithmetic. Orders walk the book level by level, and contracts taken stay
- * taken until the book changes (or for `takenMs`, where a change does not prove new contracts). Fees are the venue's,
- * and each booking's postings sum to zero.
+ * Creates a paper account with the service's arithmetic. Orders walk the book level by level. Contracts that were taken
+ * stay missing from the book until it changes, or for `takenMs` if that is given, because a change in an inferred book
+ * does not prove new contracts. Fees are the venue's, and each booking's postings sum to zero.
  * @throws Error if the postings do not balance, which is a bug
  */
 export function createBroker(start: Micros, takenMs?: number) {
@@ -212,7 +213,9 @@ export function createBroker(start: Micros, takenMs?: number) {
   };
 }
 
-/** @param isWhole true if books are complete, so that a missing bid means a value of zero instead of an unknown one */
+/**
+ * @param isWhole true if books are complete, so that a missing bid means a value of zero rather than an unknown value
+ */
 function createValuation(
   isWhole: boolean,
 ): (holdings: ReadonlyMap<string, Holding>, data: MarketData) => Micros {

@@ -38,7 +38,10 @@ interface SimulationOptions {
   onDay?: (done: number, total: number) => void;
 }
 
-/** Replays a simulated world at its recording times, with exactly the data its sources would have published by then. */
+/**
+ * Replays a simulated world at the times when forecasts are recorded, with exactly the data its sources would have
+ * published by then.
+ */
 export async function simulationFeed({
   seed,
   from,
@@ -99,7 +102,7 @@ export async function simulationFeed({
   };
 }
 
-/** Offsets from a fill at which its book is read, spaced as simulated books change. */
+/** Times after a fill at which the market's book is read. Simulated books change at this interval. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
 async function lookBackIn(
@@ -159,13 +162,16 @@ const daysBefore = (date: string, days: number): string =>
 interface Step {
   atMs: number;
   due: StationDay[];
-  /** `due`, and days that may have open positions, whose value and share of the daily cap must always be known. */
+  /**
+   * Includes `due` and the days that may have open positions, whose value and share of the daily cap must always be
+   * known.
+   */
   shown: StationDay[];
 }
 
 /**
  * Lists the times at which forecasts are recorded and days settle, in order.
- * @param from first day with purchases
+ * @param from first day to trade
  */
 export function planOf(days: readonly StationDay[], from: string): Step[] {
   const due = new Map<number, StationDay[]>();

@@ -4,7 +4,7 @@ import { inDollars } from '../../sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
-/** Weather persists for some days, so days are resampled in blocks. All cities count as one day per date. */
+/** Weather persists for several days, so days are resampled in blocks. All cities count as one day per date. */
 const BLOCK_DAYS = 5;
 /** With fewer days, an interval would be a guess. */
 const MIN_DAYS = 15;
@@ -29,7 +29,7 @@ export function summarise(trail: Trail) {
     endEquity: inDollars(trail.end),
     /** Includes settled and open purchases. */
     equityChange: equityChangeOf(trail),
-    /** Total over settled purchases after fees, followed by the mean per climate date and its 95% interval. */
+    /** Total over settled purchases, after fees. `profitPerDay` is the mean per climate date, with its 95% interval. */
     profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),

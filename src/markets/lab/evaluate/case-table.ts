@@ -4,7 +4,7 @@ import { crpsOfEnsemble } from '../../learning/pit.js';
 export interface CaseRow {
   row: number;
   day: number;
-  /** Index of the row's group in the `by` column; 0 without one. */
+  /** Index of the row's group, from the `by` column; 0 if no column is given. */
   group: number;
   observed: number;
   mean: number;
@@ -16,7 +16,7 @@ export interface CaseRow {
   rank: number;
 }
 
-/** Stores a few numbers per ensemble in columns, which takes a third of the memory of objects. */
+/** Stores a few numbers per ensemble in columns, which takes a third of the memory that objects would. */
 export class CaseTable {
   private readonly columns: Record<keyof CaseRow, number[]> = {
     row: [],

@@ -13,7 +13,7 @@ export interface Tail {
 
 const POINTS = 200;
 
-/** Returns the range outside which all forecasts and observations are effectively 0 or 1. */
+/** Returns the range outside which all forecast probabilities and outcomes are effectively 0 or 1. */
 function rangeOf(cases: readonly Case[]): { from: number; to: number } {
   let [from, to] = [Infinity, -Infinity];
   for (const { observed, mean, deviation } of cases) {
@@ -51,7 +51,7 @@ export interface Decomposition {
   reliability: number;
   /** Gain from distinguishing between cases. */
   resolution: number;
-  /** CRPS of forecasting the pooled observations in every case. */
+  /** CRPS of forecasting the distribution of all observations in every case. */
   uncertainty: number;
 }
 

@@ -2,17 +2,20 @@ import { crpsAndGradient } from '../../learning/pit.js';
 import { minimize, type Minimum, type Objective } from '../../learning/minimize.js';
 
 const ROUNDING = 1e-12;
-/** Initial shares of the residual variance for the constant; the ensemble gets the rest. */
+/**
+ * Shares of the residual variance given to the constant c at the starting points; the rest goes to the
+ * ensemble-variance term.
+ */
 const SPLITS = [0.5, 0.95, 0.05] as const;
-/** Starting roots are at least this large, because the slope vanishes at 0. */
+/** Starting values for √c and √d are at least this large, because the gradient vanishes at 0. */
 const SMALLEST_START = 0.1;
 
-/** Units from the least-squares line that scale the search variables to about 1. */
+/** Constants from the least-squares line that scale the search variables to about 1. */
 interface Scale {
   /** Mean and standard deviation of the ensemble means over the cases. */
   centre: number;
   width: number;
-  /** For the observations: the line's value at `centre`, its slope per `width`, and the deviation around the line. */
+  /** Least-squares line of the observations: value at `centre`, slope per `width`, and residual standard deviation. */
   level: number;
   slope: number;
   residual: number;
@@ -46,7 +49,9 @@ function meanOf(cases: readonly EmosCase[], read: (each: EmosCase) => number): n
   return sum / cases.length;
 }
 
-/** Returns starting points: near the known coefficients, then on the least-squares line with several splits. */
+/**
+ * Returns starting points: near the given coefficients, then on the least-squares line with several variance splits.
+ */
 function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][] {
   const { centre, width, level, slope, residual, variance } = scale;
   const hasSpread = variance > 0;
@@ -89,7 +94,7 @@ export interface EmosFit {
 }
 
 /**
- * Reason for having no fit: fewer cases than `MIN_FIT_CASES`; a value that is not finite, or a negative variance; the
+ * Why no fit is possible: fewer cases than `MIN_FIT_CASES`; a value that is not finite, or a negative variance; the
  * same ensemble mean in all cases; or observations exactly on the line, which leave no errors to fit a spread to.
  */
 export type NoFitReason = 'too_few_cases' | 'not_finite' | 'constant_mean' | 'no_errors';
@@ -100,7 +105,7 @@ type EmosFitResult = EmosFit | { reason: NoFitReason };
 export const MIN_FIT_CASES = 6;
 /** Gradient tolerance with variables and observations scaled to about 1: 1e-8 of the residuals' standard deviation. */
 const TOLERANCE = 1e-8;
-/** Gradient that still counts as converged when rounding stops the search. */
+/** Largest gradient that still counts as converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-6;
 /** Steepest downward slope accepted at a bound. */
 const BOUND_TOLERANCE = 1e-4;
@@ -126,8 +131,8 @@ interface FitOptions {
 /**
  * Finds the coefficients with the lowest mean CRPS over the cases: T. Gneiting, A. E. Raftery, A. H. Westveld, T.
  * Goldman, Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares so that they stay nonnegative. Starts from
- * least squares. If the members' variance is the same in all cases, it cannot be separated from the constant, and d is
- * 0. The same cases in the same order give bitwise equal coefficients.
+ * least squares. If the ensemble variance is the same in all cases, its effect cannot be separated from the constant,
+ * and d is set to zero. The same cases in the same order give bitwise equal coefficients.
  */
 export function fitEmos(
   cases: readonly EmosCase[],
@@ -156,8 +161,8 @@ const isFinite = ({ mean, variance, observed }: EmosCase): boolean =>
   Number.isFinite(mean) && Number.isFinite(observed) && variance >= 0 && variance < Infinity;
 
 /**
- * The mean CRPS as a function of (α, β, c, d) in scaled units. Writes its partial derivatives to `slopes`, through σ =
- * √(c + d s²), ∂σ/∂c = 1/(2σ) and ∂σ/∂d = s²/(2σ).
+ * The mean CRPS as a function of (α, β, c, d) in scaled units. Writes its partial derivatives to `slopes`, by the chain
+ * rule with σ = √(c + d s²), ∂σ/∂c = 1/(2σ) and ∂σ/∂d = s²/(2σ).
  */
 type Score = (alpha: number, beta: number, c: number, d: number, slopes: Float64Array) => number;
 
@@ -185,7 +190,7 @@ function scoreOf(cases: readonly EmosCase[], scale: Scale, kernel: ScoreKernel):
   };
 }
 
-/** Turns the score into a function of (α, β, √c, √d), or of the first three. */
+/** Turns the score into a function of (α, β, √c, √d), or of (α, β, √c) if the point has three coordinates. */
 function inRoots(score: Score): Objective {
   const slopes = new Float64Array(4);
   return (point, gradient) => {
@@ -200,7 +205,7 @@ function inRoots(score: Score): Objective {
 }
 
 /**
- * Checks the Karush-Kuhn-Tucker conditions: no slope along a free coefficient, and no downward slope at a bound. The
+ * Checks the Karush-Kuhn-Tucker conditions: zero slope along a free coefficient, and no downward slope at a bound. The
  * derivative with respect to a root is always 0 at 0, so a search can wrongly stop there.
  */
 function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float64Array): boolean {

@@ -10,7 +10,7 @@ import { meanScores, scoreForecast, scoreRaw } from './scores.js';
 import { formatEpochDay } from './training.js';
 import { crpsOfNormal } from '../../learning/pit.js';
 
-/** @throws CommandError if no rows can be trained on, tested or fitted */
+/** @throws CommandError if no row gets a forecast */
 export function evaluate(
   options: EvaluateOptions,
   file: FileCases,
@@ -70,7 +70,7 @@ export function evaluate(
   };
 }
 
-/** Reuses the last fit if a gap in the data makes the next window the same. */
+/** Reuses the last fit if the next window covers the same rows because of a gap in the data. */
 function keepFits<Coefficients>(model: Model<Coefficients>): Model<Coefficients> {
   let kept: { window: string; fitted: ReturnType<Model<Coefficients>['fit']> } | undefined;
   return {

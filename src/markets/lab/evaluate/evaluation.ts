@@ -37,15 +37,15 @@ export interface EvaluationSummary {
 export interface EvaluatedCase {
   /** YYYY-MM-DD. */
   date: string;
-  /** Value in the `by` column; null without one. */
+  /** Value in the `by` column; null if no column is given. */
   by: string | null;
   observed: number;
   mean: number;
   rawCrps: number;
   emosCrps: number;
-  /** CRPS of a normal forecast with the mean and standard deviation of the training observations. */
+  /** CRPS of the climatological forecast: normal, with the mean and standard deviation of the training observations. */
   climateCrps: number;
-  /** Probability integral transform: the calibrated forecast's probability of a value up to the observation. */
+  /** Probability integral transform: the calibrated forecast's CDF at the observation. */
   pit: number;
   /** Number of members below the observation, 0 to `memberCount`; ties are broken with a fixed seed. */
   rawRank: number;

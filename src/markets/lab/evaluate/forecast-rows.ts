@@ -6,7 +6,7 @@ import type { FileCases } from './read-cases.js';
 import { fitWindows } from './training.js';
 
 type RowFit<Coefficients> = Fitted<Coefficients> & {
-  /** Mean and sample standard deviation of the window's observations: the forecast without an ensemble. */
+  /** Mean and sample standard deviation of the window's observations: the climatological forecast. */
   climate: { mean: number; deviation: number };
   trainingRows: () => readonly number[];
 };
@@ -19,7 +19,7 @@ export interface RowForecasts<Coefficients> {
   /** Coefficients of the last fit; if there are several groups, keyed by the value of the `--by` column. */
   coefficients: Coefficients | Record<string, Coefficients>;
   tooEarly: number;
-  /** Number of rows that windows without a fit would have tested, by reason. */
+  /** Number of rows left untested because their window has no fit, by reason. */
   notFitted: ReadonlyMap<NoFitReason, number>;
 }
 

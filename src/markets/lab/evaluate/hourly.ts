@@ -193,12 +193,12 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
 const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} usable rows more than ${LAG_DAYS} days earlier.`;
 
-/** Results of this many latest days do not count as known yet. */
+/** Number of most recent days whose results count as not yet known. */
 const LAG_DAYS = 2;
 
 interface HourlyFit {
   censored: SameDayFit | undefined;
-  /** The day-ahead normal distribution, which is then truncated. */
+  /** Coefficients of the day-ahead normal distribution, which is truncated at the degree already reached. */
   dayAhead: EmosCoefficients | undefined;
 }
 

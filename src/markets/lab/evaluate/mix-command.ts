@@ -121,7 +121,7 @@ export const runMixCommand = (terminal: Terminal): Promise<number> =>
     return 0;
   });
 
-/** @throws CommandError for fewer than two models, and for a spread of an unknown model */
+/** @throws CommandError for fewer than two models, or if `--spread` names an unknown model */
 function toOptions(file: string, flags: Flags): EvaluateOptions[] {
   const { mix, spread = [] } = flags;
   if (mix.length < 2 || mix.length > MAX_MODELS)
@@ -144,7 +144,7 @@ function toOptions(file: string, flags: Flags): EvaluateOptions[] {
   }));
 }
 
-/** @throws CommandError for a file that is not such a CSV, an unknown model or an invalid date */
+/** @throws CommandError if the file is not a valid CSV of versions, or has an unknown model or an invalid date */
 async function readVersions(
   file: string,
   terminal: Terminal,

@@ -24,10 +24,10 @@ export interface Fitted<Coefficients> {
 }
 
 export interface Model<Coefficients = unknown> {
-  /** True if rows with all values of the `--by` column are fitted together. */
+  /** True if rows are fitted together regardless of their value in the `--by` column. */
   isPooled: boolean;
   distribution: Distribution;
-  /** @returns the reason if the rows cannot be fitted; undefined if the model gives none */
+  /** @returns the reason if the rows cannot be fitted, or undefined if the model gives no reason */
   fit(
     rows: readonly AheadCase[],
     near: Fitted<Coefficients> | undefined,
@@ -59,12 +59,12 @@ export function createEmos({
 }
 
 /**
- * Widens the spread, because minimizing CRPS rewards sharpness: if errors have heavier tails than the distribution, its
- * intervals cover too little. Multiplies the standard deviation by the smallest factor, at least 1, with which the
- * interval covers its share of the training cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th
- * smallest of |observed − mean| / deviation. J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman,
- * Distribution-Free Predictive Inference for Regression, J. Amer. Statist. Assoc. 113 (2018). Their guarantee does not
- * hold here, because the same cases are fitted and counted.
+ * Widens the spread, because minimizing CRPS rewards sharpness: if the errors have heavier tails than the distribution,
+ * its intervals are too narrow. Multiplies the standard deviation by the smallest factor, at least 1, with which the
+ * interval covers 90% of the training cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest
+ * of |observed − mean| / deviation. J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-Free
+ * Predictive Inference for Regression, J. Amer. Statist. Assoc. 113 (2018). Their coverage guarantee does not hold
+ * here, because the same cases are used for the fit and for the factor.
  */
 function widen(
   { coefficients: fitted }: EmosFit,

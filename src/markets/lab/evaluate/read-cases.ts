@@ -10,7 +10,7 @@ import { CaseTable, describeMembers } from './case-table.js';
 import type { EvaluateOptions, LeftOut } from './evaluation.js';
 import { monthNumberOf, parseDay } from './training.js';
 
-/** The first row excluded for a reason. */
+/** The first row excluded for a given reason. */
 interface Example {
   line: number;
   column: string | null;
@@ -192,7 +192,7 @@ export function missingTest(own: readonly string[]): (text: string) => boolean {
 
 const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 9999, 99999, -32768]);
 
-/** Files mark missing data with numbers above this, such as 9.96921e+36 or 1e20. */
+/** Numbers of greater magnitude, such as 9.96921e+36 or 1e20, mark missing data. */
 const LARGEST = 1e15;
 
 /** Parses a decimal number. Rejects other JavaScript notations, such as 0x10 or Infinity. */

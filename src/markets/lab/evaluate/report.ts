@@ -24,7 +24,7 @@ import { styleSheets } from '../../../core/pages/stylesheet.js';
 /** The relative path is the same from the source and from the build. */
 const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
-/** @throws CommandError for a missing folder, or if the target exists and is not an ordinary file */
+/** @throws CommandError if the folder is missing, or if the target exists and is not an ordinary file */
 export async function requireReportTarget(file: string): Promise<void> {
   const target = resolve(file);
   const folder = await stat(dirname(target)).catch(() => undefined);
@@ -175,7 +175,7 @@ function toCoefficients({ options, summary: { coefficients } }: Evaluation) {
 }
 
 function toCharts({ days, pitCounts, rankCounts, coverage, pairs, total: { n } }: Tally) {
-  // Errors within a date are correlated, so each date counts once.
+  // Errors on the same date are correlated, so the flatness test counts dates, not cases.
   const histogram = (counts: readonly number[]) => {
     const shares = counts.map((count) => (n === 0 ? 0 : count / n));
     return { n, shares, pFlat: flatnessOfShares(shares, days.length) };
@@ -239,7 +239,7 @@ function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; c
   ].filter(({ count }) => count > 0);
 }
 
-/** Compares a score with another in words, such as `81% below`. Lower is better. */
+/** Describes a score relative to another, such as `81% below`. Lower is better. */
 export function compareScores(score: number, other: number): string {
   const difference = ((other - score) / other) * 100;
   if (!Number.isFinite(difference) || Math.abs(difference) < 0.05) return 'as good as';

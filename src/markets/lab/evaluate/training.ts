@@ -79,7 +79,7 @@ export function planWindows(days: ArrayLike<number>, training: Training): Step[]
 function stepsByDate(days: ArrayLike<number>, training: RollingTraining | GrowingTraining): Step[] {
   const dates = datesOf(days);
   const steps: Step[] = [];
-  // Number of dates whose results are known on the tested day; never decreases.
+  // Number of dates whose results are known by the tested day; never decreases.
   let known = 0;
   for (const { day, from, to } of dates) {
     while (dates[known]!.day < day - training.lagDays) known++;
@@ -130,7 +130,10 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
 /** Nominal coverage of the central interval. */
 export const INTERVAL = 0.9;
 
-/** A family of symmetric distributions with mean and standard deviation; z counts deviations from the mean. */
+/**
+ * A family of symmetric distributions parametrized by mean and standard deviation. `z` is the distance from the mean in
+ * standard deviations.
+ */
 export interface Distribution {
   kernel: ScoreKernel;
   cdf: (z: number) => number;

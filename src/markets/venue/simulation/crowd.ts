@@ -95,7 +95,10 @@ function scaled({ kind, floor, cap }: Bracket, scale: number): Bracket {
   return { kind: 'greater', floor: at(floor ?? cap), cap: null };
 }
 
-/** Returns the error of the traders' own view in °F: large a day ahead, tenths once the temperature is reached. */
+/**
+ * Returns the standard deviation in °F of the traders' own view: large a day ahead, a few tenths once the temperature
+ * is reached.
+ */
 const insightF = (hoursAhead: number): number =>
   hoursAhead > 0 ? 0.3 + 2 * Math.expm1(hoursAhead / 8) : Math.max(0.05, 0.3 * Math.exp(hoursAhead / 6));
 

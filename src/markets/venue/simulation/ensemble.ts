@@ -56,7 +56,7 @@ export function gridBiasF({
   return maximumBias * (day + MINIMUM_BIAS * (1 - day));
 }
 
-/** Number of subject days to cache, because members are expensive and requested at every refresh. */
+/** Number of subject days to cache, because members are expensive to compute and requested at every refresh. */
 const MAX_KEPT = 2_000;
 
 /** `LATE_MS`: standard deviation of a run's timing error. `CURVE_NOISE_F`: additional error in °F over a few hours. */
@@ -70,13 +70,19 @@ const CURVE_NOISE_HOURS = 3;
  */
 const other = { biasShare: -0.5, errorShare: 0.9, inCommon: Math.SQRT1_2 };
 
-/** Weights of ensemble and single run that give the smallest error, and that error as a share of the ensemble's. */
+/**
+ * Weights of the ensemble and the single run that minimize the error, and the resulting error as a share of the
+ * ensemble's.
+ */
 const best = { ensemble: 0.35, single: 0.65, errorShare: 0.87 };
 
 /** Correlation time of the error: runs of the same day share most of it. */
 const ERROR_LASTS_MS = 2 * DAY_MS;
 
-/** Returns the deviation in °F of the error that all members share, by hours from the run's start to the target. */
+/**
+ * Returns the standard deviation in °F of the error that all members share, by hours from the run's start to the
+ * target.
+ */
 export const sharedErrorF = (leadHours: number): number => 1.2 + 0.04 * Math.max(0, leadHours);
 
 export interface Estimate {
@@ -85,7 +91,9 @@ export interface Estimate {
   deviation: number;
 }
 
-/** Returns the best forecast from the runs of one time, for a reader who knows how the simulated world is built. */
+/**
+ * Returns the best possible forecast from the runs of one time, using knowledge of how the simulated world is built.
+ */
 export function readModels(
   weather: Pick<Ensembles, 'members' | 'single'> & { decidedAt(subject: SimulatedSubject): Date },
   subject: SimulatedSubject,
@@ -101,7 +109,7 @@ export function readModels(
   };
 }
 
-/** Runs cover today and tomorrow, so a day's first run starts a day before it. */
+/** Runs cover today and tomorrow, so the first run for a day starts a day before it. */
 const SEEN_BEFORE_MS = DAY_MS;
 
 type Span = Pick<ClimateDay, 'start' | 'end'>;
@@ -234,7 +242,7 @@ export function simulateEnsembles(
   };
 }
 
-/** Returns noise in °F by hour, blended between knots like smooth noise, from a single hash. */
+/** Returns noise in °F by hour, blended between knots as in `smoothNoise`, but from a single hash. */
 function curveNoise(next: () => number): (hour: number) => number {
   const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
   return (hour) => {

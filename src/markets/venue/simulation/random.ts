@@ -27,8 +27,8 @@ export function uniform(...name: (string | number)[]): number {
 export const gaussian = (...name: (string | number)[]): number => normalQuantile(uniform(...name));
 
 /**
- * Returns a deterministic stream of uniform numbers in (0, 1) for a name. For callers that need many numbers, because a
- * hash for each would dominate the cost. The generator is sfc32 from C. Doty-Humphrey's PractRand.
+ * Returns a deterministic stream of uniform numbers in (0, 1) for a name. Meant for callers that need many numbers,
+ * because a hash for each would dominate the cost. The generator is sfc32 from C. Doty-Humphrey's PractRand.
  */
 export function uniformsOf(...name: (string | number)[]): () => number {
   const bits = Buffer.from(hash('sha256', name.join('|'), 'hex').slice(0, 24), 'hex');
@@ -41,7 +41,7 @@ export function uniformsOf(...name: (string | number)[]): () => number {
     c = (((c << 21) | (c >>> 11)) + sum) | 0;
     return ((sum >>> 0) + 0.5) / 2 ** 32;
   };
-  // Warm-up, which mixes every bit of the seed with every other.
+  // Warm-up rounds, which mix the bits of the seed.
   for (let i = 0; i < 12; i++) next();
   return next;
 }

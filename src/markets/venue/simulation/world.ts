@@ -38,7 +38,7 @@ export const everything: Selection = { stations, kinds: temperatureKinds };
 export const leadingStations = stations.filter(({ series }) => series.formerMaximum !== null);
 
 const HOURS = Array.from({ length: 13 }, (_, i) => 8 + i);
-/** Hourly markets open a day ahead and stay listed for some hours after settlement. */
+/** Hourly markets open a day ahead and stay listed for a few hours after settlement. */
 export const HOUR_OPENS_BEFORE_MS = DAY_MS;
 const HOUR_SHOWN_MS = 2 * HOUR_MS;
 

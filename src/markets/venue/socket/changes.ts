@@ -9,7 +9,10 @@ import type { KeptBooks } from './kept-books.js';
 
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
-/** Maximum books to read again, which is one venue call. The others are compared after the next refresh. */
+/**
+ * Maximum number of books to read again, as many as one venue call returns. The others are compared after the next
+ * refresh.
+ */
 const MAX_SUSPECTS = 100;
 
 /**

@@ -9,7 +9,7 @@ interface Repair {
 }
 
 const MAX_PAUSE_MS = MINUTE_MS;
-/** Number of failed snapshot attempts for all markets before resubscribing. */
+/** Number of snapshot requests after which a subscription is replaced if all of its books are still in doubt. */
 const MAX_SNAPSHOTS = 3;
 
 /**
@@ -26,7 +26,7 @@ export function createRepairs(pauseMs: number) {
   }
 
   return {
-    /** Waits for snapshots that are on their way before requesting more. */
+    /** Waits for the snapshots that are already on their way before requesting more. */
     begin(sid: number): void {
       const repair = of(sid);
       repair.dueAt = Math.max(repair.dueAt, performance.now() + 2 * pauseMs);
@@ -40,7 +40,7 @@ export function createRepairs(pauseMs: number) {
       const repair = of(sid);
       const at = performance.now();
       if (doubtful === 0 && !repair.isCondemned) {
-        // After a minute without doubt, the next repair may start at once again.
+        // After a minute without doubts, the next repair starts without a pause again.
         if (at > repair.dueAt + MAX_PAUSE_MS) bySid.delete(sid);
         return undefined;
       }
@@ -58,7 +58,7 @@ export interface ConnectionOptions {
   url: string;
   /** Authentication headers, created per handshake. `path` is the full path. */
   headers: (method: 'GET', path: string) => Record<string, string>;
-  /** A connection that is silent for this long, even to pings, counts as dead. */
+  /** A connection that sends nothing for this long, not even pongs, counts as dead. */
   silenceMs: number;
   /** Pause before the first reconnect; doubles up to `maxBackoffMs`. */
   backoffMs: number;
@@ -137,7 +137,7 @@ export function createConnection(options: ConnectionOptions) {
 
   connect();
   return {
-    /** Ignored while not open, because a reconnect starts from scratch. */
+    /** Does nothing while the connection is not open, because a reconnect starts from scratch. */
     send(command: object): void {
       if (socket?.readyState !== WebSocket.OPEN) return;
       if (socket.bufferedAmount > MAX_UNSENT_BYTES) socket.terminate();

@@ -10,7 +10,7 @@ export interface RawLevel {
   hundredths: number;
 }
 
-/** Common fields. Every frame with `sid` and `seq` takes one number of that subscription's sequence. */
+/** Common fields. Every frame with `sid` and `seq` uses one number of that subscription's sequence. */
 interface Envelope {
   id?: number | undefined;
   sid?: number | undefined;

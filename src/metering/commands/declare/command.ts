@@ -160,7 +160,7 @@ async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): 
 
 type KeepSecret = (organization: string, answer: Record<string, unknown>) => void;
 
-/** Opens a file for appending that only its owner can read. */
+/** Opens a file for appending, readable only by its owner. */
 function openSecrets(path: string | undefined): KeepSecret | undefined {
   if (path === undefined) return undefined;
   const file = openSync(path, 'a', 0o600);

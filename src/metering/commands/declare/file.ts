@@ -134,7 +134,10 @@ function whileBounded<T>(name: string, work: () => T): T {
 
 type Offend = (node: Node | undefined, detail: string) => string;
 
-/** Turns every key into text as it is written, and refuses keys that would hide another value. */
+/**
+ * Converts every key to its source text. Returns a problem for each key that is not plain text or would hide another
+ * value.
+ */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
   visit(document, {
@@ -161,8 +164,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Whether the map's keys are values of a dimension, where `__proto__` is an ordinary value. A map with an anchor can
- * also appear elsewhere, where zod would silently drop that key.
+ * Whether the map's keys are values of a dimension, where `__proto__` is an ordinary value. A map with an anchor can be
+ * aliased elsewhere, where zod would silently drop that key.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&
@@ -190,7 +193,7 @@ function keepDigits(document: Document, offend: Offend): string[] {
   return problems;
 }
 
-/** Only decimals can have more digits than a double can hold. */
+/** Only decimal notation keeps its source digits. Other notations, such as hexadecimal, use the parsed value. */
 const digitsOf = ({ source = '', value }: Scalar<number>): string =>
   toBoundedDecimal(
     /^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(source) ? source.replace(/^\+/, '') : String(value),
@@ -226,7 +229,7 @@ function findContradictions({ products, organizations = {} }: Declared) {
         places.push({ pointer: `${pointer}/endsAt`, detail: 'must be later than startsAt' });
     }
     for (const [i, { url }] of webhooks.entries()) {
-      // The service applies its own, stricter rules.
+      // Only a first check: the service applies stricter rules.
       const detail = whyNoReceiver(url, { production: false, allowsPrivate: true });
       if (detail !== undefined) places.push({ pointer: `/organizations/${slug}/webhooks/${i}/url`, detail });
     }

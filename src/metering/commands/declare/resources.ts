@@ -20,7 +20,7 @@ export interface Resource {
   path: string;
   /** Body of the PUT request. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
-  /** Body of the POST request for a new webhook endpoint, with a chat's full URL. */
+  /** Body of the POST request for a new webhook endpoint, including the full URL of a chat webhook. */
   created?: Record<string, unknown>;
 }
 
@@ -136,7 +136,10 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
   isEnabled,
 });
 
-/** What the export writes: omits fields that are null or have their default, unless the default is "unchanged". */
+/**
+ * Prepares the state for export. Omits fields that are null or have their default value, unless omitting the field
+ * would mean "unchanged".
+ */
 export function withoutDefaults({ products, organizations }: State) {
   return {
     products: mapValues(products, (product) => {
@@ -193,7 +196,10 @@ export function withoutDefaults({ products, organizations }: State) {
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 
-/** A masked chat URL names an endpoint that the service already has. */
+/**
+ * Whether the file gives a chat webhook's URL in masked form, which can only refer to an endpoint that the service
+ * already has.
+ */
 export const isMasked = ({ fields, created }: Resource): boolean =>
   fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
 
@@ -210,7 +216,7 @@ export interface Change {
 
 export interface Plan {
   changes: Change[];
-  /** Deletions of what only the service has, ordered to avoid conflicts. */
+  /** Deletions of resources that only the service has, ordered to avoid conflicts. */
   removals: Change[];
   unchanged: number;
 }
@@ -244,7 +250,7 @@ export function makePlan(wanted: readonly Resource[], current: readonly Resource
   return { changes, removals, unchanged };
 }
 
-/** Products and Organizations have records, so they are archived instead of deleted. */
+/** Products and Organizations are archived instead of deleted, because recorded data refers to them. */
 function toRemoval(resource: Resource): Change {
   const { path, fields } = resource;
   return 'archived' in fields

@@ -10,7 +10,7 @@ export interface OutgoingBatch {
   position: number;
 }
 
-/** Well below the service's body limit, and small in memory. */
+/** Maximum characters of JSON in a batch: well below the service's body limit, and small in memory. */
 const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
 
 export async function* toBatches(
@@ -54,7 +54,7 @@ export interface Tally {
   accepted: number;
   deduped: number;
   rejected: number;
-  /** Number of rejected records by reason. Only the first 100 reasons are counted. */
+  /** Number of rejected records by reason. Only the first 100 distinct reasons are counted. */
   reasons: Record<string, number>;
 }
 
@@ -89,12 +89,12 @@ export interface Warnings {
 }
 
 /**
- * Settles batches and reports refusals in input order, whatever order the answers arrive in, so that a later run can
+ * Settles batches and reports refusals in input order, even if answers arrive out of order, so that a later run can
  * resume.
  */
 export function createLedger(options: {
   tally: Tally;
-  /** How many answered batches may wait for an earlier one. */
+  /** Maximum number of answered batches waiting for an unanswered earlier batch. */
   window: number;
   onSettled(refusals: RecordRefusal[]): void;
 }) {
@@ -136,7 +136,7 @@ export function createLedger(options: {
     get position() {
       return position;
     },
-    /** Resolves when another batch may start, so that fast batches stay within the window of a slow one. */
+    /** Resolves once another batch may start, which limits how far fast batches can get ahead of a slow one. */
     async room() {
       while (answered.size >= window) await new Promise<void>((resolve) => waiting.push(resolve));
     },

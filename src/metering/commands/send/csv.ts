@@ -10,9 +10,9 @@ import type { MappedColumn, SourceRecord } from './mapping.js';
 type Row = Line[];
 
 /**
- * Reads CSV (RFC 4180) whose first record names the columns. A record ends at the first line break outside quotes. A
- * misplaced quote refuses only the line that opened it, and reading continues with the next line. csv-parse alone would
- * lose everything after an open quote, and calling it row by row is 13 times slower.
+ * Reads CSV (RFC 4180) whose first record names the columns. A record ends at the first line break outside quotes. If a
+ * quote is misplaced, only the line that opened it is refused, and reading continues with the next line. csv-parse
+ * alone would lose everything after an unclosed quote, and calling it row by row is 13 times slower.
  * @throws CommandError if the header is unusable or lacks a required column
  */
 export async function* readCsv(
@@ -37,7 +37,7 @@ export async function* readCsv(
 }
 
 function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
-  /** Lines of a record whose quotes are still open, and their size. */
+  /** Lines of a record whose quotes are still open, and their total length. */
   let open: Row = [];
   let openLength = 0;
 

@@ -36,8 +36,8 @@ export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Deli
 }
 
 /**
- * Events sent without an answer, and how many of them the service had recorded. `recorded` is null if the service could
- * not be asked.
+ * Events that were sent but got no answer, and how many of them the service had recorded. `recorded` is null if the
+ * lookup failed.
  */
 export interface Unanswered {
   records: number;
@@ -47,7 +47,10 @@ export interface Unanswered {
 const LOOK_UP_SIZE = 500;
 const LOOK_UP_TIMEOUT_MS = 5_000;
 
-/** Undefined if there is nothing to ask, or the API key lacks the scope. */
+/**
+ * Counts how many of the events were recorded. Returns undefined if there are no events, or if the API key lacks the
+ * scope.
+ */
 export async function lookUpEvents(
   client: GaugeClient,
   events: readonly OutgoingEvent[],

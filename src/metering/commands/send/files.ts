@@ -35,7 +35,7 @@ const contents = z.object({
   rejectedBytes: count,
 });
 
-/** Progress of an interrupted run. It only saves time: a record sent twice is counted once. */
+/** Progress of an interrupted run. Losing it costs only time, because a record sent twice is counted once. */
 type Progress = Pick<z.infer<typeof contents>, 'tally' | 'rejectedBytes'>;
 
 export interface ProgressFile {
@@ -70,7 +70,8 @@ export function openProgressFile(
   if (size === undefined || modifiedAt === undefined || isDryRun)
     return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
 
-  // Another key may belong to another Organization, and another mapping yields other events, so either one starts over.
+  // Another key may belong to another Organization, and another mapping produces different events, so changing either
+  // starts over.
   const settings = createHash('sha256')
     .update(
       JSON.stringify([
@@ -117,17 +118,17 @@ function findStart(path: string, identity: object, isRestart: boolean, beginning
       return { start: { tally, rejectedBytes }, note };
     }
   } catch {
-    // This command did not write the file; it is treated like the progress of another input.
+    // This command did not write the file. Treat it like the progress of another input.
   }
   const note = `Starting from the beginning, because ${path} belongs to another input, address, key or mapping.`;
   return { ...none, note };
 }
 
 /**
- * Opens the file of refused records, which is created with the first refusal.
+ * Opens the file for refused records, which is created at the first refusal.
  * @param inputPath the input file, which must be a different file
- * @param settledBytes length that an interrupted run had settled; the rest is cut off, because its records are sent
- * again
+ * @param settledBytes bytes that an interrupted run wrote for settled records; anything after them is cut off, because
+ * those records are sent again
  * @throws CommandError if the file cannot be written
  */
 export function openRejectedFile(path: string, inputPath: string, settledBytes: number) {

@@ -51,8 +51,8 @@ export async function* readLines(input: Input): AsyncGenerator<Line[]> {
 }
 
 /**
- * `bytes` holds whole lines without the last line ending. Decoding them together is several times faster than one by
- * one.
+ * `bytes` holds whole lines without the last line ending. Decoding them together is several times faster than decoding
+ * them one by one.
  */
 function addLines(lines: Line[], bytes: Buffer, before: number): number {
   let number = before;

@@ -199,7 +199,7 @@ function readField(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** A hash expression derives the key from the record, its place in the input and the text. */
+/** A `hash` expression derives the key from the record, its position in the input and the text in parentheses. */
 function keyReaderOf(expression: string): Read {
   if (expression.startsWith('=')) {
     throw new CommandError(
@@ -223,7 +223,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 
-/** The service accepts up to 100 digits. */
+/** Longer text cannot be valid: the service accepts at most 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 

@@ -45,7 +45,8 @@ export function guessFormat(file: string): FormatOptions | undefined {
 }
 
 /**
- * Reads one JSON value per line, skipping blank lines. Lines up to `lastRecord` are already done and are not parsed.
+ * Reads one JSON value per line, skipping blank lines. Lines up to `lastRecord` were processed by an earlier run and
+ * are not parsed.
  */
 export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
   let before = 0;
@@ -72,7 +73,7 @@ function parseLine(text: string): Pick<SourceRecord, 'value' | 'problem'> {
   }
 }
 
-/** JSON documents are read whole; NDJSON and CSV have no size limit. */
+/** JSON documents are read into memory whole; NDJSON and CSV have no size limit. */
 const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 const MAX_DEPTH = 100;
 const SLICE = 500;
@@ -128,7 +129,8 @@ function findRecords(document: unknown): SourceRecord[] {
     }
   };
   const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {
-    // A list of plain values is a field of a record, but a plain value among records is an error worth reporting.
+    // A list of only plain values is a field, not a list of records. A plain value next to records is reported as an
+    // error.
     const hasRecords = items.some(isObject);
     hasEmptyList ||= items.length === 0;
     for (const [i, item] of items.entries()) {

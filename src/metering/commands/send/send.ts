@@ -35,8 +35,8 @@ const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
 
 /**
- * Summarizes the settled events, even if the run is interrupted or stopped by a failure. @throws CommandError if the
- * run cannot start
+ * Sends a file. Returns a summary of the settled events, even if the run is interrupted or stopped by a failure.
+ * @throws CommandError if the run cannot start
  */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
   const { stderr, interrupt } = surroundings;
@@ -146,7 +146,7 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
   );
 }
 
-/** A backfill accepts the same bodies and gives the same answers as normal ingestion, but at its own path. */
+/** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
   const address = `${url}${backfill}/events`;
@@ -239,7 +239,7 @@ export interface Summary {
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
-  /** Events sent without an answer before the run stopped, and how many of them were recorded. */
+  /** Events that were sent but got no answer before the run stopped, and how many of them were recorded. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning

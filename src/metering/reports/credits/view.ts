@@ -84,7 +84,7 @@ const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> 
 
 export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
 
-/** A negative amount undoes an entry, so its sign is reversed. */
+/** A negative amount undoes an entry, so the entry is shown with the opposite sign. */
 export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
@@ -116,8 +116,8 @@ function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now
 
 /**
  * When the grants run out if credits keep burning at the same pace, considering each grant's start and end; `later` if
- * beyond `HORIZON_DAYS`. Undefined if some open grants pay for only some of the products, because no single pace
- * describes that case. An estimate, calculated in doubles.
+ * beyond `HORIZON_DAYS`. Undefined if an open or scheduled grant pays for only some of the products, because no single
+ * pace describes that case. An estimate, calculated in doubles.
  * @param slugs the products that burn credits
  */
 function projectEnd(

@@ -59,7 +59,7 @@ export function requireWholeSteps({ from, to, granularity }: Omit<Steps, 'livemo
   if (to <= from) throw fail('to', 'must be later than from');
 }
 
-/** @throws the error that `fail` makes from a field name and a message */
+/** @throws the error that `fail` creates from a field name and a message */
 export function readSteps(steps: Steps, fail: Fail): Steps {
   requireWholeSteps(steps, fail);
   const { from, to, granularity } = steps;
@@ -103,7 +103,10 @@ export function toPosition(key: string): UsagePosition {
 
 const columns = Object.keys(usageSchema.shape) as (keyof z.output<typeof usageSchema>)[];
 
-/** Rows per statement. Each statement starts after the last row, so memory does not grow with the file. */
+/**
+ * Rows per statement. Each statement starts after the last row of the previous one, so memory does not grow with the
+ * file.
+ */
 const BATCH_SIZE = 2_000;
 
 type FileRange = Omit<CustomerUsageRange, 'after' | 'limit'>;

@@ -15,11 +15,14 @@ type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
 type Steps = Pick<SeriesRange, 'from' | 'to'> & {
   granularity: 'hour' | 'day' | 'month';
-  /** Whether the sums are divided by, or limited to, an API key, a subject or the value of a dimension. */
+  /** Whether the sums are grouped or filtered by API key, subject or dimension value. */
   isDivided: boolean;
 };
 
-/** Divided sums are kept only by hour, so their range is limited to a year and the month before it. */
+/**
+ * Sums by API key, subject or dimension are kept only by hour, so their range is limited to a year and the month before
+ * it.
+ */
 const MAX_DIVIDED_MONTHS = 13;
 
 /** @throws AppError invalid_request that names the query parameter */

@@ -15,7 +15,7 @@ import {
 } from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
-/** Total number of sums across all series. */
+/** Maximum total number of sums across all series. */
 export const MAX_SUMS = 20_000;
 
 export const usageQuerySchema = z.strictObject({
@@ -127,7 +127,10 @@ export const recordedEventSchema = z
     description: 'A usage event as recorded, with its corrections.',
   });
 
-/** Across all events of a response, which is 20 MB if each correction has the maximum length. */
+/**
+ * Maximum number of corrections across all events of a response, which is 20 MB if each correction has the maximum
+ * length.
+ */
 export const MAX_LOOKUP_CORRECTIONS = 10_000;
 
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;

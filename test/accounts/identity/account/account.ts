@@ -12,7 +12,7 @@ export const post = (browser: Browser, path: string, form: Record<string, string
 export const open = (browser: Browser, path: string): Promise<Answer> =>
   browser.get(`${ACCOUNT}${path}`, html);
 
-/** Follows the redirect of a submitted form. */
+/** Follows the redirect after a form submission. */
 export async function follow(browser: Browser, answer: Answer): Promise<Answer> {
   return browser.get(answer.headers.get('location') ?? 'nowhere', html);
 }

@@ -63,7 +63,7 @@ describe('a forgotten password', () => {
     ]);
     const log = await operatorLogOf(database.db, user.email);
     expect(log.map(({ action }) => action)).toContain('link.created');
-    // The texts, which contained the links, are erased.
+    // The mail texts contained the links, so they have been erased.
     const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));
     expect(rows.map(({ text }) => text)).toEqual(['', '']);
   });

@@ -139,7 +139,7 @@ describe.runIf(isEmbedded)('a password change', () => {
     expect(blocked.text).toContain('Too many wrong passwords or codes');
     expect(blocked.text).toContain('name="newPassword"');
     expect(blocked.headers.get('retry-after')).not.toBeNull();
-    // All pages that ask for the password share one counter.
+    // All pages that ask for the password share one counter of wrong attempts.
     expect((await post(browser, '/second-factor', { currentPassword: PASSWORD })).status).toBe(429);
     expect((await new Browser(own.url).signIn(user.email)).status).toBe(303);
   });

@@ -30,7 +30,8 @@ describe('account pages', () => {
     expect((await open(browser, '')).text).toContain('You are not a member of an Organization yet');
     expect((await post(browser, '', { name: 'Without' })).status).toBe(303);
     expect(await nameOf(user.id)).toBe('Without');
-    // The sign-in page redirects to a page that the person may open, and otherwise links to their account.
+    // For a signed-in person, the sign-in page redirects to `next` if they may open it; otherwise, it links to their
+    // account.
     expect((await browser.get(`/login?next=${ACCOUNT}`, html)).headers.get('location')).toBe(ACCOUNT);
     expect((await browser.get('/login', html)).text).toContain(`href="${ACCOUNT}"`);
   });

@@ -279,7 +279,7 @@ it('deleting a person ends the links for them, including invitations of their ad
   expect((await (await open('set-up', invited)).get('/set-up', html)).status).toBe(404);
 });
 
-/** Restores the state of a first start, whatever other tests have created. */
+/** Restores the state of a first start, regardless of what other tests have created. */
 async function withoutOperators(): Promise<void> {
   await database.db.orm.delete(operators);
   await database.db.orm.delete(oneTimeLinks).where(eq(oneTimeLinks.kind, 'setup'));
@@ -344,7 +344,7 @@ it('a reset ends every session, for pages and API, and pending sign-ins', async 
   const waiting = new Browser(service.url);
   expect((await waiting.signIn(user.email)).headers.get('location')).toContain('/login/code');
   const browser = await open('reset', await makeLink(service, 'password_reset', user));
-  // The link also ends another person's session in this browser, so nobody can plant a session.
+  // The reset also ends another person's session in this browser, because that session could have been planted.
   const stranger = await createUser(database.db);
   await browser.signIn(stranger.email);
   const before = browser.copy();
@@ -411,7 +411,7 @@ it('an address that sends thirty wrong links is blocked, and right ones do not c
     for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
     for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
     expect(await send('short')).toBe(429);
-    // The set-up page has a separate limit.
+    // The set-up page has its own rate limit.
     expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
   } finally {
     await other.stop();

@@ -79,7 +79,7 @@ it('member pages say who came by an invitation, by the operator or with the demo
   expect(await readRow(owner, 'Demo One')).toMatchObject({ cell: 'Created with the demo' });
   expect(await readRow(owner, team.admin.name)).toMatchObject({ cell: 'Not recorded' });
 
-  // A person who rejoins shows the origin of their latest membership.
+  // For a person who has rejoined, the list shows the origin of their latest membership.
   service.clock.advance(1_000);
   await remove(owner, (await readRow(owner, 'New Account')).id);
   const { rows } = (await database.db.orm.execute("select email from users where name = 'New Account'")) as {

@@ -15,7 +15,10 @@ const { database, service } = useService({
 });
 
 const CALLERS = 10;
-/** Enough hashes for more than half a second, with room left in the queue for later callers. */
+/**
+ * Enough hashes to keep the workers busy for more than half a second, while leaving room in the queue for later
+ * callers.
+ */
 const AHEAD = 80;
 /** See MAX_PARALLEL in src/accounts/identity/password.ts. */
 const RUNNING = 2;
@@ -27,7 +30,10 @@ function createSignal(): AbortController {
   return controller;
 }
 
-/** Measures the queue: adds 100 callers that give up before they are hashed, and counts those that were refused. */
+/**
+ * Measures how full the queue is: adds 100 callers that give up before they are hashed, and counts those that were
+ * refused.
+ */
 async function countWaiting(): Promise<number> {
   const counted = createSignal();
   const more = Array.from({ length: 100 }, () => hashPassword('one more', counted.signal));

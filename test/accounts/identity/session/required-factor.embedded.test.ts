@@ -5,6 +5,7 @@ import { organizations } from '../../../../src/accounts/organizations/table.js';
 import { operatorClient } from '../../../support/operator.js';
 import { addMember, Browser, createUser, sessionIdOf, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
+import { givePasskey } from '../../../support/passkey.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { memberAuthority } from '../../../../src/accounts/identity/session/authority.js';
 import { useService } from '../../../support/use.js';
@@ -27,7 +28,7 @@ it('an Organization that requires a second factor hides everything from members 
   const key = { name: 'x', livemode: true };
   const refused = await browser.send('POST', '/dashboard/api-keys', { json: key });
   expect(refused).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-  // Renaming does not reset the requirement.
+  // Renaming the Organization does not reset the requirement.
   expect((await put({})).body).toMatchObject({ requireSecondFactor: true });
   await giveSecondFactor(database.db, user.id, service.clock);
   expect((await browser.send('POST', '/dashboard/api-keys', { json: key })).status).toBe(201);
@@ -78,8 +79,11 @@ describe('the members page', () => {
       expect.stringContaining('Set up your own second factor first.'),
     ]);
     await giveSecondFactor(database.db, user.id, service.clock);
+    const withPasskey = await createUser(database.db);
+    await addMember(database.db, organization.id, withPasskey.id, 'member');
+    await givePasskey(database.db, withPasskey.id, service.url);
     expect((await browser.get(path, html)).text.replace(/\s+/g, ' ')).toContain(
-      '1 of 2 members has no second factor.',
+      '1 of 3 members has no second factor.',
     );
     for (const wrong of [undefined, '', 'perhaps']) expect((await send(browser, wrong)).status).toBe(400);
     const sent = await send(browser, 'yes');

@@ -219,7 +219,7 @@ describe('a change made elsewhere', () => {
       .where(and(eq(memberships.userId, user.id), eq(memberships.orgId, organization.id)));
     for (let i = 0; i < 2; i++)
       expect(await create()).toMatchObject({ status: 403, body: { code: 'forbidden_role' } });
-    // After the person has viewed the other Organization, changes apply to it.
+    // Once the person has viewed the other Organization, changes apply to that Organization.
     expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toEqual([]);
     expect((await create()).status).toBe(201);
     expect((await browser.get('/dashboard/api-keys')).body.apiKeys).toHaveLength(1);

@@ -30,7 +30,7 @@ const { database, service, startAnother } = useService(withLimits());
 
 const start = (limits = {}) => startAnother(withLimits(limits));
 
-/** Creates a member with a second factor and a browser that has sent the right password. */
+/** Creates a member with a second factor, and a browser that has already sent the right password. */
 async function challenged(on: TestService = service) {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -405,7 +405,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
   });
 
   const newPassword = 'a long phrase of my own';
-  /** Opens a link for a new password in a new browser. */
+  /** Opens a password-reset link in a new browser. */
   async function withLink(own: TestService, user: TestUser) {
     const browser = new Browser(own.url);
     const link = await makeLink(own, 'password_reset', user);

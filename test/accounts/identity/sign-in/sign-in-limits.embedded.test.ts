@@ -7,7 +7,7 @@ import { useService } from '../../../support/use.js';
 
 const { database, startAnother } = useService();
 
-/** Gives each test its own service and thereby its own counters. */
+/** Gives each test its own service, and therefore its own rate-limit counters. */
 const start = (signInLimits: Partial<SignInLimits>) =>
   startAnother({
     env: { TRUST_PROXY: '1' },
@@ -51,7 +51,7 @@ describe('failed sign-ins', () => {
       attempt(service, user.email, 'wrong', `192.0.2.${i}`),
     );
     const statuses = (await Promise.all(guesses)).map(({ status }) => status);
-    // Five attempts wait at a time; the others are refused.
+    // Only five attempts may wait at a time; the rest are refused.
     expect(statuses.filter((status) => status === 401)).toHaveLength(3 + 5);
     const timeOf = async (work: () => Promise<{ status: number }>) => {
       const startedAt = performance.now();
@@ -61,7 +61,7 @@ describe('failed sign-ins', () => {
     const elsewhere = await timeOf(() => attempt(service, user.email, PASSWORD, '198.51.100.1'));
     expect(elsewhere).toBeGreaterThan(1990);
     expect(await timeOf(() => device.signIn(user.email))).toBeLessThan(elsewhere);
-    // The device is known only to this account, and a forged cookie is ignored.
+    // The device is known only to its own account, and a forged cookie is ignored.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
     const forged = device.copy();
     forged.cookies.set(

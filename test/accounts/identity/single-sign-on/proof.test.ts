@@ -18,7 +18,7 @@ beforeEach(() => service.clock.advance(61_000));
 
 const secondsAgo = (seconds: number) => Math.floor(service.clock.now() / 1000) - seconds;
 
-/** Creates a person who has signed in through an issuer that remembered them. */
+/** Creates a person who has signed in through the issuer, which does not report when it last authenticated them. */
 async function person() {
   const user = await createUser(database.db);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
@@ -71,7 +71,7 @@ it('replaces the password for ten minutes', async () => {
   expect((await post(browser, PASSWORD, passwords)).headers.get('location')).toContain('done=changed');
   const other = new Browser(service.url);
   expect((await other.signIn(user.email, passwords.newPassword)).status).toBe(303);
-  // A session started with a password does not have the issuer's proof.
+  // A session started with a password does not inherit the issuer's confirmation.
   expect((await post(other, FACTOR)).status).toBe(400);
 });
 

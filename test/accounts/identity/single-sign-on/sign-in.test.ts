@@ -37,7 +37,7 @@ beforeEach(() => {
 
 const arrive = () => new Browser(service.url);
 
-/** Creates a person whose account here and account at the issuer have the same address. */
+/** Creates a person who has the same email address here and at the issuer. */
 async function newPerson() {
   const user = await createUser(database.db);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };
@@ -266,7 +266,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const other = arrive();
     await issuer.visit(other);
     for (const stranger of [arrive(), other]) expect((await stranger.get(path)).status).toBe(401);
-    // None of these attempts has used up the path.
+    // None of these attempts used up the callback path; it expires.
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);

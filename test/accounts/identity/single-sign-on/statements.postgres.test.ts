@@ -20,17 +20,17 @@ async function countStatements(work: () => Promise<unknown>): Promise<number> {
     typeof first === 'string' ? first : (first as { text: string }).text,
   );
   query.mockRestore();
-  // Ignores the settings of a new connection.
+  // Ignores the SET statements that a new connection runs.
   return texts.filter((text) => !/^set /i.test(text)).length;
 }
 
-/** Counts the statements of a page, a change and the sign-in form. */
+/** Counts the SQL statements run for a page, a change and the sign-in form. */
 async function countEach(browser: Browser) {
   const html = { accept: 'text/html' };
   const create = () =>
     browser.send('POST', '/dashboard/api-keys', { json: { name: uuid(), livemode: true } });
-  // Warms up: the first request of a minute also records when the session was last seen, and a list with keys reads
-  // more.
+  // Warm-up: the first request of each minute also updates the session's last-seen time, and a non-empty key list takes
+  // more statements.
   await create();
   return {
     page: await countStatements(() => browser.get('/dashboard/api-keys', html)),
@@ -43,7 +43,7 @@ it('single sign-on adds no statement to other requests, even where it is require
   const { browser, user, organization } = await signedIn(database.db, service.url);
   const without = await startAnother();
   const before = await countEach(browser.copy(without.url));
-  // Measured without single sign-on. One of the page's statements reads whether there are credits, for the navigation.
+  // Measured without single sign-on. One of the page's statements checks for credits, for the navigation.
   expect(before).toEqual({ page: 8, change: 16, form: 1 });
   expect(await countEach(browser)).toEqual(before);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };

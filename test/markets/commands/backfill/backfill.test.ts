@@ -19,10 +19,10 @@ import { useDatabase } from '../../../support/use.js';
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
 const log = pino({ level: 'silent' });
 const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
-/** 40 days take two requests for forecasts and two for the one series. */
+/** Fetching 40 days takes two requests for forecasts and two for the only market series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
 
-/** Counts runs for each station's maximum and minimum and each area's hours, made one and two days ahead. */
+/** Runs made one and two days ahead for each station's maximum and minimum and for each area's 24 hours. */
 const RUNS_A_DAY = 2 * (2 * stations.length + 24 * indexAreas.length);
 
 const database = useDatabase();
@@ -91,7 +91,7 @@ const askedDays = () => {
 describe('filling the past', () => {
   it('requests and stores missing days, so that the next run requests nothing', async () => {
     const first = await fill();
-    // Every station has two runs on each of 40 days; there is one series.
+    // Every target has two runs on each of the 40 days, and the only market series has 40 reports.
     expect(first).toMatchObject({
       newRuns: 40 * RUNS_A_DAY,
       newReports: 40,

@@ -9,7 +9,7 @@ import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-
 vi.setConfig({ testTimeout: 60_000 });
 
 const command = maintenanceCommand('src/markets/commands/backfill');
-// The command uses real time, so the 40 days end a week ago.
+// The command uses the system clock, so the 40 days end a week ago.
 const to = addDays(new Date().toISOString().slice(0, 10), -7);
 const range = { from: addDays(to, -39), to };
 let weather: FakeWeather;
@@ -17,7 +17,7 @@ let venue: FakeVenue;
 beforeAll(async () => {
   weather = await startFakeWeather();
   venue = await startFakeVenue();
-  // Reports are between 70 and 88 °F; the forecast is 3 °F too warm, with members one degree to either side.
+  // Reports are between 70 and 88 °F. Forecasts are 3 °F too warm, give or take one degree.
   const reported = (date: string) => 70 + ((Date.parse(date) / 86_400_000) % 10) * 2;
   weather.previous = (stationId, ms, days, model) => {
     if (model !== 'gfs_global' && model !== 'ncep_nbm_conus') return null;

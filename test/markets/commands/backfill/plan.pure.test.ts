@@ -26,7 +26,7 @@ describe('days', () => {
   });
 
   it('are over once they are over in Los Angeles', () => {
-    // In Los Angeles, 4 July ends at 08:00Z on the 5th, three hours after New York.
+    // In Los Angeles, 4 July ends at 08:00Z on the 5th, three hours later than in New York.
     expect(lastDayOver(stations, Date.parse('2026-07-05T07:59:00Z'))).toBe('2026-07-03');
     expect(lastDayOver(stations, Date.parse('2026-07-05T08:00:00Z'))).toBe('2026-07-04');
   });

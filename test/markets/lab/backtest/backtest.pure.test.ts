@@ -193,7 +193,7 @@ describe('a backtest', () => {
         const { shuffled } = await run({ ...ignorant, seed: `record ${record}` }, { shuffles: rounds });
         places.push(Math.round(shuffled!.asGood * rounds));
       }
-      // Each rank should get a fifth of the thirty, give or take 2.5 standard deviations.
+      // Each rank should get a fifth of the 30 runs, give or take 2.5 standard deviations.
       for (let place = 0; place <= rounds; place++) {
         const found = places.filter((each) => each === place).length;
         expect(found, String(places)).toBeGreaterThanOrEqual(1);
@@ -349,7 +349,7 @@ describe('the points of the simulated world', () => {
       const shown = plan.filter(({ shown }) => shown.some(isThis)).map(({ atMs }) => atMs);
       const endMs = day.end.getTime();
       expect(decided).toEqual([36, 24, 12, 6].map((lead) => endMs - lead * 3_600_000));
-      // The venue's result becomes final nine hours after the day.
+      // The venue's result becomes final nine hours after the day ends.
       expect([shown[0], shown.at(-1)]).toEqual([decided[0], endMs + 9 * 3_600_000]);
       const between = plan.filter(({ atMs }) => atMs >= shown[0]! && atMs <= shown.at(-1)!);
       expect(between).toHaveLength(shown.length);
@@ -376,7 +376,7 @@ describe('the points of the simulated world', () => {
             expect(+(time ?? 0)).toBeLessThanOrEqual(+at);
       for (const { multiplier } of data.feeRules.values()) expect(multiplier).toBe(1_000_000n);
     }
-    // Proves that the checks above had data.
+    // Guards against the checks above passing without data.
     expect(most).toBeGreaterThanOrEqual(3);
   });
 });

@@ -66,7 +66,7 @@ function recordedEvents(days: number): string {
   }).join('\n');
 }
 
-/** On the eve of April 15, the two middle brackets trade below their value, with bids slightly lower. */
+/** On the eve of April 15, the two middle brackets trade below their fair value; bids are two cents lower. */
 const tradesWith = (at?: string, dearerCents = 0) =>
   JSON.stringify({
     KXHIGHNY: Object.fromEntries(
@@ -93,7 +93,7 @@ const tradesWith = (at?: string, dearerCents = 0) =>
     ),
   });
 
-/** Half a megabyte that expands beyond the limit: concatenated gzip files are one file. */
+/** Half a megabyte that expands beyond the limit: concatenated gzip members form one valid file. */
 const bomb = Buffer.concat(Array<Buffer>(110).fill(gzipSync(Buffer.alloc(4 * 1024 * 1024))));
 
 describe('npm run backtest', () => {

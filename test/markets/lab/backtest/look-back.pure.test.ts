@@ -56,7 +56,7 @@ describe('looking back at a fill', () => {
     expect(found.marks()).toEqual([
       { missed: null, after: [47n * CENT, 47n * CENT, 47n * CENT], hasPrints: false },
     ]);
-    // Further reads overlap the first; no print got the fill's price.
+    // Further reads overlap the first. No print was at the fill's price or better.
     found.read(read(30, 64));
     expect(found.marks()[0]).toMatchObject({ hasPrints: false });
     found.read(read(60, 65));

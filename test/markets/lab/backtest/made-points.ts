@@ -12,19 +12,19 @@ const HOUR_MS = 3_600_000;
 
 export interface MadeWorld {
   days: number;
-  /** °F. Actual error of the mean and assumed deviation; with `knowsNothing`, the mean is always 60. */
+  /** In °F: actual error of the mean, and assumed deviation. With `knowsNothing`, the mean is always 60. */
   model: { error: number; deviation: number; knowsNothing?: boolean };
   market: { error: number; deviation: number };
   /** Distance in cents between the market's probability and its quotes. */
   margin: number;
   isOpen?: boolean;
-  /** Seed of the days; default: a fixed seed. */
+  /** Random seed; defaults to a fixed one. */
   seed?: string;
   /** Decision times in hours before the end of a day; default: 30. */
   leadsOf?: (day: number) => readonly number[];
 }
 
-/** Consecutive days in New York, with decision points before each day's end and the day's result. */
+/** Points in time for consecutive days in New York: decisions before each day's end, and each day's result. */
 export function makePoints({
   days,
   model,
@@ -85,7 +85,8 @@ export function makePoints({
 }
 
 /**
- * Returns bids and asks at `margin` around the probability. The size grows each hour, so that each book is a new offer.
+ * Returns bids and asks `margin` cents around the probability. Sizes grow with each hour, so each book counts as a new
+ * offer.
  */
 function bookAround(probability: number, margin: number, leadHours: number): OrderBook {
   const bid = (cents: number) =>

@@ -20,7 +20,7 @@ describe('bids among recorded trades', () => {
         trade(10, 40, 6),
         trade(10.2, 38, 3),
         trade(10.7, 36, 1, 'yes'),
-        // A buyer does not fill a bid, and a sale at a higher price does not reach it.
+        // A buying taker does not fill a bid, and a sale at a higher price does not reach it.
         trade(14, 45, 99, 'yes'),
         trade(14.5, 41, 99),
         // The next bid joins a queue of its own.

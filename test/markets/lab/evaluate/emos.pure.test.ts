@@ -31,7 +31,7 @@ describe('the CRPS of a normal forecast', () => {
   });
 
   it('is the integral of its squared distance from the step at the observation', () => {
-    // For a large sample, the ensemble's score approximates that integral.
+    // For a large sample, the ensemble's score approximates the integral.
     const sample = Array.from({ length: 4000 }, (_, i) => 20 + 3 * gaussian('sample', i));
     expect(crpsOfEnsemble(ascending(sample), 24)).toBeCloseTo(crpsOfNormal(20, 3, 24), 1);
   });
@@ -84,7 +84,7 @@ it('the log score is minus the logarithm of the density', () => {
   expect(logScoreOfNormal(10, 2, 13)).toBeCloseTo(0.918938533204673 + Math.log(2) + 1.125, 14);
 });
 
-/** Cases generated from the coefficients, with an ensemble standard deviation between 1 and 4. */
+/** Cases generated from the coefficients, with ensemble standard deviations between 1 and 4. */
 function casesOf({ a, b, c, d }: EmosCoefficients, n: number, seed: string): EmosCase[] {
   return Array.from({ length: n }, (_, i) => {
     const mean = 65 + 12 * gaussian(seed, 'mean', i);

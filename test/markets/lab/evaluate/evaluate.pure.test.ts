@@ -343,7 +343,7 @@ describe('an error is reported on standard error only, with exit status 2', () =
 });
 
 describe('the logistic distribution and a widened spread', () => {
-  /** Heavy-tailed errors: every seventh is four times as large. */
+  /** Heavy-tailed errors: every seventh observation is shifted up or down by 7 degrees. */
   const heavy = days('2015-01-01', 1400, 'heavy').map((day, i) => ({
     ...day,
     observed: i % 7 === 0 ? day.observed + (i % 2 === 0 ? 7 : -7) : day.observed,

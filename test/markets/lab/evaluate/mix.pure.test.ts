@@ -13,7 +13,7 @@ const date = (day: number) => formatEpochDay(FIRST + day);
 interface Made {
   days: number;
   places?: number;
-  /** First day on which `b` becomes 6 degrees warmer. */
+  /** Day from which `b` is 6 degrees warmer. Default: never. */
   breakAt?: number;
 }
 

@@ -35,7 +35,7 @@ async function run(lines: readonly string[], args: string[]) {
   return { code, stderr, found: (code === 0 ? JSON.parse(stdout) : undefined) as Output };
 }
 
-/** Places with a small bias each and one forecast per day. */
+/** CSV lines for places that each have a small bias and one forecast per day. */
 const places = (days: number, count = 6): string[] =>
   Array.from({ length: days * count }, (_, i) => {
     const [day, place] = [Math.floor(i / count), i % count];
@@ -49,7 +49,7 @@ const places = (days: number, count = 6): string[] =>
     ].join(',');
   });
 
-/** One place whose bias and spread vary by season. */
+/** CSV lines for one place whose bias and spread vary by season. */
 const seasons = (days: number): string[] =>
   Array.from({ length: days }, (_, day) => {
     const season = Math.cos((2 * Math.PI * (parseDay('2017-01-01')! + day)) / 365.25);

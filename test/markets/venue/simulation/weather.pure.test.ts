@@ -61,7 +61,7 @@ describe('the simulated weather', () => {
           [highest, lowest] = [high, low];
         }
         expect([highest, lowest]).toEqual([weather.maximum(station, date), weather.minimum(station, date)]);
-        // At the last report, nine minutes before the day's end, its extremes have been reached.
+        // At the last report, nine minutes before the day's end, the day's extremes have been reached.
         const last = new Date(end.getTime() - 9 * MINUTE_MS);
         expect(weather.runningMinimum(station, date, last)).toBe(lowest);
       }
@@ -91,8 +91,8 @@ describe('the simulated weather', () => {
         mean(year.map((date) => weather.minimum(station, date))),
       ];
     };
-    // Almanacs say 63 and 49, 87 and 65, 55 and 38 °F. A simulated day's minimum may also come at its end, so it is
-    // slightly lower.
+    // Mean maxima and minima over a year, from almanacs: 63 and 49, 87 and 65, 55 and 38 °F. A simulated day's minimum
+    // may also come at its end, so it is slightly lower.
     for (const [id, high, low] of [
       ['KNYC', 63, 49],
       ['KPHX', 87, 65],

@@ -17,7 +17,9 @@ interface Request {
   events: SentEvent[];
 }
 
-/** A fault of the proxy between the command and the service; returns true if it has handled the request itself. */
+/**
+ * A fault injected by the proxy between the command and the service; returns true if it has handled the request itself.
+ */
 type Fault = (res: ServerResponse, request: Request, count: number) => boolean;
 
 const folder = createFolder();
@@ -112,7 +114,7 @@ it.each([429, 503])('all senders wait together as long as a %i asks', async (sta
   };
   const run = await send([eventsFile(1500), '--batch', '50', '--concurrency', '3', '--json'], env);
   expect(run).toMatchObject({ code: 0, summary: { accepted: 1500, deduped: 0 } });
-  // Requests that were already in flight at that moment may still arrive.
+  // Requests that were already in flight at the refusal may still arrive.
   const late = requests.filter(({ at }) => at > refusedAt);
   expect(late.filter(({ at }) => at < refusedAt + 990).length).toBeLessThanOrEqual(3);
   expect(late.filter(({ at }) => at >= refusedAt + 990).length).toBeGreaterThan(20);
@@ -172,7 +174,7 @@ it('continues the counts of the previous run, unless started over or the input h
 });
 
 describe('a run that ends without an answer', () => {
-  /** Records the first of 700 events, sent in two batches, and drops every response. */
+  /** Sends 700 events in two batches. Only the first batch is recorded, and every response is dropped. */
   async function loseAnswers(args: string[] = ['--json']) {
     fault = (res, { events }, count) => {
       if (count === 1)

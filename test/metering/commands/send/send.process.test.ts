@@ -297,7 +297,7 @@ describe('a run that ends early', () => {
   let slowUrl: string;
   let answered = 0;
 
-  /** Puts a slow connection in front of the service, which leaves time to kill the run halfway. */
+  /** Puts a slow proxy in front of the service, which leaves time to kill the run halfway. */
   beforeAll(async () => {
     slow = createServer((req, res) => {
       const chunks: Buffer[] = [];

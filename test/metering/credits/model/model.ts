@@ -8,7 +8,7 @@ const PLACES = 20;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** How long an expired grant is kept: an event may come 7 days late, plus a day of margin. */
+/** How long an expired grant is kept: an event may arrive 7 days late, plus a day of margin. */
 const WAITS = 8 * DAY;
 
 export function toCredits(decimal: string): Credits {
@@ -25,7 +25,7 @@ export interface Grant {
   amount: Credits;
   priority: number;
   starts: number;
-  /** Infinity if the grant never expires; moves when the grant rolls over. */
+  /** Infinity if the grant never expires; a rollover postpones it. */
   ends: number;
   /** Undefined if the grant is for every product. */
   products: number[] | undefined;
@@ -36,7 +36,7 @@ export interface Grant {
   /** The amount that expired or was forfeited. */
   lost: Credits;
   isVoided: boolean;
-  /** True if something was left at the grant's last end. */
+  /** True if credits were left when the grant last ended. */
   hasExpired: boolean;
 }
 
@@ -110,7 +110,7 @@ const appliesTo = ({ products }: Grant, product: number): boolean =>
 /** Receives each ledger entry: kind, product, source and amount. */
 type Enter = (kind: string, product: string, from: string, amount: Credits) => void;
 
-/** Brings an account up to a time: grants roll over and expire, and open grants pay overdrafts. */
+/** Brings an account up to `now`: grants roll over and expire, and open grants pay overdrafts. */
 function settle({ grants, debts }: Account, now: number, enter: Enter): void {
   for (const grant of grants) {
     const { roll, rest, key } = grant;
@@ -176,7 +176,7 @@ export class Model {
   holds: Hold[] = [];
   /** Ledger sums by kind, product and source. */
   ledger = new Map<string, Credits>();
-  /** Credits that each flush took for a product and hour, by source, minus what was given back. */
+  /** Credits that each flush took for a product and hour, by source, net of what was given back. */
   private taken = new Map<string, Map<string, Credits>>();
   /** Overdraft repayments by grants, newest first. */
   private repaid: { product: string; key: string; at: number; amount: Credits }[] = [];
@@ -203,9 +203,9 @@ export class Model {
   }
 
   /**
-   * Records the events of one request, which burn by hour and then by product.
-   * @returns overdrafts as the response reports them: an open grant that ends before an event's hour pays that event's
-   * overdraft only afterwards
+   * Records the events of one request and burns their cost, in order of hour and then product.
+   * @returns the overdrafts that the response reports, before an open grant that ends before an event's hour pays that
+   * event's overdraft
    */
   record(events: Event[], isBackfill = false): Map<number, Credits> {
     this.events.push(...events);
@@ -237,7 +237,7 @@ export class Model {
     });
   }
 
-  /** Sorts repayments newest first. Those of the same time are undone in reverse burn order. */
+  /** Sorts repayments newest first; those with the same time are in reverse burn order. */
   private orderRepaid(): void {
     const order = inOrder(this.account.grants.map((grant) => ({ ...grant, ends: grant.first.ends }))).map(
       ({ key }) => key,
@@ -349,7 +349,7 @@ export class Model {
 
   isHeld = ({ state, expiresAt }: Hold): boolean => state === 'held' && expiresAt > this.now;
 
-  /** Returns the credits that open holds leave for a product, by a trial burn of the holds in order of creation. */
+  /** Returns the credits that remain for a product after a trial burn of all open holds in order of creation. */
   roomFor(product: number): Credits {
     const account = copyOf(this.account);
     settle(account, this.now, () => undefined);
@@ -364,7 +364,9 @@ export class Model {
     return room > 0n ? room : 0n;
   }
 
-  /** Returns the credits required and available if a quantity costs more than is available. */
+  /**
+   * Returns the required and the available credits if the product blocks and a quantity costs more than is available.
+   */
   lacks(
     product: number,
     quantity: number,
@@ -376,7 +378,7 @@ export class Model {
     return required > available ? { required, available } : undefined;
   }
 
-  /** Returns what a read responds with: the account as of now, without writing it. */
+  /** Returns the account as a read reports it: as of now, without storing the result. */
   read() {
     const account = copyOf(this.account);
     settle(account, this.now, () => undefined);

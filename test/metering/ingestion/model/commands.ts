@@ -288,7 +288,7 @@ function advanceCommand(ms: number): Command {
 const before = (ms: number): When => ({ from: 'now', ms });
 const aroundMonth = (ms: number): When => ({ from: 'month', ms });
 
-/** Generates all commands, most often sends. `organizations` and `products` are counts. */
+/** Generates commands of every kind, most often sends. `organizations` and `products` are counts. */
 export function anyCommand(organizations: number, products: number): fc.Arbitrary<Command>[] {
   const org = fc.nat(organizations - 1);
   const product = fc.nat(products - 1);

@@ -201,7 +201,7 @@ export interface ExpectedCheck {
   overCap: boolean;
 }
 
-/** The expected response to a check of one product, in units. */
+/** The expected response to a check of one product, with quantities in units instead of thousandths. */
 export function checkModel(model: Model, key: ModelKey, product: number): ExpectedCheck {
   const entitlement = entitlementInEffect(model, key.org, product);
   if (!entitlement) {
