@@ -82,10 +82,8 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
     transaction: (work) =>
       pglite.transaction((tx) =>
         work({
-          query(...args) {
-            if (tx.closed) throw new Error('The transaction has ended.');
-            return execute(...args);
-          },
+          query: (...args) =>
+            tx.closed ? Promise.reject(new Error('The transaction has ended.')) : execute(...args),
           rollback: () => tx.rollback(),
         }),
       ),
