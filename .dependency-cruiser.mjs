@@ -2,7 +2,7 @@
  * The layers of src/, lowest first. A layer may import only itself and the layers listed before it. A file that belongs
  * to no layer is an error.
  */
-const floors = [
+const layers = [
   'core/[^/]+[.]ts',
   'core/statistics/',
   'core/db/',
@@ -97,7 +97,7 @@ const floors = [
   'markets/lab/',
   'markets/commands/',
   'commands/[^/]+[.]ts',
-].map((floor) => `^src/${floor}`);
+].map((layer) => `^src/${layer}`);
 
 /** @type {import('dependency-cruiser').IConfiguration} */
 export default {
@@ -128,16 +128,16 @@ export default {
       to: { path: '^src/(?:metering|markets)/' },
     },
     {
-      name: 'on-a-floor',
+      name: 'in-a-layer',
       severity: 'error',
       from: {},
-      to: { path: '^src/', pathNot: floors },
+      to: { path: '^src/', pathNot: layers },
     },
-    ...floors.slice(0, -1).map((floor, i) => ({
+    ...layers.slice(0, -1).map((layer, i) => ({
       name: 'imports-go-down',
       severity: 'error',
-      from: { path: floor },
-      to: { path: floors.slice(i + 1) },
+      from: { path: layer },
+      to: { path: layers.slice(i + 1) },
     })),
   ],
   options: {

@@ -11,7 +11,7 @@ COPY . .
 RUN npm run build && npm prune --omit=dev
 
 FROM ${NODE_IMAGE}
-# Without a fixed threshold, glibc keeps up to 90 MB of freed memory.
+# Without a fixed threshold, glibc retains up to 90 MB of freed memory.
 ENV NODE_ENV=production HOST=0.0.0.0 MALLOC_TRIM_THRESHOLD_=1048576
 WORKDIR /app
 COPY --from=build /app/node_modules ./node_modules
@@ -19,7 +19,7 @@ COPY --from=build /app/package.json ./
 COPY --from=build /app/dist ./dist
 COPY migrations ./migrations
 COPY views ./views
-# Without DATABASE_URL the embedded database writes to ./data.
+# Without DATABASE_URL, the service uses the embedded database, which writes to ./data.
 RUN install -d -o node -g node -m 700 data
 USER node
 EXPOSE 3000

@@ -5,14 +5,14 @@ import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
 /**
- * `npm test` sets TEST_DATABASE=embedded, because the embedded database needs no installation. `npm run test:all` adds
- * the tests that start whole programs, and a real Postgres if one is installed or named by TEST_POSTGRES_BIN; with
- * REQUIRE_POSTGRES=1, a missing Postgres is a failure. TEST_DATABASE=postgres runs only those added tests.
- * TEST_DATABASE=citus runs the tests through the coordinator of a sharded database and needs the Citus extension.
- * TEST_REPORT names a file for the results as JSON.
+ * `npm test` sets TEST_DATABASE=embedded, because the embedded database needs no installation. `npm run test:all`
+ * leaves it unset, which adds the tests that start whole programs, and the tests on a real Postgres if one is installed
+ * or named by TEST_POSTGRES_BIN. With REQUIRE_POSTGRES=1, a missing Postgres is a failure. TEST_DATABASE=postgres runs
+ * only the tests on Postgres and those that start whole programs. TEST_DATABASE=citus runs the tests through the
+ * coordinator of a sharded database and needs the Citus extension. TEST_REPORT names a file for the results as JSON.
  *
  * Browser tests run on the embedded database if TEST_DATABASE is unset and Chromium is installed or named by
- * TEST_CHROMIUM; with REQUIRE_BROWSER=1, a missing Chromium is a failure.
+ * TEST_CHROMIUM. With REQUIRE_BROWSER=1, they always run, and a missing Chromium is a failure.
  */
 const { TEST_DATABASE: only, TEST_REPORT: report, REQUIRE_POSTGRES, REQUIRE_BROWSER } = process.env;
 const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
@@ -21,8 +21,8 @@ const databases = (['embedded', 'postgres', 'citus'] as const).filter((name) =>
     : name === 'embedded' || (name === 'postgres' && (REQUIRE_POSTGRES === '1' || findPostgresBinaries())),
 );
 /**
- * Tests copy and remove databases hundreds of times, which is ten times faster in memory. In containers, /dev/shm may
- * be too small.
+ * In-memory file system for test databases. Tests copy and remove databases hundreds of times, which is ten times
+ * faster in memory. In containers, /dev/shm may be too small.
  */
 const memory = '/dev/shm';
 if (!process.env.TMPDIR && hasRoom(memory)) process.env.TMPDIR = memory;
@@ -44,7 +44,7 @@ const startsProcesses = [
   'test/commands/{reconcile,shard}.test.ts',
 ];
 const excluded = {
-  // Redis tests do not depend on the database, so they run only with Postgres.
+  // Redis tests do not depend on the database, so they do not run again on the embedded database.
   embedded: [
     'test/**/*.postgres.test.ts',
     'test/**/*.redis.test.ts',
@@ -73,17 +73,17 @@ const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undef
 const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
 // No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
-/** Long files start first, so that none runs alone at the end. */
+/** Test files that take long. They start first, so that none runs alone at the end. */
 const long =
   /(main|npm-scripts|crash|live-faults|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|resting|surroundings|python|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
-/** Timeouts only stop tests that hang: a machine ten times slower than usual must still pass. */
+/** Timeouts only stop tests that hang: all others must pass even on a machine ten times slower than usual. */
 const expectOptions = { poll: { timeout: 150_000 } };
 const limits = { testTimeout: 180_000, hookTimeout: 240_000 };
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const isShort = ({ moduleId }: TestSpecification) => Number(!long.test(moduleId));
     const sorted = await super.sort(files);
-    // Keeps projects together, because a worker restarts when its project changes.
+    // Keeps each project's files together, because a worker restarts when its project changes.
     const projects = [...new Set(sorted.map(({ project }) => project))];
     return projects.flatMap((project) =>
       sorted.filter((file) => file.project === project).toSorted((a, b) => isShort(a) - isShort(b)),

@@ -1,7 +1,8 @@
 /**
  * `npm run bench:archive`: measures the ingestion rate while `npm run archive` moves old months into files. The archive
- * process is paused and resumed every few seconds, so that each ratio compares adjacent intervals, and it is killed and
- * restarted five times. Afterwards, every event must be in exactly one file and be counted once.
+ * process is paused and resumed every few seconds, so that rates with and without it are compared over adjacent
+ * intervals, and it is killed and restarted five times. Afterwards, checks that each archived event is in exactly one
+ * file and that every event is counted once.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { createReadStream, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -77,7 +78,7 @@ function noteMemory({ pid, exitCode }: ChildProcess): void {
 
 let sent = 0;
 let turns = 0;
-/** Returns the number of events per second that the service accepts. */
+/** Sends usage for a few seconds and returns the number of events accepted per second. */
 async function ingest(): Promise<number> {
   const { perSecond, requests, statuses } = await load({
     port: product.port,
@@ -93,8 +94,8 @@ async function ingest(): Promise<number> {
 }
 
 /**
- * Share of the archiving that is done. Each event counts twice: once when it is written to a file and once when it is
- * deleted.
+ * Share of the archiving that is complete. Each event counts twice: once when it is written to a file and once when it
+ * is deleted.
  */
 const shareDone = async () =>
   (await ask(
@@ -131,7 +132,7 @@ try {
       const rate = await ingest();
       noteMemory(child);
       activeSeconds += (performance.now() - startedAt) / 1000;
-      // The archive ends during its last turn, so that turn does not count.
+      // The archive process exits during the last turn, so that turn does not count.
       if (!isEnded) beside.push(rate);
       await killWhenDue();
     }
@@ -150,7 +151,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Reads all archive files. `seen` counts how often each generated key occurs, indexed by key number. */
+/** Reads all archive files. `twice` is the number of generated keys that do not occur exactly once. */
 async function readFiles(): Promise<{ lines: number; twice: number; bytes: number }> {
   const seen = new Uint8Array(rows);
   let lines = 0;

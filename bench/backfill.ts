@@ -1,7 +1,7 @@
 /**
  * `npm run bench:backfill`: stages, applies and reverts a backfill while the service handles usage and checks at a
- * steady rate. Prints the duration of each step and the latency that callers see. Afterwards, every sum must match its
- * events.
+ * steady rate. Prints the duration of each step and the latency that callers see. Afterwards, checks that every sum
+ * matches its events.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Command } from 'commander';

@@ -1,14 +1,15 @@
 /**
  * Hostile and honest callers, in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest
- * PORT SECONDS`. The first three kinds open hostile connections and reopen them when the server closes them; `honest`
- * prints its response times.
+ * PORT SECONDS`. The first three kinds open hostile connections and reopen them when the server closes them. `honest`
+ * requests a few routes and prints the response times.
  */
 import { connect } from 'node:net';
 
 const [kind = '', port = '', seconds = ''] = process.argv.slice(2);
 const endsAt = performance.now() + Number(seconds) * 1000;
 /**
- * Source address of the hostile connections, so that they do not count toward the honest callers' limit per address.
+ * Separate source address for the hostile connections, so that they do not count toward the honest callers' limit per
+ * address.
  */
 const STRANGER = '127.0.0.2';
 const TRICKLE_MS = 3_000;
@@ -27,7 +28,7 @@ const attacks: Record<string, { connections: number; begin: string; trickle?: st
 function attack(begin: string, trickle: string | undefined): void {
   if (performance.now() > endsAt) return;
   const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress: STRANGER });
-  // Node reads nothing from a paused socket.
+  // Never reads the responses.
   socket.pause();
   socket.write(begin);
   const timer = trickle === undefined ? undefined : setInterval(() => socket.write(trickle), TRICKLE_MS);

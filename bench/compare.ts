@@ -43,8 +43,8 @@ const batch =
   ({ tenants }) => ({ events, connections, requests: tenants.map((tenant) => usageRequest(tenant, events)) });
 
 /**
- * Sends batches of 100 events: for a product from `OWN_SEED` on this folder's version, for an ordinary product on the
- * others.
+ * Sends batches of 100 events. On this folder's version, they are for a product from `OWN_SEED`; on the others, for an
+ * ordinary product.
  */
 const own =
   (slug: 'priced' | 'detailed', more?: (index: number) => object, senders?: number): ToLoad =>
@@ -110,10 +110,7 @@ function findCommit(ref: string): string {
   }
 }
 
-/**
- * Builds a commit in a folder of its own. Uses the packages installed here if the commit has the same
- * package-lock.json.
- */
+/** Builds a commit in its own folder. Uses the packages installed here if the commit has the same package-lock.json. */
 function buildCommit(commit: string, folder: string): void {
   try {
     run('sh', ['-c', 'mkdir "$1" && git archive "$0" | tar -x -C "$1"', commit, folder]);
@@ -131,7 +128,7 @@ function buildCommit(commit: string, folder: string): void {
   }
 }
 
-/** Uses only columns that every compared version has. */
+/** Test data for every compared version. Skips tables and columns that a version does not have. */
 const SEED = `
 insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at)
   select gen_random_uuid(), 'product-' || i, 'Product', 'calls', case when i % 2 = 1 then 1000000000 end, now(), now()
@@ -200,7 +197,9 @@ async function createTenants(
   return { tenants: startingWith('org-'), limited: startingWith('limited-') };
 }
 
-/** CPU time of each Postgres process in ms, by process ID, except those that serve another version's database. */
+/**
+ * CPU time of each Postgres process in ms, by process ID, excluding processes that serve another version's database.
+ */
 function readDatabaseCpu(postmaster: number, database: string): Map<number, number> {
   const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
   const times = new Map<number, number>();

@@ -84,7 +84,7 @@ try {
   await client.end();
   const operator = await createUser(db);
   await db.orm.insert(operators).values({ userId: operator.id, createdAt: new Date() });
-  // Other benchmarks measure the background work of markets.
+  // Markets are off because other benchmarks measure their background work.
   const env = { MARKETS: 'off', LIMIT_DASHBOARD_PER_MINUTE: '1000000000' };
   const product = await startProduct({ DATABASE_URL: url, ...env });
   try {

@@ -3,14 +3,14 @@ import pg from 'pg';
 interface Fill {
   /** Number of API keys among which the events are distributed. */
   keys?: number;
-  /** Length of the time range of the events, and how many days ago it ends. */
+  /** Length of the events' time range in days, and how many days ago it ends. */
   days?: number;
   daysAgo?: number;
 }
 
 /**
- * Inserts `rows` events from the Organizations' API keys, with idempotency keys in chronological order, and fills the
- * sums.
+ * Inserts `rows` events spread over the Organizations' API keys, with idempotency keys in chronological order, and
+ * fills the totals and hourly sums.
  */
 export async function fillEvents(
   url: string,

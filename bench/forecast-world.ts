@@ -1,4 +1,7 @@
-/** The simulated world for the forecast measures: the fits known at a given time, and the inputs of a snapshot. */
+/**
+ * The simulated world for the forecast benchmarks: the history known at a given time, the fits trained on it, and a
+ * snapshot's inputs.
+ */
 import type { SnapshotInputs, SnapshotRules } from '../src/markets/snapshot/build-snapshot.js';
 import { KnownHistory } from '../src/markets/training/forecast-archive.js';
 import { train } from '../src/markets/training/training.js';
@@ -49,7 +52,7 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-/** @param hours the hours whose fits for days in progress are computed; default: all */
+/** @param hours hours for which to compute the fits for days in progress; default: all */
 export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
   train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 

@@ -1,4 +1,4 @@
-/** The measures for the calibrated forecast: its snapshot, its training, and the effect of both on other requests. */
+/** The measures for the calibrated forecast: building snapshots, training, and the effect of training on reads. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ function cpuMs(): number {
 const medianOf = (values: readonly number[]): number =>
   values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 
-/** Measures building snapshots, one for each hour of a day, repeatedly. */
+/** Repeatedly builds a snapshot for each hour of a day and measures the CPU time of each. */
 async function measureSnapshot(seconds: number): Promise<Sample> {
   const { book } = trainAnew(await historyAt(NOON));
   const inputs = Array.from({ length: 24 }, (_, hour) =>
@@ -83,7 +83,7 @@ async function measureFits(seconds: number): Promise<Sample> {
   };
 }
 
-/** Measures the fits for days in progress, which are computed once a day. */
+/** Measures computing the fits for days in progress, which the service does once a day. */
 async function measureHourFits(): Promise<Sample> {
   const history = await historyAt(NOON);
   const options = { previous: [], newId: () => newId(NOON.getTime()) };
@@ -217,8 +217,8 @@ const perCpuSecond = (readings: readonly Reading[]): number => {
 };
 
 /**
- * Measures reads from one server in alternating turns, without training and with training every few seconds. Requests
- * per second of server CPU time are an estimate of the rate on an idle machine.
+ * Measures reads from one server in alternating turns, without training and with training every few seconds. The
+ * requests per second of server CPU time estimate the rate on an idle machine.
  */
 async function measureReads(databaseUrl: string, seconds: number): Promise<Sample> {
   const folder = mkdtempSync(join(tmpdir(), 'gauge-bench-reads-'));
@@ -229,7 +229,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
     'bench/learning-server.ts',
   );
   const read = async (): Promise<Reading> => {
-    // Rounds to whole training intervals.
+    // Rounds to a multiple of the training interval.
     const readSeconds = Math.max(1, Math.round(seconds / 3)) * 3;
     const before = cpuMsOf(server.pid);
     const perSecond = await rate(server.port, '/markets?status=active', readSeconds);
@@ -258,7 +258,7 @@ async function measureReads(databaseUrl: string, seconds: number): Promise<Sampl
   }
 }
 
-/** Returns the share of a core that training takes on a server without readers. */
+/** Returns the share of a core that training uses while nobody reads from the server. */
 async function shareOfLearning(pid: number, toggle: () => void): Promise<number> {
   const begin = cpuMsOf(pid);
   await sleep(6_000);

@@ -1,7 +1,7 @@
 /**
  * `npm run bench:hostile`: how much one caller can slow down the others. Measures the longest event-loop pause for
- * expensive bodies, and the effect of connections that read nothing, send headers slowly or send bodies slowly, each
- * kind for a minute.
+ * expensive bodies, and the effect of a minute of connections that read nothing, send headers slowly or send bodies
+ * slowly.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

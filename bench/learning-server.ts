@@ -1,6 +1,6 @@
 /**
- * Runs the service and, between one SIGUSR2 and the next, retrains every few seconds. In production, the service trains
- * a few times a day. Writes READY_FILE once the simulated past is complete.
+ * Runs the service. SIGUSR2 turns retraining every few seconds on and off; it is off at first. In production, the
+ * service trains only a few times a day. Writes READY_FILE once the simulated past is complete.
  */
 import { writeFileSync } from 'node:fs';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
@@ -22,7 +22,7 @@ process.on('SIGUSR2', () => (isLearning = !isLearning));
 process.on('SIGTERM', () => void service.stop().then(() => process.exit(0)));
 writeFileSync(process.env.READY_FILE!, '');
 
-/** Recomputes all fits and gates from scratch. */
+/** Recomputes fits and gates from scratch. */
 async function learn(): Promise<void> {
   const at = new Date();
   const history = await trading.local!.archive.asOf(at);

@@ -17,14 +17,14 @@ export interface LoadPlan {
   rate?: number;
   /** Complete requests with headers. Connection i starts with the request at index i modulo the number of requests. */
   requests: string[];
-  /** Makes each connection cycle through all requests, starting with its own. */
+  /** Makes each connection cycle through all requests, starting with its first request. */
   rotates?: boolean;
   /**
-   * Follow-up requests: after each response, sends the one with the same index, with `idPlaceholder` replaced by the
+   * Follow-up requests: after the response to request i, follow-up i is sent, with `idPlaceholder` replaced by the
    * response's first `id`.
    */
   follow?: { requests: string[]; idPlaceholder: string };
-  /** Each occurrence in a request is overwritten with a fresh key of the same length. */
+  /** Text whose occurrences in a request are each overwritten with a fresh key of the same length. */
   placeholder?: string;
   keyPrefix?: string;
 }

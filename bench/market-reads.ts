@@ -17,7 +17,7 @@ import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
 import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
-/** The simulated venue's active markets: two days with six brackets each in seven cities. */
+/** Path of the simulated venue's active markets: two days with six brackets each in seven cities. */
 const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;
@@ -60,7 +60,7 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
   };
 }
 
-/** Builds a refresher with simulated sources and fully trained forecasts in this process, as the service does. */
+/** Builds a refresher in this process, with simulated sources and fully trained forecasts. */
 async function makeRefresher() {
   const clock = systemClock;
   const at = new Date(clock.now());
@@ -122,7 +122,7 @@ async function measureRefresh(seconds: number) {
   });
 }
 
-/** The longest event-loop pause of an idle process in ms, which is the noise level of the machine. */
+/** Returns the longest event-loop pause of an idle process in ms: the machine's noise level. */
 export async function measureIdle(seconds: number): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();

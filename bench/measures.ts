@@ -50,10 +50,7 @@ const runFile = promisify(execFile);
 let runs = 0;
 
 export interface LoadOptions extends Pick<LoadPlan, 'connections' | 'rate' | 'rotates' | 'follow'> {
-  /**
-   * Highest tolerated share of refused requests. Refused requests are excluded from the result's `requests` and
-   * `perSecond`.
-   */
+  /** Highest tolerated share of refused requests. The result's `requests` and `perSecond` exclude them. */
   mostRefused?: number;
 }
 
@@ -74,7 +71,7 @@ export async function measureLoad(
   return { ...result, requests: accepted, perSecond: result.perSecond * share };
 }
 
-/** Events per second through the product. */
+/** Returns the number of events that the product accepts per second. */
 async function events({ product, tenants }: Side, seconds: number, size: number): Promise<number> {
   const requests = tenants.map((tenant) => usageRequest(tenant, size));
   const { perSecond } = await measureLoad(product.port, seconds, requests, {

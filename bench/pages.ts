@@ -21,7 +21,7 @@ import { startProduct } from './world.js';
 const TARGET_MS = 100;
 const TARGET_KB = 60;
 const DAYS = 60;
-/** Sorts before all other slugs, because `fillEvents` uses the first product. */
+/** Slug of the product with events. Sorts before all other slugs, because `fillEvents` uses the first product. */
 const SLUG = 'a-product';
 
 const options = new Command('bench:pages')
@@ -51,7 +51,7 @@ function listPages(): [name: string, path: string][] {
   ];
 }
 
-/** Creates one Organization with an owner and 50 products, one of them capped and used through many API keys. */
+/** Creates an Organization with an owner, 50 capped products and many API keys. Returns the owner's email address. */
 async function createWorld(db: Database): Promise<string> {
   const organization = await createOrganization(db);
   const products = [await createProduct(db, { slug: SLUG, unitCap: String(rows / 2) })];
@@ -84,7 +84,7 @@ interface Loaded {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Loads an address as a browser does and times it to the last byte. */
+/** Loads a URL as a browser does and measures the time to the last byte. */
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
@@ -107,7 +107,10 @@ function load(address: string, cookie: string): Promise<Loaded> {
   });
 }
 
-/** Returns the total bytes of the other files of a first visit: style sheet, icon, script and its modules. */
+/**
+ * Returns the total size in bytes of the other files that a first visit loads: style sheet, icon, script and its
+ * modules.
+ */
 async function weighAssets(origin: string, cookie: string, page: string): Promise<number> {
   const found = [...page.matchAll(/(?:href|src)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, path]) => path!);
   const seen = new Set<string>();

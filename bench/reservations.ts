@@ -1,4 +1,6 @@
-/** The measures for limits, webhooks and reservations: what they add to events, and what a reservation costs. */
+/**
+ * The measures for limits, webhooks and reservations: the cost that they add to events, and the cost of a reservation.
+ */
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
@@ -37,7 +39,7 @@ export const LIMITS = {
 };
 const silent = pino({ level: 'silent' });
 
-/** Sixteen more tenants for each kind of limit, created on first use. */
+/** Sixteen tenants for each kind of limit, created on first use. */
 const limited = new Map<string, Promise<Tenant[]>>();
 
 function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
@@ -133,8 +135,8 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
 });
 
 /**
- * While a cap is far away, ingestion statements leave no note for the threshold evaluation. Once it is exceeded, every
- * statement leaves one.
+ * Compares tenants with and without a webhook endpoint. While usage is far below a cap, ingestion statements record
+ * nothing for the threshold evaluation. Once the cap is exceeded, every statement does.
  */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
@@ -193,7 +195,7 @@ let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | 
 async function startRolling({ createDatabase, rows }: World) {
   const url = await createDatabase('rolling');
   const [tenant] = await createTenantsIn(url, 1, { limits: [block('P7D')] });
-  // The events cover slightly more than the window, so that the window starts among them.
+  // The events go back slightly further than the window, so that the window starts among them.
   await fillEvents(url, Math.ceil((rows * 7.5) / 7), { keys: 1, days: 7.5 });
   const client = new pg.Client({ connectionString: url });
   await client.connect();

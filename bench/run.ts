@@ -123,7 +123,7 @@ if (chosen.some(({ key }) => key === 'grown')) {
 
 const samples = new Map<string, Sample[]>(chosen.map(({ key }) => [key, []]));
 try {
-  // A first round that does not count warms up compiled code, caches and connections.
+  // Warms up compiled code, caches and connections in a round that does not count.
   for (const measure of chosen) await measure.run({ ...world, seconds: Math.min(2, world.seconds) });
   for (let round = 1; round <= Number(options.rounds); round++) {
     for (const measure of chosen) {

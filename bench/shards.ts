@@ -88,7 +88,9 @@ try {
         `coordinator ${(median(rounds.map((r) => r.share)) * 100).toFixed(1)} %`,
     );
   }
-  /** Returns the 99th percentile of batch times on one worker, while the other worker is up and while it is down. */
+  /**
+   * Returns the 99th percentile of one worker's batch times in ms, while the other worker is up and while it is down.
+   */
   async function measureOutage(senders: Sender[]) {
     const [victim] = cluster.workers;
     const { host } = new URL(victim!.url('bench'));

@@ -2,10 +2,10 @@
  * `npm run bench:storage -- --sizes 1000000`: the size on disk of an event in the table, the primary key and the time
  * index, with idempotency keys as text and as 16-byte UUIDs.
  *
- * `npm run bench:storage`: what the dashboard's index and hourly sums add to an insert. Runs the ingestion statement
- * without HTTP, four at a time with 500 events each, as shipped and without the index, the sums or both. The variants
- * alternate in turns of a few seconds, and each ratio compares a variant's turn with the turn of the shipped form in
- * the same round.
+ * `npm run bench:storage`: the cost that the dashboard's index and hourly sums add to an insert. Runs the ingestion
+ * statement without HTTP, four at a time with 500 events each, as shipped and without the index, the sums or both. The
+ * variants alternate in turns of a few seconds, and each ratio compares a variant's turn with the turn of the shipped
+ * form in the same round.
  */
 import { Command } from 'commander';
 import pg from 'pg';

@@ -11,7 +11,7 @@ import { measureLoad, type LoadOptions, type Measure } from './measures.js';
 import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Up to half of the orders may be refused, because they empty the books. */
+/** Up to half of the orders may be refused, because earlier orders empty the books. */
 export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.5 };
 let runs = 0;
 
@@ -32,7 +32,7 @@ async function createTrader(db: Database): Promise<string> {
   return (await createKey(db, orgId, { scopes: ['trading:write'] })).secret;
 }
 
-/** Lists markets with mid-range prices; their books always have both sides. */
+/** Lists markets with mid-range prices, whose books always have both sides. */
 async function listTickers(port: number): Promise<string[]> {
   const response = await fetch(`http://127.0.0.1:${port}/markets?status=active`);
   const { markets } = (await response.json()) as { markets: { ticker: string; yesAsk: string | null }[] };

@@ -48,7 +48,7 @@ async function untilListed(product: Product): Promise<void> {
   }
 }
 
-/** Measures refreshes that read the venue with a key, including building `/markets` in every encoding. */
+/** Measures refreshes that read the venue with signed requests, including building `/markets` in every encoding. */
 async function measureRefresh(seconds: number) {
   const venue = await startVenue();
   const clock = systemClock;

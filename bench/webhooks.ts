@@ -1,6 +1,6 @@
 /**
  * `npm run bench:webhooks`: the delay before a message's first attempt, at a steady rate, while some receivers hang.
- * The service runs as shipped, but not in production mode, in which it refuses to send to this machine.
+ * The service runs as shipped, except that production mode is off, because it forbids sending to this machine.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -91,8 +91,8 @@ const product = await startProduct({
 const group = db.shards.groups[0]!;
 let written = 0;
 /**
- * Total number of messages for each message to a responsive endpoint. A hanging endpoint gets as many as a responsive
- * one.
+ * Ratio of all messages to the messages for responsive endpoints. Each hanging endpoint gets as many messages as each
+ * responsive one.
  */
 const share = (endpoints + hanging) / endpoints;
 const startedMs = performance.now();
@@ -117,7 +117,7 @@ console.log(
   `${expected} messages to ${endpoints} endpoints in ${seconds} s (${Math.round(expected / seconds)}/s), beside ${written - expected} to ${hanging} that hang, and ${backlog} that waited for one of them:`,
 );
 console.log(
-  `first attempt after p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms, at most ${sorted.at(-1)} ms; ${seen.size} arrived, ${delaysMs.length - seen.size} twice; ${cpu.toFixed(2)} cores, ${product.memoryMb().peak} MB at the most`,
+  `first attempt after p50 ${quantile(0.5)} ms, p99 ${quantile(0.99)} ms, at most ${sorted.at(-1)} ms; ${seen.size} arrived, ${delaysMs.length - seen.size} twice; ${cpu.toFixed(2)} cores, ${product.memoryMb().peak} MB at most`,
 );
 await product.stop();
 receiver.closeAllConnections();

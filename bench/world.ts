@@ -26,8 +26,8 @@ export interface Product {
 }
 
 /**
- * Starts the built product as `npm start` does, in production mode, with raised limits, ample paper cash and no
- * latency.
+ * Starts the built product as `npm start` does, in production mode, with raised limits, ample paper cash and no latency
+ * for paper orders.
  */
 export async function startProduct(
   env: Record<string, string>,
@@ -108,8 +108,8 @@ function cpuMsOfChild(pid: number): number {
 }
 
 /**
- * Waits until the service has built the markets' simulated past and evaluated the gates: until it uses at most 0.5 s of
- * CPU time in 5 s.
+ * Waits until the service has built the markets' simulated past and evaluated the gates, which is assumed once it uses
+ * at most 0.5 s of CPU time in 5 s.
  */
 export async function waitUntilIdle({ pid }: Product): Promise<void> {
   for (let before = cpuMsOf(pid), used = Infinity; used > 500;) {
@@ -140,7 +140,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Creates 50 products, and Organizations that are entitled to all of them and have an API key each. */
+/** Creates 50 products, and `count` Organizations with an API key and entitlements to all of the products. */
 export async function createTenants(
   db: Database,
   count: number,
@@ -192,7 +192,7 @@ export function usageRequest(
   return post(path, JSON.stringify({ events }), secret);
 }
 
-/** A paper order with its own idempotency key. */
+/** Builds a request for a paper order, with a placeholder as its idempotency key. */
 export function tradeRequest(secret: string, order: Record<string, unknown>): string {
   const request = post('/trade', JSON.stringify(order), secret);
   return request.replace('\r\n\r\n', `\r\nIdempotency-Key: ${PLACEHOLDER}\r\n\r\n`);

@@ -90,7 +90,7 @@ export function createApp(
   return app;
 }
 
-/** Imports the reference on the first request for the document, to keep startup fast. */
+/** Imports `reference.js` on first use, to keep startup fast. */
 async function describe(products: readonly RunningProduct[]) {
   const { describeService } = await import('./reference.js');
   return describeService(products);

@@ -91,7 +91,7 @@ function isLoopback(url: string): boolean {
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
-/** An address, optionally after a name: `Gauge <gauge@example.com>`. */
+/** An email address, optionally after a name: `Gauge <gauge@example.com>`. */
 const mailFrom = /^(?:([^<>"\p{Cc}]{1,100}) <([^\s<>@,;]+@[^\s<>@,;]+)>|([^\s<>@,;]+@[^\s<>@,;]+))$/u;
 
 function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, production: boolean): string[] {
@@ -210,7 +210,7 @@ export type Config = ServiceConfig;
 
 /**
  * Reads the environment. Treats empty variables as unset, because compose files and shells produce them.
- * @throws ConfigError with every problem at once
+ * @throws ConfigError listing every problem
  */
 export function readConfig(env: Environment): Config {
   const given = Object.fromEntries(
@@ -278,7 +278,10 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
-/** True for a file path or a secure URL. Exported heads are evidence and must not be altered in transit. */
+/**
+ * True for a file path or a secure URL. Exported heads of the audit log are evidence and must not be altered in
+ * transit.
+ */
 function isExportTarget(value: string): boolean {
   return !/^\w+:\/\//.test(value) || isSecureUrl(value);
 }

@@ -71,7 +71,8 @@ log.info(
   { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
   'Gauge is ready',
 );
-// Not masked, because the log may be all that is kept, and the link is the only way to set up Gauge.
+// Logged unmasked, because the log may be the only remaining record of the link, and Gauge cannot be set up without a
+// link.
 if (service.setUpLink && buffer)
   createPlainLog(config.logLevel, buffer).warn(
     service.setUpLink,

@@ -20,7 +20,7 @@ import type { FindForMember, FindForOperator } from './dashboard/search/search.j
 import type { DemoData, DemoPart, GreetingPart } from './demo/demo.js';
 import type { SetUpStep } from './set-up/set-up.js';
 
-/** A product of the service. It knows the core and the accounts, but no other product. */
+/** A product of the service. It may use the core and the accounts, but no other product. */
 export interface Product {
   name: string;
   config: ConfigPart;
@@ -81,7 +81,7 @@ export interface ProductAtWork {
   /** Runs once the database is prepared, before the service is ready. */
   load?: () => Promise<void>;
   start?: () => void;
-  /** Returns commands that work as printed. */
+  /** Returns the product's part of the greeting. The commands in it work as printed. */
   greet: (demo: DemoData, baseUrl: string) => GreetingPart;
   /** Fills in the demo's past, using the context's clock. Running it again changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;

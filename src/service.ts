@@ -53,14 +53,14 @@ interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptio
 /** The service cannot listen on its address. The message says what to do. */
 export class CannotListenError extends Error {}
 
-/** Maximum time that a demo waits for its products to load. */
+/** Maximum time that a demo waits at startup for its products to load. */
 const LOADING_WAIT_MS = 3_000;
 /** Time for accepted requests to finish. Orchestrators kill the process after 30 s. */
 const DRAIN_MS = 25_000;
 /** Time during which new requests still get a 503 after shutdown begins. */
 const REFUSE_MS = 500;
 
-/** Resolves when the service is ready. Until then, it listens and responds with 503. */
+/** Starts the service and resolves when it is ready. Until then, it listens and responds with 503. */
 export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
@@ -220,7 +220,8 @@ async function forgetPast({ config }: Context, demo: DemoData | undefined): Prom
 }
 
 /**
- * A failure is only logged, because the service is still useful without a link, for example on a read-only database.
+ * Creates a set-up link. A failure is only logged, because the service is still useful without a link, for example on a
+ * read-only database.
  */
 const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
@@ -228,7 +229,10 @@ const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
     return undefined;
   });
 
-/** Uses localhost, because browsers do not store passkeys for IP addresses. In production, people use PUBLIC_URL. */
+/**
+ * Returns the service's URL. Uses localhost, because browsers do not store passkeys for IP addresses. In production,
+ * people use PUBLIC_URL.
+ */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const isWildcard = address === '0.0.0.0' || address === '::';
@@ -281,7 +285,7 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // Clients keep connections open for their next request, so idle ones are closed repeatedly.
+  // Closes idle connections repeatedly, because clients keep them open for their next request.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([

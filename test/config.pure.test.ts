@@ -359,7 +359,7 @@ describe('the configuration', () => {
       hasFreeForecasts: false,
     });
     const own = { OPEN_METEO_BASE_URL: 'http://127.0.0.1:8080' };
-    // One of the two hosts is still the free service.
+    // One of the two hosts still belongs to the free service.
     expect(readConfig({ ...real, ...own }).trading.hasFreeForecasts).toBe(true);
     const all = { ...own, OPEN_METEO_HISTORY_BASE_URL: 'http://127.0.0.1:8081' };
     expect(readConfig({ ...real, ...all }).trading.hasFreeForecasts).toBe(false);

@@ -207,13 +207,13 @@ describe('the first start', () => {
     // Passkeys work on localhost but not on 127.0.0.1.
     const origins = new Set(first.stdout.match(/http:\/\/[\w.]+:\d+/g));
     expect([...origins]).toEqual([`http://localhost:${freeOne}`]);
-    // Kills the process when only part of the demo's past exists.
+    // Kills the process when only part of the demo's history exists.
     await setTimeout(1_000);
     first.child.kill('SIGKILL');
     await first.exit;
     expect(readDemo().pastUpTo).toBe(pastUpTo);
 
-    // Without markets, because creating their past takes a minute; `demo.test.ts` covers interrupting that.
+    // Runs without markets, because creating their history takes a minute; `demo.test.ts` covers interrupting that.
     const second = start({ MARKETS: 'off' });
     await until(() => urlIn(second.stdout));
     expect(second.stdout).toContain(keys.live);

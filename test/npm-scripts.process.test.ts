@@ -30,7 +30,7 @@ it('each service command replaces its shell, because dash would swallow the sign
     expect.arrayContaining(['start', 'dev', 'replay', 'backfill']),
   );
   for (const [name, script] of running) {
-    // The shell evaluates the test for the file before it executes the command, so this substitution is allowed.
+    // The shell checks whether `.env` exists before it executes the command, so this substitution is allowed.
     const command = script.replace(' $([ -e .env ] && echo --env-file=.env)', '');
     expect(command, name).toMatch(/^exec (env (\w+=\S+ )+)?node [^&|;]*$/);
   }
@@ -65,8 +65,8 @@ it('npm start builds first if there is no build, or if a source is newer', () =>
 });
 
 /**
- * A separate project with this project's scripts. It uses the tests' build without rebuilding it. All tests share the
- * project, so that only the first start creates the demo.
+ * A separate project with this project's scripts and with the build that the tests use. All tests share the project, so
+ * that only the first start creates the demo.
  */
 let project: string;
 let port: number;
@@ -127,7 +127,7 @@ const isListening = (): Promise<boolean> =>
     socket.on('connect', () => socket.destroy());
   });
 
-// Skips `prestart`, which would build.
+// Skips `prestart`, which would build the project.
 const npmStart = ['npm', 'start', '--ignore-scripts'];
 const npmDev = ['npm', 'run', 'dev'];
 

@@ -16,7 +16,7 @@ const blocks = (source: string): string[] =>
     (block ?? line!).replace(/\s*\n\s*\*\s?/g, ' ').trim(),
   );
 
-/** Returns a template's comments and visible texts. A code tag ends a text. */
+/** Returns a template's comments and visible texts. A code tag separates two texts. */
 const texts = (template: string): string[] =>
   [
     ...[...template.matchAll(/<%#([\s\S]*?)%>/g)].map(([, comment]) => comment!),

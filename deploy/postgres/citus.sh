@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs once on each server of a sharded database, after init.sh. The servers sign in to each other with these
-# passwords. They come from the environment so that they never appear in process arguments.
+# Runs once on each server of a sharded database, after init.sh. The servers connect to each other with these
+# passwords, which come from the environment so that they never appear in process arguments.
 set -eu
 exec psql --no-psqlrc --username "$POSTGRES_USER" --dbname gauge <<SQL
 \set ON_ERROR_STOP on

@@ -2,7 +2,7 @@ import createClient, { type Client, type Middleware } from 'openapi-fetch';
 import type { paths } from './api.js';
 
 type ReadUsage = paths['/api/usage']['get'];
-/** Names like `dimension.model` depend on the product, so the document cannot list them. */
+/** Names like `dimension.model` depend on the product, so the OpenAPI document cannot list them. */
 type UsageParameters = Omit<ReadUsage['parameters'], 'query'> & {
   query: ReadUsage['parameters']['query'] & { [name: `dimension.${string}`]: string };
 };
@@ -28,7 +28,8 @@ export interface GaugeClientOptions {
 }
 
 /**
- * Live events reused the keys of test events, or vice versa. Those events are not counted; the rest of the batch is.
+ * Live events reused the idempotency keys of test events, or vice versa. Those events are not counted; the rest of the
+ * batch is.
  */
 export class OtherModeError extends Error {
   readonly indexes: number[];
@@ -48,7 +49,7 @@ const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
     if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
     const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
-    // The response may come from another service. The caller gets it unchanged and can detect this.
+    // Without warnings, the response may come from another service. Leave it to the caller to detect this.
     if (!Array.isArray(answer?.warnings)) return;
     const indexes = answer.warnings.flatMap((warning) =>
       warning.code === 'duplicate_mismatch' && warning.differs?.includes('livemode') ? [warning.index] : [],
@@ -131,13 +132,13 @@ export async function* listCreditEntries(
   } while (cursor !== undefined);
 }
 
-/** Pauses between attempts, in ms. Their sum outlasts a restart of the service. */
+/** Pauses between attempts, in ms. Together they outlast a restart of the service. */
 const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
 /**
  * Reserves usage, calls `run`, and settles the units used. If `run` throws, the hold is released and the error is
- * rethrown. Reserving and settling are retried during outages, which their idempotency keys make safe. If the
- * settlement cannot be delivered, this function throws and the hold expires.
+ * rethrown. Reserving and settling use idempotency keys, so they are safely retried during outages. If the settlement
+ * cannot be delivered, this function throws and the hold expires.
  * @param run receives the reservation and returns its result and the units used
  * @throws CreditsExhaustedError, or RefusedError for any other refusal
  */
@@ -151,7 +152,7 @@ export async function withReservation<Result>(
   // The async wrapper also catches errors that `run` throws synchronously.
   const running = (async () => run(reservation))();
   const { used, result } = await running.catch(async (error: unknown) => {
-    // If the release fails, the hold expires by itself.
+    // If the release fails, the hold expires on its own.
     await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
     throw error;
   });

@@ -114,7 +114,7 @@ interface PostOptions {
   maxAttempts: number;
   /** Pause after the first failure, in ms. It doubles with each further failure. */
   backoffMs: number;
-  /** Aborts when the run stops. Pauses end at once; pending requests get a few seconds to finish. */
+  /** Aborts when the run stops. Pauses end immediately; pending requests get a few seconds to finish. */
   signal: AbortSignal;
   onRetry(reason: string, waitMs: number): void;
   /** Called if the run ends before these events got an answer. Some of them may have been recorded. */
@@ -132,7 +132,7 @@ export function createPost(options: PostOptions): Post {
   const { maxAttempts, signal } = options;
   let pauseEndsAt = 0;
 
-  /** When the service asks one sender to wait, all senders wait. */
+  /** Waits until the pause ends. When the service asks one sender to wait, all senders wait. */
   async function waitForPause(): Promise<void> {
     signal.throwIfAborted();
     // Checks again because timers can fire early and another sender can extend the pause.
@@ -247,7 +247,10 @@ export function readProblem(body: unknown): ProblemBody | undefined {
     : undefined;
 }
 
-/** Returns a random pause between half and all of the exponential pause, so that senders do not all retry at once. */
+/**
+ * Returns a random pause between half and all of the exponential backoff, so that senders do not all retry at the same
+ * time.
+ */
 function backoff(firstMs: number, failures: number): number {
   const ms = Math.min(firstMs * 2 ** Math.min(failures, 20), MAX_BACKOFF_MS * 2) / 2;
   return ms * (0.5 + Math.random() / 2);
@@ -258,7 +261,7 @@ function reasonOf(error: unknown): string {
   return cause?.code ?? cause?.message ?? (error as Error).message;
 }
 
-/** Aborts a request after its time limit, or shortly after the run stops. */
+/** Returns a signal that aborts a request after its time limit, or shortly after the run stops. */
 function startDeadline(stop: AbortSignal): { signal: AbortSignal; clear(): void } {
   const controller = new AbortController();
   const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no response in time')), ms);

@@ -21,8 +21,8 @@ export interface UsageReporterOptions extends GaugeClientOptions {
   /** Called when the spool becomes full. `report()` then throws until some events have been sent. */
   onFull?(state: { bytes: number; maxBytes: number }): void;
   /**
-   * Called with events that the service rejected; they are kept in `refused.ndjson`. After a crash, the same events may
-   * be passed again.
+   * Called with events that the service rejected; they are also stored in `refused.ndjson`. After a crash, the same
+   * events may be passed again.
    */
   onRefused?(events: RefusedEvent[]): void;
   /** Called after each failed attempt. The reporter retries indefinitely. */
@@ -56,7 +56,7 @@ const MAX_BATCH = 500;
 const PARALLEL = 4;
 const MAX_EVENT_BYTES = 64 * 1024;
 const BACKOFF_MS = 250;
-/** First pause after an error that a person must fix, such as a wrong key or address. */
+/** First pause after an error that a person must fix, such as a wrong API key or URL. */
 const BLOCKED_MS = 1_000;
 const MAX_BLOCKED_MS = 60_000;
 
@@ -110,7 +110,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   };
 }
 
-/** Checks only the quantity. The service rejects events with any other error. */
+/** Fills in missing fields. Checks only the quantity; the service rejects events with any other error. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity must be a finite number of at least 0.');
@@ -191,8 +191,8 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
 }
 
 /**
- * @returns the error if refused events could not be set aside; they then stay in their segment, which needs no extra
- * disk space
+ * Sends a segment. If refused events cannot be set aside, they stay in the segment, which needs no extra disk space.
+ * @returns the error that prevented events from being set aside, or undefined
  */
 async function sendSegment(
   segment: Segment,
@@ -249,7 +249,7 @@ async function retryUntilDone(
   }
 }
 
-/** A callback that throws must not stop the reporter. */
+/** Calls back in a microtask, so that an error in a callback does not reach the reporter. */
 const notify = (callback: () => void): void => queueMicrotask(callback);
 
 function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {

@@ -17,7 +17,7 @@ export interface Segment {
 }
 
 /**
- * Append-only files that keep lines on disk until they are processed and removed. Only one process may use a directory
+ * Append-only files that store lines on disk until they are processed and removed. Only one process may use a directory
  * at a time.
  */
 export interface Spool {
@@ -226,7 +226,7 @@ async function findSegments(directory: string): Promise<Segment[]> {
   );
 }
 
-/** Keeps the newest lines in `refused.ndjson`, and older ones in `refused.1.ndjson`. */
+/** Stores the newest lines in `refused.ndjson`, and older ones in `refused.1.ndjson`. */
 async function appendRefused(directory: string, lines: readonly string[]): Promise<void> {
   const path = join(directory, 'refused.ndjson');
   const handle = await open(path, 'a', 0o600);
@@ -248,7 +248,7 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
   await syncDirectory(directory);
 }
 
-/** A new file survives a crash only once its directory is synced. */
+/** Syncs a directory. A new file survives a crash only once its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
   // Windows cannot open directories and does not need this.
   if (process.platform === 'win32') return;

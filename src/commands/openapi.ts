@@ -20,7 +20,7 @@ else if (process.argv[2] === '--python') {
   writeFileSync(types, toPythonTypes(document, '/api/'));
 } else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
-/** Returns the exit code. Leaves the file alone if its types already match the document. */
+/** Returns the exit code. Does not regenerate the types if they already match the document. */
 function generateClient(json: string): number {
   const manifest = createRequire(import.meta.url).resolve('gauge-openapi-types/package.json');
   const hash = createHash('sha256').update(json).update(readFileSync(manifest)).digest('hex');

@@ -114,7 +114,10 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   return check(orm);
 }
 
-/** A running service would keep using statements for an unsharded database. @throws CommandError */
+/**
+ * Rejects if the service is running, because it would keep using statements for an unsharded database.
+ * @throws CommandError
+ */
 async function requireStopped(orm: Orm): Promise<void> {
   const running = await selectRows(
     orm,

@@ -19,7 +19,7 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
 
-/** `/console/audit-log` and the audit log of each customer. */
+/** `/console/audit-log` and each customer's audit log. */
 export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Router {
   const { wording } = deps;
   const { orm } = deps.db;
@@ -83,7 +83,7 @@ async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
     const name = id === 'system' ? 'The service' : id;
     return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
-  // Every actor on these pages is an operator, so the note would be redundant.
+  // Removes the note `operator`, which is redundant because every actor on these pages is an operator.
   const noteless = (actor: Actor) => (actor.note === 'operator' ? { ...actor, note: null } : actor);
   return rows.map((row) => toEntryView(wording, row, noteless(actorOf(row.actor))));
 }

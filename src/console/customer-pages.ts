@@ -202,7 +202,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         requireSecondFactor: required.requireSecondFactor === 'yes',
         requireSingleSignOn: required.requireSingleSignOn === 'yes',
         marketAccess,
-        // Forms opened before an upgrade may lack this field; the stored value then stays.
+        // Forms opened before an upgrade may lack this field; in that case, the stored value does not change.
         stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {

@@ -11,9 +11,9 @@ export interface Signal {
   /** Value of the query parameter `signal`. */
   id: string;
   label: string;
-  /** Page that shows the cause, relative to the customer's address. */
+  /** Path of the page that shows the cause, relative to the customer's page. */
   path: string;
-  /** True if another signal covers all these customers and more. */
+  /** True if another signal covers all of this signal's customers and more. */
   isNarrow?: true;
   /** Returns a function if the condition reads sharded tables; it is then evaluated in each shard group. */
   condition: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
@@ -22,7 +22,7 @@ export interface Signal {
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
-  /** Case-insensitive. Matches any part of a slug or name, or the beginning of a member's address. */
+  /** Case-insensitive. Matches any part of a slug or name, or the beginning of a member's email address. */
   search?: string | undefined;
   signal?: Signal | undefined;
   state: (typeof states)[number];
@@ -123,7 +123,7 @@ export const ownSignals: Signal[] = [
     id: 'webhooks',
     label: 'Webhooks failing',
     path: '/webhooks',
-    // `offset 0` keeps this a lookup by primary key for each customer.
+    // `offset 0` keeps the subquery a lookup by primary key for each customer.
     condition: () => (t) =>
       sql`exists (select from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing} offset 0)`,
   },

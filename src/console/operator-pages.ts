@@ -26,7 +26,7 @@ import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.
 import { readPerson } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
-/** There are few operators, so all fit on one page. */
+/** Maximum number of operators listed. There are few, so all fit on one page. */
 const MAX_OPERATORS = 200;
 
 const inviteSchema = z.strictObject({ email: emailSchema });

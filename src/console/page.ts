@@ -18,7 +18,7 @@ export interface CustomerTab {
   id: string;
   /** Sort order among the tabs. */
   place: number;
-  /** Relative to the customer's address. */
+  /** Relative to the customer's page. */
   path: string;
   label: string;
 }

@@ -38,9 +38,9 @@ export interface ServiceConfig {
 
 export interface Limits {
   keyChangesPerHour: number;
-  /** Requests per client address for the API reference and the OpenAPI document. */
+  /** Requests per minute and client address, for the API reference and the OpenAPI document. */
   documentsPerMinute: number;
-  /** Requests per session. */
+  /** Requests per minute and session. */
   dashboardPerMinute: number;
   connections: {
     connections: number;
@@ -97,9 +97,7 @@ export const urlField = (protocols: RegExp, example: string) =>
     )
     .refine(hasReadableCredentials, unreadableCredentials);
 
-/**
- * True if drivers can decode the URL's user name and password. The drivers' own errors for malformed ones are unclear.
- */
+/** True if drivers can decode the URL's user name and password. Drivers report malformed ones with unclear errors. */
 export function hasReadableCredentials(url: string): boolean {
   if (!URL.canParse(url)) return true;
   const { username, password } = new URL(url);

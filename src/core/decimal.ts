@@ -44,7 +44,7 @@ function toDecimal(units: bigint, scale: number): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** True for whole numbers that a double holds exactly, which covers nearly all values. */
+/** True for whole numbers of at most 15 digits, which a double holds exactly. Nearly all values are that short. */
 const isSmallWhole = (digits: string): boolean => digits.length <= 15 && !digits.includes('.');
 
 function align(a: string, b: string): [bigint, bigint, number] {

@@ -13,7 +13,7 @@ export const decodeCursor = (cursor: string): string =>
 
 const version7 = /^[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/;
 const MAX_AGE_MS = DAY_MS;
-/** Tolerates clock differences between instances. */
+/** How far in the future an id's time may be, because instances' clocks differ. */
 const MAX_AHEAD_MS = 5 * MINUTE_MS;
 
 /** Id for the record that a form creates. Submitting the form twice creates only one record. */
@@ -29,8 +29,8 @@ export function isFreshId(id: string, nowMs: number): boolean {
 }
 
 /**
- * The sequence starts at a random number below this, which leaves room for more ids per millisecond than one process
- * can create.
+ * Upper bound of the random number at which each millisecond's sequence starts. It leaves room for more ids per
+ * millisecond than one process can create.
  */
 const FIRST_SEQUENCES = 2 ** 30;
 let last = { msecs: 0, seq: 0 };

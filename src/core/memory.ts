@@ -3,7 +3,7 @@ import vm from 'node:vm';
 
 /**
  * Makes V8 collect its old generation once it has grown by half. By default V8 lets it grow up to fourfold: under full
- * load the server used 280 MB instead of 180, at the same speed (bench/README.md).
+ * load the server used 280 MB instead of 180 MB, at the same speed (bench/README.md).
  */
 export function limitHeapGrowth(): void {
   v8.setFlagsFromString('--heap-growing-percent=50');

@@ -13,7 +13,7 @@ export interface Metrics extends CoreMetrics {}
 type CoreMetrics = ReturnType<typeof createCoreMetrics>;
 
 /**
- * Labels must have few values: mounted routes, but no URLs or names that callers choose.
+ * Creates the metrics. Labels must have few values: mounted routes, but no URLs or names that callers choose.
  * @param parts functions that create each product's metrics
  * @param ofProcess also collects metrics of the process until it ends; default: true
  */

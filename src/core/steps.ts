@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Calls `make` on first use and keeps the result. Failures are not kept. */
+/** Calls `make` on first use and caches the result. Failures are not cached. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {

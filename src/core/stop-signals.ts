@@ -1,4 +1,4 @@
-/** Under npm, Ctrl-C arrives twice: from the terminal and from npm. Signals within this time count as one. */
+/** Signals within this time count as one. Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
 const SAME_REQUEST_MS = 2_000;
 
 /** Calls `stop` on the first SIGINT or SIGTERM, and `abandon` on the second. */

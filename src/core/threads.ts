@@ -49,7 +49,7 @@ interface PlainError {
 const isPlain = (value: unknown): value is PlainError =>
   (value as Partial<PlainError> | undefined)?.isError === true;
 
-/** Structured cloning would lose the error's own fields. */
+/** Copies an error to a plain object. Structured cloning would lose the error's own fields. */
 function toPlain(error: Error): PlainError {
   const { message, stack, cause, ...others } = error as Error & Record<string, unknown>;
   const fields = Object.entries(others).filter(([, value]) =>

@@ -40,7 +40,7 @@ const lastSections: Section[] = [
 
 const MAX_CHOICES = 100;
 
-/** The dashboard's frame. Products' sections come between the dashboard's own. */
+/** The dashboard's frame. Products' sections are listed between the dashboard's own. */
 export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Section[]): ReadFrame {
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
@@ -70,7 +70,7 @@ const navigationOf = async (
     isCurrent: id === current,
   }));
 
-/** Lists the sections that the member sees. Products' sections come between the dashboard's own. */
+/** Lists the sections that the member sees, with the products' sections between the dashboard's own. */
 export async function listSections(
   orm: Orm,
   sections: readonly Section[],

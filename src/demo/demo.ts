@@ -36,7 +36,7 @@ export interface DemoFields {
   keys: DemoKeys;
 }
 
-/** Everything that the demo can show, including plain secrets, which the database does not hold. */
+/** Everything that the demo can show, including secrets in plain text, which the database does not hold. */
 export type DemoData = z.infer<typeof demoSchema> & DemoFields;
 
 export const demoOrganizations = [
@@ -62,7 +62,7 @@ export const later = (source: Source, hours: number): Source => ({
 export interface DemoPart {
   schema: z.ZodType<PartialFields>;
   /**
-   * @param organizations the first one is the main one
+   * @param organizations main Organization first
    * @param nowMs end of the past, which is filled in later
    */
   seed(
@@ -74,7 +74,7 @@ export interface DemoPart {
   ): Promise<PartialFields>;
 }
 
-/** A product's contribution to the text that is printed when the demo has started. */
+/** A product's contribution to the text that is printed after the demo has started. */
 export interface GreetingPart {
   keys: { name: string; secret: string; note?: string }[];
   /** Describes each key's purpose. `title` completes "API keys of …". */

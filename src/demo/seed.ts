@@ -26,7 +26,7 @@ import {
   type DemoOrganization,
 } from './demo.js';
 
-/** An arbitrary constant that all instances share. */
+/** Advisory lock key, an arbitrary constant that all instances share. */
 const DEMO_LOCK = 4_283_641_098;
 
 /**
@@ -77,7 +77,7 @@ const USED_BEFORE_MS = 20 * MINUTE_MS;
 /** Age of the seeded records. They are older than all usage and trades in the demo's past. */
 const SEEDED_BEFORE_MS = 75 * DAY_MS;
 
-/** Fictional people at domains that cannot exist. */
+/** A fictional person, whose email address is at a domain that cannot exist. */
 interface DemoPerson {
   email: string;
   name: string;
@@ -113,7 +113,7 @@ async function choosePasswords(orm: Orm, password: string): Promise<Map<string, 
   );
 }
 
-/** Performs the steps of the set-up wizard directly. The console requires a second factor. */
+/** Creates the operator as the set-up wizard would, with a second factor because the console requires one. */
 async function makeOperator(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -134,7 +134,7 @@ async function makeOperator(
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-/** Creates the Organizations and their members directly, as operators and owners would on pages. */
+/** Creates the Organizations and their members as operators and owners would on the pages. */
 async function makeOrganizations(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,

@@ -2,11 +2,11 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../core/metrics.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
-/** Clocks of synchronized machines differ only by milliseconds, so a difference above this is logged. */
+/** Clock difference above which a line is logged. Synchronized machines' clocks differ only by milliseconds. */
 const NOTED_MS = 5 * SECOND_MS;
 /**
- * Entitlements, keys and sessions depend on the instance's clock. Beyond this difference the instance would reject
- * valid calls.
+ * Maximum clock difference of an instance that gets traffic. Entitlements, keys and sessions depend on the instance's
+ * clock, so with a larger difference the instance would reject valid calls.
  */
 const MAX_MS = MINUTE_MS;
 
@@ -47,8 +47,8 @@ export function createClockWatch({
 }
 
 /**
- * Returns the smallest difference that fits the reading, because the database's exact time between query and response
- * is unknown. Positive if the instance is behind.
+ * Returns the smallest difference that is consistent with the reading, because the database's exact time between query
+ * and response is unknown. Positive if the instance is behind.
  */
 function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;

@@ -4,7 +4,7 @@ import type { Shards } from '../core/db/client.js';
 import type { Pools } from '../core/db/postgres.js';
 import type { Metrics } from '../core/metrics.js';
 
-/** Time limit for a server that does not respond to the readiness check. The connections' own time-outs are longer. */
+/** Time limit for a server's response to the readiness check. The connections' own time-outs are longer. */
 const PING_MS = 1_000;
 
 /** Returns ids and servers of unreachable shard groups; undefined if the database is not sharded. */

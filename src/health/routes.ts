@@ -34,9 +34,9 @@ interface Readiness {
 
 /** How long a response is reused for all callers. */
 const CACHE_MS = 1_000;
-/** Load balancers wait only a few seconds. */
+/** Time limit for the whole check. Load balancers wait only a few seconds. */
 const WAIT_MS = 2_000;
-/** Shorter than `WAIT_MS`, so that other findings can still be reported. */
+/** Time limit for the database. Shorter than `WAIT_MS`, so that other findings can still be reported. */
 const DATABASE_WAIT_MS = 1_800;
 
 type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics'>;

@@ -87,7 +87,7 @@ interface MarketsConfig {
 interface MarketLimits {
   /** Portfolio and order calls per key. */
   tradingPerMinute: number;
-  /** Market data reads per address. */
+  /** Market data reads per IP address. */
   readsPerMinute: number;
 }
 
@@ -132,7 +132,7 @@ function readTradingConfig(e: Environment) {
       baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
       /** URL of the venue's stream; used only with a key. */
       wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
-      /** Set together with the key file, or not at all. Without them only public data is read. */
+      /** Set together with the key file, or not at all. Without both, only public data is read. */
       keyId: e.KALSHI_KEY_ID,
       privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
       /** Defaults to every series in the venue's climate category. */
@@ -141,14 +141,14 @@ function readTradingConfig(e: Environment) {
     forecastSource,
     /** Host for ensembles. */
     openMeteoBaseUrl: openMeteoUrls[0],
-    /** Host for single runs, current and past. */
+    /** Host for individual runs, current and past. */
     openMeteoHistoryBaseUrl: openMeteoUrls[1],
     openMeteoApiKey: e.OPEN_METEO_API_KEY,
     /** True if forecasts come from a host that is free for non-commercial use only. */
     hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
     /** URL of the operator's model; set whenever the model is the forecast source. */
     modelUrl: e.MODEL_URL,
-    /** True if station forecasts from other services join Open-Meteo's models. */
+    /** True if station forecasts from other services supplement Open-Meteo's models. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
     /** Experimental: LAMP's hourly forecasts replace the first model's for the current day. */
     hasLamp: e.LAMP === 'on',
@@ -170,8 +170,8 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
 }
 
 /**
- * On the venue's newer API hosts, streams have a host name of their own. On the older, shared hosts, they use the same
- * name.
+ * On the venue's newer API hosts, streams have a separate host name. On the older, shared hosts, the API and the
+ * streams use the same name.
  */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);

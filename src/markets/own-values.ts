@@ -6,7 +6,7 @@ import { exampleWorld } from './reference/example-world.js';
 import type { SnapshotStore } from './snapshot/snapshot.js';
 
 const HALF_A_DOLLAR = 500_000n;
-/** Margin above the best offer, which alone may not have enough contracts. */
+/** Margin added to the best offer's price, because the best offer alone may not have enough contracts. */
 const ROOM = 10n * CENT;
 const { markets, trade, resting } = exampleWorld;
 
@@ -41,7 +41,10 @@ interface ExampleOrder {
   timeInForce?: string;
 }
 
-/** The fill-or-kill example asks for more than the book has. The others ask for one contract, which any book has. */
+/**
+ * The fill-or-kill example asks for more contracts than the book has. The others ask for one contract, which any book
+ * has.
+ */
 const isWhole = ({ timeInForce }: ExampleOrder): boolean => timeInForce === 'fill_or_kill';
 
 /** The market priced closest to half a dollar, where any account can afford an order. */

@@ -156,7 +156,7 @@ function warnOfSources({ config, log }: Context, { isReplay }: TradingServices):
   if (!isReplay && hasFreeForecasts) log[liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
 }
 
-/** Gates stay closed until they have been judged; a scheduled job tries again. */
+/** Gates stay closed until they have been judged; a scheduled job retries. */
 const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<void> =>
   background
     .judge()
@@ -166,6 +166,6 @@ const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<
 
 async function fillPast({ background, refresher }: TradingServices): Promise<void> {
   await background.fillPast();
-  // Pages show the results at once instead of after the next refresh.
+  // Pages show the results immediately instead of after the next refresh.
   await refresher.refresh();
 }

@@ -28,7 +28,7 @@ const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...p
 /** Belongs to an Organization, although it lies below a public path. */
 const EXECUTION = '/scores/execution';
 
-/** The trading API. Market data needs no credential; portfolios and orders need an Organization's API key. */
+/** The trading API. Market data requires no credentials; portfolios and orders require an Organization's API key. */
 export function tradingRoutes(context: Context, calls: CallDeps, trading: TradingServices): Router {
   const router = Router();
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);

@@ -72,7 +72,9 @@ const calibration = {
 };
 const background = createBackground({ db, log, calibration, clock: systemClock }, options, createWorld());
 
-/** Requests and the database take priority on a busy machine. Only Linux can lower the priority of a single thread. */
+/**
+ * Requests and the database take priority on a busy machine. Only Linux can lower the priority of an individual thread.
+ */
 function giveWay(): void {
   try {
     const id = readlinkSync('/proc/thread-self').split('/').at(-1);

@@ -11,7 +11,7 @@ interface MeteringConfig {
   stripe: { key: string; livemode: boolean; url: string } | undefined;
 }
 
-/** Calls per API key. */
+/** Maximum calls per API key. */
 interface MeteringLimits {
   usagePerMinute: number;
   entitlementsPerMinute: number;

@@ -80,7 +80,7 @@ function renameProduct(fields: Record<string, unknown>, product: OwnProduct | un
     ...('metric' in fields ? { metric: product.usageMetric } : {}),
     ...('usageMetric' in fields ? { usageMetric: product.usageMetric } : {}),
     ...('productName' in fields ? { productName: product.name } : {}),
-    // The member's product may not have these dimensions.
+    // The member's product might not have these dimensions.
     ...('dimensions' in fields ? { dimensions: undefined } : {}),
     ...(typeof quantity === 'number' ? { quantity: Math.min(quantity, Number(product.maxQuantity)) } : {}),
   };
@@ -97,7 +97,7 @@ function renameCloudEvent(
   return { type: product.usageMetric, id: stamp(String(fields.id), now) };
 }
 
-/** Limits the quantity to what is held, because the product might not accept more. */
+/** Limits the quantity to the quantity held, because the product might not accept more. */
 function settleAtMost(request: SentRequest, held: number): SentRequest {
   const { quantity } = (request.body ?? {}) as { quantity?: number };
   if (quantity === undefined) return request;

@@ -59,7 +59,7 @@ export function createDocumentationPages(
   return { renderPage, renderSearch };
 }
 
-/** Parts of a split group are linked only from one another's pages. */
+/** Lists the navigation's links. Parts of a split group are linked only from one another's pages. */
 async function listLinks(reference: Reference, current: string) {
   const groups = await listGroups(reference);
   const toLink = (page: string, title: string, isInside = false) => ({

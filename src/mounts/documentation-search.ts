@@ -62,7 +62,7 @@ async function listGuideEntries(described: Described): Promise<SearchEntry[]> {
     const href = `/docs/${id}`;
     entries.push({ kind: 'Guide', title, href, context: '', text: summary });
     const view = await makeView(`topics/${id}`, described, { origin: '', own: undefined });
-    // Errors and messages have their own entries.
+    // The entries of the errors and messages pages are created separately.
     if (view!.contents) continue;
     const { content } = await renderContent(view!);
     for (const section of content.split(/(?=<h2 id=)/)) {
@@ -90,7 +90,9 @@ interface DescribedOperation {
   answers: { fields: { name: string; description: string }[] }[];
 }
 
-/** Makes one entry for all fields with the same name. The entry links to the first request that describes the field. */
+/**
+ * Creates one entry for all fields with the same name. The entry links to the first request that describes the field.
+ */
 function listFields(operations: DescribedOperation[]): SearchEntry[] {
   const all = operations.flatMap((operation) =>
     [operation.parameters, operation.body?.fields ?? [], ...operation.answers.map(({ fields }) => fields)]

@@ -9,7 +9,7 @@ interface Topic {
   operationId?: string;
 }
 
-/** Pages about one topic each, in reading order. The key is the last part of the URL. */
+/** Pages that each cover one topic, in reading order. The key is the last part of the URL. */
 export const topics: Record<string, Topic> = {
   start: {
     title: 'Five-minute start',

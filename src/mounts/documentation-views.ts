@@ -154,7 +154,7 @@ const toId = (title: string): string =>
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
 
-/** Imports the reader with the first page, to keep startup fast. */
+/** Imports `reader.js` when the first page is requested, to keep startup fast. */
 export const loadReader = () => import('../core/reference/reader.js');
 
 export async function listGroups(reference: Reference) {

@@ -44,7 +44,7 @@ const searchQuery = z.strictObject({
   q: text(100).optional().meta({ description: 'Words to find, up to 100 characters.' }),
 });
 
-/** `/openapi.json` and `/docs`. Each response is built on first request and kept. */
+/** `/openapi.json` and `/docs`. Each response is built on first request and cached. */
 export const documentationRoutes = [
   defineRoute({
     ...documentRoute,
@@ -249,7 +249,8 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
 const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; charset=utf-8', html);
 
 /**
- * Enough for all pages under a few host names. Callers that vary the Host header cannot make the cache grow further.
+ * Maximum number of cached pages, which is enough for all pages under a few host names. Callers that vary the Host
+ * header cannot make the cache grow further.
  */
 const MAX_KEPT_PAGES = 100;
 

@@ -81,7 +81,7 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   return router;
 }
 
-/** The state of the set-up, and its first step: creating the operator's account. */
+/** Adds the pages for the state of the set-up and for its first step: creating the operator's account. */
 function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
   const { db, clock } = deps;
   const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
@@ -140,14 +140,14 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
-  // Set-up is complete. An operator without an Organization also gets here after every sign-in.
+  // Set-up is complete. Operators without an Organization are also sent here after every sign-in.
   if (!organization && !isMember) return res.redirect(303, '/console');
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
   const page = { view: 'set-up/done', title: 'Gauge is set up', frame };
   await renderPage(deps, req, res, page, { isMember, organization, invited });
 }
 
-/** The second step: authenticator app and recovery codes, as for any account. */
+/** Adds the pages for the second step: authenticator app and recovery codes, as for any account. */
 function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
 

@@ -12,7 +12,7 @@ export const pages: string[] = Object.entries(matrix)
   )
   .map(([address]) => address);
 
-/** The path of a page in the matrix, for an owner of the Organization. */
+/** Path of a page in the matrix, for an owner of the Organization. */
 export const toPath = async (address: string, of: Populated): Promise<string> =>
   (await matrix[address]?.path?.(of, 'owner')) ?? address.split(' ')[1]!;
 

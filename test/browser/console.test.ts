@@ -47,7 +47,7 @@ function toConsolePath(route: string): string {
     );
 }
 
-/** This page exists only for a customer that trades live. */
+/** Route of a page that exists only for customers that trade live. */
 const RECONCILIATION = 'get /console/trading/reconciliation';
 
 it('the live account and its differences from the venue are accessible', async () => {
@@ -101,7 +101,7 @@ const isPage = (route: string) => route.startsWith('get ') && !route.endsWith('.
 it.each(consoleRoutes.filter(isPage))('%s shows hostile names as text and is accessible', async (route) => {
   const page = await world.look(operator.browser);
   const response = await page.goto(toConsolePath(route));
-  // No customer of this service trades live, so the reconciliation page is a 404.
+  // No customer of this service trades live, so the reconciliation page responds with 404.
   expect(response!.status()).toBe(route === RECONCILIATION ? 404 : 200);
   expect(await countInjected(page)).toBe(0);
   if (failedShown.has(route)) expect(await readMain(page)).toContain('1 wrong password');

@@ -26,7 +26,7 @@ describe('a new Organization', () => {
   it.each(pages.filter((address) => !address.includes('{')))(
     '%s has nothing to show, and says so',
     async (address) => {
-      // Drops the query, which would name the other Organization's objects.
+      // Drops the query string, which would name the other Organization's objects.
       const [path] = (await toPath(address, another)).split('?');
       const page = await world.look(newcomer);
       await page.goto(path!);

@@ -9,7 +9,7 @@ import { signIn } from './steps.js';
 
 const env: Record<string, string> = {};
 let server: MailServer;
-// Runs before the service starts, because the service is configured with this server's address.
+// Runs before the service starts, because the service is configured to use this mail server.
 beforeAll(async () => {
   server = await startMailServer();
   Object.assign(env, mailEnv(server.port));

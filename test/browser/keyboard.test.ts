@@ -9,7 +9,7 @@ const world = browserWorld();
 
 interface Focus {
   name: string;
-  /** Describes the focused element if its focus is not visible; otherwise undefined. */
+  /** Description of the focused element if its focus indicator is not visible; otherwise undefined. */
   unseen: string | undefined;
 }
 
@@ -27,7 +27,7 @@ const readFocus = `(() => {
   };
 })()`;
 
-/** Presses Tab until an element with that name has focus. Focus must be visible at every stop. */
+/** Presses Tab until an element with this name has focus. Focus must be visible at every stop. */
 async function tabTo(page: Page, name: RegExp): Promise<void> {
   const seen: string[] = [];
   for (let stops = 0; stops < 60; stops++) {

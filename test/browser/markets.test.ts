@@ -177,7 +177,7 @@ it('the list updates while the reader types, and the focus stays in the search',
   expect(page.url()).toContain('q=san');
   expect(await page.evaluate<string>('document.activeElement.id')).toBe('q');
   expect(await page.locator('[data-found]').innerText()).toContain('for “san”');
-  // Links to the other kinds keep the search.
+  // Links to the other kinds keep the search term.
   await page.getByRole('link', { name: /^Lows/ }).click();
   await page.waitForURL('**/dashboard/markets?kind=daily_minimum&q=san');
   await page.getByRole('searchbox', { name: 'City' }).fill('nowhere');

@@ -20,7 +20,7 @@ beforeAll(async () => {
   await world.service.trading.prices.record();
 });
 
-/** Opens every `<details>` element. Pages with ordinary names are checked with them closed. */
+/** Opens every `<details>` element. Pages with ordinary names are checked with these elements closed. */
 const unfold = (page: Page) =>
   page.evaluate(`for (const part of document.querySelectorAll('main details')) part.open = true`);
 
@@ -164,7 +164,7 @@ it('a filter by day and time has room for both', async () => {
     `[...document.querySelectorAll('[type=datetime-local]')].map((input) => input.getBoundingClientRect().width)`,
   );
   expect(widths).toHaveLength(2);
-  // Must fit “31/12/2026, 23:59” and the calendar button.
+  // Each field must fit “31/12/2026, 23:59” and the calendar button.
   expect(Math.min(...widths)).toBeGreaterThan(220);
 });
 

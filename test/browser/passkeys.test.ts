@@ -31,7 +31,7 @@ async function plugIn(page: Page) {
     },
   });
   return {
-    /** Makes user verification fail (true) or succeed again (false). */
+    /** Makes user verification fail (true) or succeed (false). */
     refuse: (isRefused: boolean) =>
       cdp.send('WebAuthn.setUserVerified', { authenticatorId, isUserVerified: !isRefused }),
   };

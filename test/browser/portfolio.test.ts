@@ -36,7 +36,10 @@ it.each([true, false])(
 );
 
 describe('the orders', () => {
-  /** Opens the orders of a customer who bought and sold a position and has an order with a reason. */
+  /**
+   * Opens the orders page of a customer who has bought and partly sold a position, and who has a partially filled order
+   * with a stated reason.
+   */
   async function visitOrders(width: number): Promise<Page> {
     const { browser, organization } = await signedIn(world.db, world.service.url);
     const { id } = await createKey(world.db, organization.id, {});

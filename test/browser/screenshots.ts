@@ -44,7 +44,7 @@ try {
   await rm(dataDir, { recursive: true, force: true });
 }
 
-/** A page's address, or the actions that lead to it. */
+/** A page's URL, or the actions that lead to the page. */
 type Show = string | ((page: Page) => Promise<void>);
 
 async function picture(page: Page, name: string, show: Show): Promise<void> {
@@ -73,7 +73,7 @@ async function signIn(chromium: Browser, { demo, url }: Service): Promise<Page> 
   return page;
 }
 
-/** Fills the demo's pages with data and returns their addresses. */
+/** Creates data for the demo's pages and returns each page's URL or the actions that lead to it. */
 async function prepare(page: Page, { context: { db }, demo }: Service): Promise<Record<string, Show>> {
   const keyHref = async (name: string) => {
     await page.goto('/dashboard/api-keys');

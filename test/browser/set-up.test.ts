@@ -9,7 +9,7 @@ import type { TestService } from '../support/service.js';
 import { findAllBarriers } from './barriers.js';
 import { codeOfApp, readMain, signIn } from './steps.js';
 
-// Every page is checked four times.
+// Every page is checked four times, so the tests need a long time-out.
 vi.setConfig({ testTimeout: 240_000 });
 
 // Each test begins with the first start of its own service.
@@ -25,7 +25,9 @@ function nextCode({ clock }: TestService, secret: string): string {
   return codeOfApp(secret, clock.now());
 }
 
-/** Follows a one-time link. With JavaScript, it opens automatically; without, it is pasted. */
+/**
+ * Follows a one-time link. With JavaScript, the link opens automatically; without JavaScript, it is pasted into a form.
+ */
 async function follow(page: Page, link: string, button: string, javaScript: boolean): Promise<void> {
   await page.goto(link);
   if (javaScript) return;

@@ -30,7 +30,7 @@ afterAll(() => {
   server.close();
 });
 
-/** Creates the certified provider from the `oidc-provider` package. Account names are email addresses. */
+/** Creates an OpenID Connect provider with the certified `oidc-provider` package. Account names are email addresses. */
 function createProvider(redirectUri: string): Provider {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return new Provider(issuer, {

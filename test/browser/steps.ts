@@ -25,7 +25,10 @@ export async function follow(page: Page, entry: string): Promise<void> {
 export const readMain = async (page: Page): Promise<string> =>
   (await page.getByRole('main').innerText()).replace(/\s+/g, ' ');
 
-/** Returns an authenticator app's code (RFC 6238) at a time, for a base32 secret with or without spaces. */
+/**
+ * Returns the code that an authenticator app (RFC 6238) shows at the given time, for a base32 secret with or without
+ * spaces.
+ */
 export function codeOfApp(secret: string, ms: number): string {
   const letters = Array.from(secret.replace(/\s/g, ''));
   const bits = letters.map((letter) =>

@@ -2,8 +2,8 @@ import { writeSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
 import { createUsageReporter } from '../../src/client/reporter.js';
 
-// Reports usage until it is killed, and prints each key once its event is accepted. Without a prefix, it only sends the
-// remaining events.
+// Reports usage until the process is killed, and prints each key once its event is accepted. Without a prefix, only
+// sends the remaining events.
 const [baseUrl = '', apiKey = '', directory = '', productSlug = '', prefix = ''] = process.argv.slice(2);
 const reporter = await createUsageReporter({ baseUrl, apiKey, directory, intervalMs: 20 });
 writeSync(1, `ready ${reporter.bytes}\n`);

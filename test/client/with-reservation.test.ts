@@ -15,7 +15,7 @@ import { useService } from '../support/use.js';
 
 const { database, service } = useService();
 
-/** @param lost numbers of the calls whose responses get lost */
+/** @param lost numbers of the calls whose responses are lost */
 async function tenant(lost: number[] = []) {
   const organization = await createOrganization(database.db);
   const product = await createProduct(database.db);

@@ -36,7 +36,7 @@ const readChanges = async () => [
   ),
 ];
 
-/** Submits a form long after the password was given. @returns the redirect target */
+/** Submits a form long after the password was entered. @returns the redirect target */
 async function sendLate(path: string, form: Form, from: string): Promise<string | null> {
   await forgetConfirmation(service, operator.browser);
   const { status, headers } = await post(path, form, from);
@@ -44,7 +44,7 @@ async function sendLate(path: string, form: Form, from: string): Promise<string 
   return headers.get('location');
 }
 
-/** Confirms with password and code on `/confirm` and returns to the page. */
+/** Confirms with password and code on `/confirm`, then reopens the page. */
 async function confirm(page: string): Promise<string> {
   // A code works only once, so this advances the clock to the next one.
   service.clock.advance(30_000);
@@ -61,8 +61,8 @@ interface Change {
 }
 
 /**
- * Asserts that a form submitted late changes nothing, comes back as filled in, and takes effect once the operator has
- * confirmed.
+ * Asserts that a form submitted late changes nothing, is shown again as filled in, and takes effect once the operator
+ * has confirmed.
  */
 async function expectProof({ path, form, page }: Change): Promise<void> {
   const before = await readChanges();

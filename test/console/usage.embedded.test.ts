@@ -179,7 +179,7 @@ it.each([
   [{ product: "a' or 1=1 --" }, 'id="field-product-error"'],
 ])('reports an error in %j on the page and instead of a file', async (query, problem) => {
   const { status, text } = await ask(query);
-  // Skips the first letter, which is capitalized when the message stands beside a field.
+  // Skips the first letter, which is capitalized when the message is shown beside a field.
   expect([status, text.includes(problem.slice(1))]).toEqual([400, true]);
   expect((await ask(query, '.csv')).status).toBe(400);
 });

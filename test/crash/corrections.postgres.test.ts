@@ -16,7 +16,7 @@ const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const SHUTDOWNS = Number(process.env.CRASH_SHUTDOWNS ?? 1);
 const SENDERS = 8;
-/** Enough events for several chunks. */
+/** Number of events in a backfill; enough for several chunks. */
 const BACKFILLED = 3_000;
 
 it(
@@ -96,7 +96,7 @@ it(
     }
 
     let backfills = 0;
-    /** Stages and applies one backfill after another, and reverts every second one. */
+    /** Stages and applies backfills one after another, and reverts every other backfill. */
     async function backfill(): Promise<void> {
       const root = `/operator/organizations/${slug}/usage/backfills`;
       const day = 86_400_000;

@@ -160,7 +160,7 @@ it(`spends each credit once, whatever is killed (seed ${seed})`, { timeout: 3_00
           reason: 'test',
           ...(random.chance(0.5) ? { productSlugs: [random.pick(products).slug] } : {}),
         });
-        // 409: 64 grants are already open.
+        // 409 means that 64 grants are already open.
         expect([200, 201, 409]).toContain(status);
         if (status === 409) granted -= amount;
       }

@@ -33,7 +33,7 @@ export interface CrashOptions {
 
 export interface CrashReport extends Verdict {
   counts: SenderCounts;
-  /** Kills that hit at least one request in flight. */
+  /** Number of kills that hit at least one request in flight. */
   killsInFlight: number;
 }
 
@@ -131,7 +131,8 @@ function planCrashes(
 }
 
 /**
- * Waits for a random number of answered requests and then briefly, so that even a slow machine is interrupted mid-work.
+ * Waits for a random number of answered requests and then a moment longer, so that even a slow machine is interrupted
+ * mid-work.
  */
 async function letRun(random: Random, maxUpMs: number, counts: SenderCounts): Promise<void> {
   const until = counts.answered + random.between(0, 60);

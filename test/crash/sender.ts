@@ -6,7 +6,7 @@ import { METRIC, type SentEvent, type Tenant, type Workload } from './workload.j
 
 export interface SenderCounts {
   requests: number;
-  /** Requests answered with anything but a 503. */
+  /** Number of requests answered with any status except 503. */
   answered: number;
   acknowledged: number;
   repeated: number;
@@ -39,7 +39,7 @@ export interface SenderOptions {
   violation: (what: string) => void;
 }
 
-/** One request: its events, some of which may have to be refused, and the numbers of the valid ones. */
+/** One request: its events, some of which may have to be refused, and the valid events' numbers. */
 interface Plan {
   tenant: Tenant;
   secret: string;

@@ -2,12 +2,12 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { ownScript } from '../support/own-build.js';
 
 export interface ServerProcess {
-  /** Resolves once the server listens; rejects if the process ends first. */
+  /** Resolves once the server is listening; rejects if the process ends first. */
   ready: Promise<void>;
   readonly isRunning: boolean;
   /** The last part of the process's output. */
   output(): string;
-  /** Ends the process with a signal and resolves with its exit code, or null if it was killed. */
+  /** Ends the process with a signal and resolves with its exit code, or null if the signal killed it. */
   end(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null>;
 }
 

@@ -1,8 +1,8 @@
 /**
  * `npm run test:shards -- [kills] [moves]`: faults that a sharded database must survive, on real servers under load.
- * All servers, including the coordinator, are killed (-9) in turn. Shard groups are moved and rebalanced; one move
- * skips its hold and must lose events. Each event is resent until it is acknowledged; afterwards, all events are
- * counted.
+ * All servers, including the coordinator, are killed (-9) in turn. Shard groups are moved and rebalanced. One move is
+ * made without `gauge_hold`, as a control, and must lose events. Each event is resent until it is acknowledged;
+ * afterwards, all events are counted.
  */
 import { setTimeout } from 'node:timers/promises';
 import { pino } from 'pino';

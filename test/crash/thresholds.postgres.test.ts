@@ -22,7 +22,7 @@ const seed = Number(process.env.CRASH_SEED ?? Math.floor(Math.random() * 1e6));
 const KILLS = Number(process.env.CRASH_KILLS ?? 3);
 const CROSSINGS = Number(process.env.CRASH_CROSSINGS ?? 60);
 const SENDERS = 64;
-/** Usage per product; it reaches every threshold of the product's cap and limits. */
+/** Usage per product, which reaches every threshold of the product's cap and limits. */
 const TOTAL = 600;
 const thresholds = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
 const declared = [
@@ -126,7 +126,8 @@ it(
     try {
       for (let kill = 1; kill <= KILLS; kill++) {
         const share = (n: number) => Math.floor((queue.length * n) / (KILLS + 1));
-        // Releases more events than the loop below waits for, so that requests are in flight at the kill.
+        // Releases more events than the loop below waits for, so that requests are in flight when the process is
+        // killed.
         released = share(kill + 1);
         const until = share(kill - 1) + random.between(1, share(1));
         while (answered < until) await setTimeout(2);

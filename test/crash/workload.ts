@@ -17,7 +17,7 @@ export interface Product {
   slug: string;
 }
 
-/** The Organizations that send, and their events. An event is fully determined by its number. */
+/** The Organizations that send events, and those events. An event is fully determined by its number. */
 export interface Workload {
   tenants: Tenant[];
   products: Product[];
@@ -39,7 +39,8 @@ export interface SentEvent {
 export const METRIC = 'calls';
 
 /**
- * One Organization's events as its senders know them. The ledger lives outside the server, so it survives every crash.
+ * One Organization's events from the senders' point of view. The ledger lives outside the server, so it survives every
+ * crash.
  */
 export class Ledger {
   private states = new Uint8Array(1 << 16);

@@ -36,7 +36,7 @@ const page = async (query = '', browser = owner.browser) => {
   return { ...answer, ...readPage(answer.text) };
 };
 
-/** Returns a page's main HTML, its table rows, its links, and its text without markup. */
+/** Returns the HTML of a page's `<main>` element, and its table rows, links and text. */
 function readPage(html: string) {
   const main = /<main[^]*<\/main>/.exec(html)?.[0] ?? '';
   const body = /<tbody[^]*<\/tbody>/.exec(main)?.[0] ?? '';
@@ -236,7 +236,7 @@ describe('an entry', () => {
     expect(rows[1]).toContain('The operator runs this service');
     expect(rows[2]).toContain(`A former member account removed, id ${gone.id}`);
     expect(rows[3]).toContain(`${left.name} former member · ${left.email}`);
-    // Operators are shown by name only.
+    // Only current operators are shown by name.
     expect(rows[4]).toContain(`The operator (${left.email}) runs this service`);
     expect(rows[5]).toContain(`Olivia Berg operator · ${operator.email}`);
     const inFile = (await readCsv()).records.map(({ actorName }) => actorName);

@@ -16,7 +16,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 const { database, service } = useService();
 beforeAll(async () => {
-  // Not the beginning of a month, when yesterday would belong to the previous month.
+  // Avoids the beginning of a month, when yesterday would belong to the previous month.
   service.clock.set('2031-03-15T12:00:00Z');
 });
 
@@ -129,14 +129,15 @@ describe('the overview', () => {
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
     const { seen, text } = await openOverview(browser);
     expect(seen).toContain('5 +25.0% on 4 in the same days of last month');
-    // Once at the top of the page and once in the table, both for the one product with usage last month.
+    // The comparison appears once at the top of the page and once in the table, both times for the one product with
+    // usage last month.
     expect(seen.match(/same days of last month/g)).toHaveLength(2);
     const trends = text.match(/<svg\s+class="trend"[\s\S]*?<\/svg>/g)!;
     expect(trends).toHaveLength(2);
     const heights = trends.map((trend) =>
       [...trend.matchAll(/class="trend-bar"[^>]* height="([\d.]+)"/g)].map(([, height]) => Number(height)),
     );
-    // The chart spans 14 Feb to 15 Mar, and the largest day fills its height.
+    // The chart spans 14 Feb to 15 Mar, and the day with the most usage fills the chart's height.
     expect(heights.map((bars) => [bars.length, bars.filter((height) => height > 0).length])).toEqual(
       expect.arrayContaining([
         [30, 2],

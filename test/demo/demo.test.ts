@@ -49,7 +49,7 @@ async function setUp(template?: string) {
 let seeded: {
   template: string;
   demo: DemoData;
-  /** What each of the two instances returned. */
+  /** The results of two concurrent attempts to create the demo. */
   results: (DemoData | undefined)[];
   /** File modes of the demo's file and folder, and the file's contents just after its creation. */
   modes: number[];
@@ -377,8 +377,8 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(Math.max(...times)).toBeLessThanOrEqual(now);
       expect(now - Math.min(...times)).toBeGreaterThan(68 * DAY_MS);
       expect(await findCreditDrift(database.db, id)).toEqual([]);
-      // A correction uses an event's time of receipt to find what the event burned, so each burn entry needs an event
-      // received at its time.
+      // A correction uses an event's time of receipt to find the credits that the event burned, so each burn entry
+      // needs an event received at the entry's time.
       const [stray] = await selectRows(
         orm,
         sql`select e.at from credit_entries e where e.org_id = ${id}::uuid and e.kind = 'burn' and not exists (
@@ -417,7 +417,7 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
 
 // Orders, fills and marks are tested on Postgres elsewhere; these tests check how the demo uses them.
 describe.runIf(isEmbedded)('the paper trades of the demo', () => {
-  /** The records that existed when the first start was killed. */
+  /** The records that existed when the first run was killed. */
   let before: Awaited<ReturnType<typeof read>>;
   const read = async () => {
     const { orm } = database.db;
@@ -506,7 +506,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
       headers: { authorization: `Bearer ${seeded.demo.keys.trading}` },
     });
     const { paper } = (await response.json()) as z.output<typeof executionSchema>;
-    // The response covers the last few days.
+    // The response covers only the last few days.
     expect(paper.fills).toBeGreaterThan(0);
     expect(paper.fills).toBeLessThanOrEqual(marks.length);
     expect(paper.judged).toBeGreaterThan(0);
@@ -532,7 +532,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const keys = now.orders.map(({ idempotencyKey }) => idempotencyKey);
     expect(new Set(keys).size).toBe(keys.length);
     expect(now.entries.filter(({ kind }) => kind === 'deposit')).toHaveLength(1);
-    // No tape is recorded while the demo's past is being created.
+    // No tape is recorded while the demo's history is being created.
     expect(existsSync(join(folder, 'day.tape.gz'))).toBe(false);
   });
 });

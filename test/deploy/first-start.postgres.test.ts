@@ -9,7 +9,7 @@ import pg from 'pg';
 import { codeOfApp } from '../browser/steps.js';
 import { Browser } from '../support/accounts.js';
 
-// These tests start the service as on a new machine, with the build that `npm ci` would make.
+// These tests start the service as on a new machine, with the same build that `npm ci` would create.
 vi.setConfig({ testTimeout: 240_000 });
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -53,7 +53,7 @@ async function onServer(sql: string): Promise<void> {
   await client.end();
 }
 
-/** Runs a shell in the new folder. `npm ci` is skipped, because the packages are already installed. */
+/** Runs shell commands in the new folder. `npm ci` is skipped, because the packages are already installed. */
 function shell(lines: string, env: Record<string, string> = {}) {
   const npm = 'npm() { [ "$1" = ci ] || command npm "$@"; }\n';
   const child = spawn('sh', ['-ec', npm + lines], {

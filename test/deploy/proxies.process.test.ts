@@ -38,7 +38,7 @@ afterAll(async () => {
 
 const read = (path: string) => readFileSync(new URL(`../../deploy/${path}`, import.meta.url), 'utf8');
 
-/** Replaces each text in the example, which must contain it. */
+/** Applies each replacement to the example, which must contain the text to replace. */
 function replaceAll(example: string, replacements: [before: string, after: string][]): string {
   return replacements.reduce((text, [before, after]) => {
     expect(text).toContain(before);

@@ -80,7 +80,7 @@ it('the owner of another database does not own this one, and the start says so',
 it('the owner migrates for it; then it starts without the owner', async () => {
   const urls = { databaseUrl: appUrl, migrationDatabaseUrl: ownerUrl, dataDir: '' };
   await (await openDatabase(urls, silent)).close();
-  // The second start has nothing to migrate, but grants the rights again.
+  // The second start has nothing to migrate, but grants the privileges again.
   await (await openDatabase(urls, silent)).close();
   db = await openDatabase({ databaseUrl: appUrl, dataDir: '' }, silent);
   service = await startTradingTest(db);

@@ -53,7 +53,7 @@ export function createChecker(document: OpenApiDocument) {
     const operation = (document.paths![path] as Record<string, unknown>)[method] as DocumentedOperation;
     const response = operation.responses[status];
     if (!response) {
-      // Refused because of its address or headers before it reached a route.
+      // The request was refused because of its URL or headers, before it reached a route.
       const isEarly = status === 431 || (status === 400 && isOddAddress(sent));
       return isEarly && type === 'application/problem+json'
         ? undefined
@@ -85,7 +85,7 @@ export function createChecker(document: OpenApiDocument) {
   };
 }
 
-/** The OpenAPI document and the documentation pages mention paths and statements in prose. */
+/** The OpenAPI document and the documentation pages mention paths and SQL statements in prose. */
 const isDocument = (path: string): boolean => path === '/openapi.json' || path.startsWith('/docs');
 
 const parse = (text: string): unknown => {

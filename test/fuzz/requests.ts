@@ -22,7 +22,7 @@ export interface Operation {
 export interface FuzzRequest {
   operation: Operation;
   actor: Actor;
-  /** The percent-encoded path, including the query. */
+  /** The percent-encoded path, including the query string. */
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
@@ -50,8 +50,8 @@ export function anyRequest(
 
 const moods: Record<Mood, number> = { fitting: 4, mutated: 4, hostile: 3 };
 /**
- * The weight of batches that pass the product's rules. A batch generated from the schema alone nearly always violates
- * one of them.
+ * The weight of batches that follow the product's rules. A batch generated from the schema alone nearly always violates
+ * at least one of those rules.
  */
 const RECORDABLE_WEIGHT = 40;
 
@@ -139,7 +139,7 @@ function requestTo(
         path: search === '' ? path : `${path}?${search}`,
         headers: {
           accept: 'application/json, */*',
-          // Each request has a different client address, so that limits per address do not end the run.
+          // Each request has a different client IP address, so that limits per IP address do not end the run.
           'x-forwarded-for': `10.${caller >> 8}.${caller & 255}.1`,
           ...(Object.fromEntries(own) as Record<string, string>),
           ...body?.headers,
@@ -154,7 +154,10 @@ function requestTo(
 /** Replaces characters that Node refuses to send; the raw-socket requests cover those. */
 const toHeader = (value: string): string => value.replace(/[^\x20-\x7e\xa0-\xff]/g, '?').slice(0, 8_000);
 
-/** Also handles lone surrogates, for which `encodeURIComponent` throws: sends the bytes of one instead of the value. */
+/**
+ * Also handles lone surrogates, for which `encodeURIComponent` throws: returns an encoded lone surrogate instead of the
+ * encoded value.
+ */
 const encode = (value: string): string => {
   try {
     return encodeURIComponent(value).slice(0, 9_000).replace(/%.?$/, '');

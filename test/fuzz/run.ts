@@ -11,7 +11,7 @@ import { makeWorld } from './world.js';
 
 export interface FuzzOptions {
   url: string;
-  /** The server's process id, to measure its memory. */
+  /** The server's process id, used to measure its memory. */
   pid: number;
   requests: number;
   seed: number;

@@ -5,7 +5,7 @@ import { MAX_ANSWER_MS, type FuzzAnswer } from './check.js';
 import type { FuzzRequest } from './requests.js';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 32 });
-/** The connection is abandoned shortly after the response is considered late. */
+/** Time after which the connection is abandoned, shortly after the response is considered late. */
 const GIVE_UP_MS = MAX_ANSWER_MS + 1_000;
 
 /** @throws Error if the connection closes without a response */

@@ -97,7 +97,7 @@ function fittingText({ format, pattern, minLength = 0, maxLength = 40 }: Schema)
   return fc.stringMatching(new RegExp(pattern));
 }
 
-/** Texts that no well-behaved client sends, of kinds that have broken services before. */
+/** Strings that no well-behaved client sends, of kinds that have broken services before. */
 export const hostileTexts: readonly string[] = [
   '',
   ' ',

@@ -117,8 +117,8 @@ describe.each(cases)('$name', ({ prepare, hasTransaction }) => {
           before = await countedChanges();
         };
         const answer = await withTokens(prepared, () => send(prepared));
-        // The authority is withdrawn after the whole body was read, so this also covers a withdrawal while the body is
-        // being sent.
+        // The authority is withdrawn after the whole body has been read, so this also covers a withdrawal while the
+        // body is being sent.
         expect([what, meanwhile, isBodyRead]).toEqual([what, undefined, true]);
         expect([what, isRefused(answer), answer.status]).toEqual([what, true, answer.status]);
         expect(await countedChanges(), what).toBe(before);
@@ -135,7 +135,7 @@ async function* withdrawals(prepare: Prepare) {
   }
 }
 
-/** Restores the operator tokens after `work`. */
+/** Runs `work` and then restores the operator tokens. */
 async function withTokens<T>({ service: asked = service }: Prepared, work: () => Promise<T>): Promise<T> {
   const { operatorTokens } = asked.context.config;
   const tokens = [...operatorTokens];
@@ -146,7 +146,7 @@ async function withTokens<T>({ service: asked = service }: Prepared, work: () =>
   }
 }
 
-/** Long enough for all checks that run before the body is read. */
+/** Pause after the first half of the body; long enough for all checks that run before the body is read. */
 const HALF_SENT_MS = 150;
 
 /** Sends half of the body, awaits `between`, and sends the rest. */

@@ -101,7 +101,7 @@ async function createLinked(db: Database) {
 
 type Hired = Awaited<ReturnType<typeof hire>>;
 
-/** A change to the Organization by an admin. */
+/** Prepares a change to the Organization by an admin. */
 const byMember =
   (
     method: string,
@@ -120,7 +120,7 @@ const byMember =
     };
   };
 
-/** A change to a person's own account. */
+/** Prepares a change to a person's own account. */
 const byPerson =
   (
     path: string | ((world: World, person: Hired) => Promise<string>),
@@ -274,7 +274,7 @@ const backfill =
   };
 const ofBackfills = '/operator/organizations/{slug}/usage/backfills';
 
-/** A request that carries its own proof: a password, a code or a link's secret. */
+/** Prepares a request that carries its own proof: a password, a code or a link's secret. */
 const byProof =
   (
     path: string,
@@ -296,7 +296,7 @@ const byProof =
     };
   };
 
-/** A form submitted by a signed-in operator. */
+/** Prepares a form submission by a signed-in operator. */
 const byOperatorPerson =
   (
     path: string | ((world: World) => Promise<string> | string),
@@ -324,10 +324,10 @@ const byOperatorPerson =
     };
   };
 
-/** Every change must raise the limit above the previous one. */
+/** The limit set by the previous change. Each change must raise the limit further. */
 let raisedOpenOrders = 1_000;
 
-/** A request by a link's holder, with the cookie of the browser that opened the link. */
+/** Prepares a request by a link's holder, with the cookie of the browser that opened the link. */
 const byLink =
   (
     path: string,
@@ -1237,7 +1237,7 @@ export const others = [
   'post /login/code/passkey-options',
   'post /reset/passkey-options',
   'post /login/passkey-options',
-  // These only keep the link in a cookie of this browser.
+  // These only store the link in a cookie of this browser.
   'post /dashboard/join/open',
   'post /reset/open',
   'post /set-up/open',

@@ -17,7 +17,7 @@ import { createTrader, postTrade, startTradingTest, type TradingTest } from '../
 let server: PostgresServer;
 let proxy: PostgresProxy;
 let db: Database;
-/** Prepares rows without the proxy, so that those statements do not count as steps. */
+/** A connection without the proxy, for preparing rows with statements that do not count as steps. */
 let direct: Database;
 let service: TradingTest;
 let admin: pg.Pool;

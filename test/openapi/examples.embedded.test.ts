@@ -47,7 +47,7 @@ const limitStores: LimitStores = {
 let isWorldFresh = false;
 let world: Snapshot | undefined;
 
-// Failures are counted by address, and all examples come from the same address.
+// Failures are counted by IP address, and all examples come from the same IP address.
 afterEach(async () => {
   for (const counter of counters) await counter.resetAll?.();
 });
@@ -63,7 +63,7 @@ describe.each((await describeService(products)).routes)('$method $path answers a
     await withdrawAccess(example.circumstance);
     await placeStandingOrder(example.circumstance);
     const { url } = await serviceIn(route, example.circumstance ?? 'healthy');
-    // People always sign in on the healthy service, whatever the circumstance.
+    // People always sign in on the healthy service, regardless of the example's circumstance.
     const credentials = presentCredential((await serviceIn(route, 'healthy')).url, jar);
     for (const earlier of example.before ?? []) await sendExample(url, route, earlier, credentials);
     const answer = await sendExample(url, route, example.request, credentials);

@@ -101,7 +101,7 @@ interface Asset {
 const assets = new Map<string, Promise<Asset>>();
 const weigh = (text: string): Asset => ({ text, bytes: gzipSync(text).length });
 
-/** Loads each file once, because pages share most of them. */
+/** Loads each file once, because pages share most of their files. */
 function loadAsset(path: string): Promise<Asset> {
   const asset =
     assets.get(path) ?? fetch(service.url + path).then(async (response) => weigh(await response.text()));

@@ -16,21 +16,21 @@ export type Statuses = readonly [
 ];
 
 export interface Row {
-  /** The address of an Organization's object; if omitted, the route itself. */
+  /** The path of an Organization's object. If omitted, the route's own path. */
   path?: (of: Populated, actor: Actor) => string | Promise<string>;
   /** The form to submit; empty if omitted. */
   form?: (of: Populated) => Record<string, string> | Promise<Record<string, string>>;
   /** The status for each role with ids of the same Organization. */
   own: Statuses;
-  /** The status with ids of another Organization; undefined if neither the address nor the form names an object. */
+  /** The status with ids of another Organization; undefined if neither the path nor the form names an object. */
   foreign?: Statuses;
-  /** True if a successful request ends its own session. */
+  /** True if a successful request ends the session that sent it. */
   endsSession?: true;
   /** A guard in front of the route refuses every role alike, so only the owner is tested. */
   forOperators?: true;
 }
 
-/** A page for every signed-in person; others are redirected to the sign-in. */
+/** A page for every signed-in person; others are redirected to the sign-in page. */
 const page: Statuses = [303, 200, 200, 200, 200];
 /** A page for roles that may change things. */
 const managersPage: Statuses = [303, 403, 403, 200, 200];
@@ -73,7 +73,7 @@ const usages = {
   'get /dashboard/usage/events/correction': {
     path: ({ eventKeys }) =>
       toAddress('/dashboard/usage/events/correction', { idempotencyKey: eventKeys[0], what: 'void' }),
-    // No `foreign` status, because the page shows any key given in the address. The form below is tested with the other
+    // No `foreign` status, because the page shows any key given in the URL. The form below is tested with the other
     // Organization's key.
     own: managersPage,
   },
@@ -124,7 +124,7 @@ const risk = {
     own: managersPage,
   },
   'post /dashboard/portfolio/risk/switch': {
-    // The switch stays open, because closing it would refuse the orders of other rows.
+    // Leaves trading open, because closing it would cause the orders of other rows to be refused.
     form: () => ({ state: 'open' }),
     own: managersForm,
   },
@@ -276,7 +276,7 @@ const members = {
   },
   'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
   'post /dashboard/members/second-factor': {
-    // Keeps the factor optional, because requiring it would lock out people without one.
+    // Leaves the second factor optional, because requiring it would lock out people without a second factor.
     form: () => ({ required: 'no' }),
     own: [401, 403, 403, 403, 303],
   },
@@ -446,7 +446,7 @@ const account = {
   'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
 } satisfies Record<string, Row>;
 
-/** Routes for operators and for people with a one-time link; others can see that they exist. */
+/** Routes for operators and for people with a one-time link. Other people can tell that these routes exist. */
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
@@ -633,7 +633,7 @@ const operatorsConsole = Object.fromEntries(
 
 /**
  * Every page and form of the dashboard, and who may open or submit it. `303` means a form that took effect or a
- * redirect to the sign-in. A route that is missing here fails the test.
+ * redirect to the sign-in page. A route that is missing here fails the test.
  */
 export const matrix: Record<string, Row> = {
   'get /dashboard/assets/{version}/{file}': {
@@ -650,7 +650,6 @@ export const matrix: Record<string, Row> = {
   ...account,
   ...operators,
   ...operatorsConsole,
-  // Comes last, because it ends with trading closed, and orders are refused from then on.
   ...risk,
 };
 

@@ -43,7 +43,7 @@ export interface Populated {
   slug: string;
   name: string;
   people: Record<Role, { id: string; email: string; browser: Browser }>;
-  /** Newest last; all can be used unless stated otherwise. */
+  /** Oldest first, without the rotated and the revoked key. */
   keyIds: string[];
   rotated: { oldKeyId: string; newKeyId: string };
   revokedKeyId: string;
@@ -147,7 +147,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     keys.push(await createKey(owner, { name, livemode: index % 2 === 0, scopes, expiresAt }));
   }
 
-  // Holds first, because the events sent later use up the headroom.
+  // Creates the holds first, because the events sent later use up the headroom.
   await hold(service, keys[0]!.secret, {
     productSlug: productSlugs[0],
     metric: names.metric,

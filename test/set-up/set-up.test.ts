@@ -47,7 +47,8 @@ it('a first start ends with a person signed in, and an invited owner who creates
   await other.signIn('ada@example.com', password);
   expect((await other.get('/set-up', html)).text).toContain('Step 2 of 4');
 
-  // This browser has just created the account with its password, so it shows the secret without asking again.
+  // This browser has just created the account and set its password, so the page shows the secret without asking for the
+  // password again.
   const secret = /secret=([A-Z2-7]{32})/.exec((await browser.get('/set-up', html)).text)![1]!;
   const app = authenticator(secret, service.clock);
   const codes = await post(browser, '/set-up/second-factor/confirm', { code: app() });
@@ -141,7 +142,7 @@ it('an empty slug is derived from the name, and 1,000 is a number', async () => 
     .where(eq(products.slug, 'prevision-strasse-api'));
   expect(product).toMatchObject({ unitCap: '1000' });
   expect((await browser.get('/console/customers/zed-9', html)).status).toBe(200);
-  // If the slug derived from the name is already taken, the form shows it in its field.
+  // If the slug derived from the name is already taken, the form shows it in the slug field.
   const taken = await post(browser, '/console/new-customer', { name: 'ZED 9', slug: '' });
   expect([taken.status, /name="slug"[^>]*value="zed-9"/s.test(taken.text)]).toEqual([400, true]);
   expect((await post(browser, '/console/new-product', { ...typed, name: 'Zed', slug: '' })).status).toBe(400);

@@ -11,7 +11,9 @@ import { createOrganization } from './fixtures.js';
 export const PASSWORD = 'correct horse battery staple';
 
 let counter = 0;
-/** Hashes with weak parameters, which are stored in the hash, so that passwords compare in microseconds. */
+/**
+ * Hashes with weak parameters, so that passwords are verified in microseconds. The parameters are stored in the hash.
+ */
 export const hashCheaply = (password: string): Promise<string> =>
   hash(password, { memoryCost: 8, timeCost: 1, parallelism: 1 });
 
@@ -89,7 +91,7 @@ export class Browser {
       redirect: 'manual',
       body,
       headers: {
-        // Compression would add a tenth to a page's time.
+        // Compression would make loading a page take 10% longer.
         'accept-encoding': 'identity',
         ...(cookie ? { cookie } : {}),
         ...(json === undefined ? {} : { 'content-type': 'application/json' }),

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import type { RunOptions } from 'axe-core';
 import type { Page } from 'playwright-core';
 
-/** The minified package: it is sent to every page, and is half the size. */
+/** Source of the minified build, which is sent to every page and is half the size. */
 const source = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
 const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
@@ -11,7 +11,7 @@ const toLines = `({ violations }) => violations.flatMap(({ id, nodes }) =>
 
 const everything: RunOptions = {
   runOnly: { type: 'tag', values: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] },
-  // target-size is part of WCAG 2.2 AA but off by default. Contrast is checked separately.
+  // The `target-size` rule is part of WCAG 2.2 AA but off by default. Contrast is checked separately.
   rules: { 'target-size': { enabled: true }, 'color-contrast': { enabled: false } },
   resultTypes: ['violations'],
   // Preloading would fetch the style sheets again, for media rules that are not enabled.
@@ -66,8 +66,8 @@ const readLooks = `(() => {
 const readable = new Set<string>();
 
 /**
- * After a change of the window size, repeats only the rules that depend on the width, and analyses only the elements
- * that were not visible before.
+ * After the window is resized, repeats only the rules that depend on the width, and analyses only the elements that
+ * were not visible before.
  */
 const analyse = (isAgain: boolean) => `(async () => {
   const shown = [...document.body.querySelectorAll('*')]

@@ -28,11 +28,14 @@ export interface BrowserWorld {
   readonly db: TestDatabase['db'];
   readonly service: TestService;
   /**
-   * Opens an empty page in a separate browser context. Addresses are relative to the service. The context may be one
-   * that an earlier test used and that was cleared, because starting a new one takes a second.
+   * Opens an empty page in a separate browser context. Relative URLs are resolved against the service's URL. The
+   * context may be a cleared one from an earlier test, because creating a context takes a second.
    */
   visit(options?: VisitOptions): Promise<Page>;
-  /** Opens a read-only page shared by all tests of the file, because a new context takes longer than a page. */
+  /**
+   * Opens a read-only page shared by all tests of the file, because creating a context takes longer than opening a
+   * page.
+   */
   look(as?: Browser): Promise<Page>;
 }
 

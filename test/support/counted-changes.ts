@@ -7,8 +7,8 @@ import type { Database } from '../../src/core/db/client.js';
  */
 const uncounted = new Set(['passkey_challenges', 'single_sign_ons', 'failed_sign_ins']);
 /**
- * The one column in these tables whose changes count. Not counted: times last seen, the selected Organization, and
- * attempts.
+ * The only column in each of these tables whose changes count. Last-seen times, the selected Organization and attempts
+ * do not count.
  */
 const counted: Record<string, string> = {
   sessions: 'hashed_token',

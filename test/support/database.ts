@@ -140,8 +140,8 @@ const signatureOf = async (url: string): Promise<string> =>
   ]);
 
 /**
- * @returns true if the database is back in its original state. After a test that changes the schema or moves a group,
- * it is not reused.
+ * Empties the database for reuse, unless a test has changed the schema or moved a group.
+ * @returns true if the database is back in its original state
  */
 async function isEmptied({ url, signature }: ShardedDatabase): Promise<boolean> {
   if ((await signatureOf(url)) !== signature) return false;

@@ -7,7 +7,7 @@ import { organizations } from '../../src/accounts/organizations/table.js';
 let counter = 0;
 export const uniqueSlug = (word: string) => `${word}-${process.pid}-${++counter}`;
 
-/** Earlier than any test's clock. */
+/** A time before any test's clock. */
 export const past = new Date('2020-01-01T00:00:00Z');
 
 export interface TestOrganization {

@@ -15,7 +15,7 @@ export class TestIssuer {
   claims: Record<string, unknown> = {};
   /** Claims that only the userinfo endpoint returns. */
   userInfo: Record<string, unknown> = {};
-  /** Addresses that end in `path` respond with `status`. */
+  /** URLs that end in `path` respond with `status`. */
   broken: { path: string; status: number } | undefined;
   signsWithAnotherKey = false;
   /** True to respond with a challenge to a client that failed to authenticate (RFC 6749, 5.2). */

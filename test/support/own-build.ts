@@ -81,8 +81,8 @@ async function bundle(): Promise<string> {
 
 /**
  * Returns the arguments for Node to run a script of the project, such as `src/commands/reconcile`, from the bundle if
- * the tests' setup has created one. V8's optimizing compiler for WebAssembly, which the embedded database uses, is off:
- * it would take half of such a process's time and never pay off.
+ * the tests' setup has created one. V8's optimizing compiler for WebAssembly, which the embedded database uses, is
+ * disabled, because it would take half of the process's time without paying off.
  */
 export function ownScript(path: string): string[] {
   const folder = process.env[VARIABLE];

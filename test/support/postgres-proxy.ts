@@ -2,19 +2,19 @@ import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout } from 'node:timers/promises';
 
 export interface Step {
-  /** Counted across all connections since `arm`, from 1. */
+  /** Number of the statement since `arm`, counted from 1 across all connections. */
   number: number;
   pid: number;
   sql: string;
 }
 
-/** A fault for the connection that reaches the step. */
+/** A fault for the connection that reaches the armed step. */
 export type Fault =
   /** The request never reaches Postgres: the proxy runs `act` and then cuts both connections. */
   | { when: 'before'; act: (step: Step) => Promise<void> | void }
   /**
-   * The end of the response is held until `act` has run, and arrives together with what the server sends then (usually
-   * its shutdown), between two statements.
+   * The end of the response is held back until `act` has run. It then arrives together with whatever the server has
+   * sent since, usually its shutdown message, between two statements.
    */
   | { when: 'after'; act: (step: Step) => Promise<void> | void; isCut?: boolean };
 
@@ -191,6 +191,6 @@ function errorAnswer(code: string, message: string): Buffer {
   const head = Buffer.alloc(5);
   head.write('E');
   head.writeInt32BE(fields.length + 4, 1);
-  // ReadyForQuery with the status I, outside of a transaction; the client rolls back its own transaction.
+  // ReadyForQuery with status I (not in a transaction); the client rolls back its own transaction.
   return Buffer.concat([head, fields, Buffer.from([READY, 0, 0, 0, 5, 'I'.charCodeAt(0)])]);
 }

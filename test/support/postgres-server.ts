@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { findFreePort } from './free-port.js';
 
-/** The folder with `initdb` and `postgres` of the newest version; undefined if none is installed. */
+/** The folder with `initdb` and `postgres` of the newest version installed; undefined if none is installed. */
 export function findPostgresBinaries(): string | undefined {
   const debian = '/usr/lib/postgresql';
   const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
@@ -100,7 +100,8 @@ export async function createPostgresServer(settings: Record<string, string> = {}
 }
 
 /**
- * Environment variable for the data that later servers start with, because `initdb` and the migrations take seconds.
+ * Environment variable with the path of the data that later servers start with. Reusing that data saves `initdb` and
+ * the migrations, which take seconds.
  */
 const DATA = 'GAUGE_TEST_POSTGRES_DATA';
 

@@ -9,7 +9,10 @@ import type { TestClock } from './service.js';
 
 export interface Authenticator {
   secret: string;
-  /** Returns another of the ten recovery codes on each call. Each is hashed on request, because hashing is slow. */
+  /**
+   * Returns another of the ten recovery codes on each call. Each code is hashed only on request, because hashing is
+   * slow.
+   */
   recoveryCode(): Promise<string>;
   /** The app's current code, or its code `steps` × 30 s from now. */
   code(steps?: number): string;

@@ -7,9 +7,9 @@ import { startService } from '../../src/service.js';
 /**
  * The service as a separate process, for tests that kill it: `node --import tsx test/support/serve.ts` with the
  * service's environment. TEST_PAST_DAYS: days of simulated past to create. TEST_SIGN_IN_DELAY_MS: maximum delay of
- * failed sign-ins. TEST_CLOCK: `<time>,<factor>`, a time in milliseconds from which the service's clock runs faster by
- * the factor. TEST_LIVE_TIMINGS: pauses of live trading, as JSON. Prints `{"port":…}` once it is ready; SIGTERM ends it
- * gracefully.
+ * failed sign-ins. TEST_CLOCK: `<time>,<factor>`, where the service's clock runs faster than real time by the factor
+ * from the given time (in ms since 1970) onward. TEST_LIVE_TIMINGS: pauses of live trading, as JSON. Prints
+ * `{"port":…}` once it is ready; SIGTERM ends it gracefully.
  */
 const config = readConfig(process.env);
 const destination = pino.destination({ dest: 1, sync: true });

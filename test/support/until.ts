@@ -1,6 +1,6 @@
 /**
- * Waits for a condition. The limit ends a test that would never end, and is long enough for a machine many times slower
- * than usual.
+ * Waits for a condition. The time limit ends a test that would otherwise never end, and is long enough for a machine
+ * many times slower than usual.
  */
 export async function until(isSo: () => boolean | Promise<boolean>, forMs = 150_000): Promise<void> {
   const giveUpAt = Date.now() + forMs;

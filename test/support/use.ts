@@ -40,7 +40,7 @@ export const useOtherConnections = (database: TestDatabase): Database =>
     (db) => db.close(),
   );
 
-/** Use a function if the options depend on what an earlier hook starts. */
+/** Use a function if the options depend on something that an earlier hook starts. */
 export type LateOptions<T> = T | (() => T);
 
 const readOptions = <T extends object>(options: LateOptions<T>): T =>

@@ -16,7 +16,7 @@ export interface Received {
   atMs: number;
 }
 
-/** Starts a server that keeps the webhooks it receives. @param answer responds with 204 by default */
+/** Starts a server that records the webhooks it receives. @param answer responds with 204 by default */
 export async function startReceiver(
   answer: (req: IncomingMessage, res: ServerResponse, received: Received) => void = (_req, res) =>
     void res.writeHead(204).end(),
@@ -45,8 +45,8 @@ export async function startReceiver(
 }
 
 /**
- * Verifies a message according to the text of the Standard Webhooks specification, without its library.
- * @throws Error that states what is wrong
+ * Verifies a message according to the text of the Standard Webhooks specification, without using its library.
+ * @throws Error that describes the problem
  */
 export function verifyBySpecification(
   secret: string,

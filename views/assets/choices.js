@@ -1,6 +1,6 @@
 /**
- * A field with `data-choice="cap=own"` belongs to the choice `own` of the field `cap`. Filling in the field selects
- * that choice. Another choice empties the field; returning to `own` restores its value.
+ * A field with `data-choice="cap=own"` belongs to the `own` choice of the `cap` field. Filling in the field selects
+ * that choice. Selecting another choice empties the field; returning to `own` restores its value.
  */
 export function choicesFollowFields() {
   for (const field of document.querySelectorAll('[data-choice]')) {

@@ -1,10 +1,10 @@
-/** The form field for the secret of a link, by the link's path. */
+/** Name of the form field for a link's secret, by the link's path. */
 const fields = { '/dashboard/join': 'invitation', '/set-up': 'link', '/reset': 'link' };
 
 /**
  * Opens an invitation or another one-time link. The secret is in the URL's fragment, which browsers do not send to the
- * server. This script removes it from the address bar at once and posts it. Without JavaScript, the page has a field to
- * paste the link into.
+ * server. This script removes the secret from the address bar immediately and posts it. Without JavaScript, the page
+ * shows a field to paste the link into.
  */
 export function openLink() {
   const open = () => {

@@ -1,6 +1,6 @@
-// Keeps parts of a page up to date: fetches the page again and updates in place what has changed, which keeps the focus
-// and open details. A part is an element with an ID and either `data-part`, or `data-live="<seconds>"` if it is polled
-// at that interval.
+// Keeps parts of a page up to date: fetches the page again and updates changed elements in place, which preserves the
+// focus and open details. A part is an element with an ID and either `data-part`, or `data-live="<seconds>"` if it is
+// polled at that interval.
 import { copyButtons } from './copy.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
@@ -32,7 +32,7 @@ export async function refreshParts({ address = location.href, prepare = () => tr
   }
   if (!response.ok) throw new Error(`status ${response.status}`);
   const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-  // A newer request has started.
+  // Discards the response if a newer request has started.
   if (mine !== round || !prepare(fresh)) return false;
   showParts(fresh, Idiomorph);
   return true;
@@ -65,7 +65,7 @@ export function sendInPlace() {
         fetch(form.action, { method: 'POST', body, headers: { accept: 'text/html' } }),
       ]);
       const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
-      // The server answers a refused form with a full page, so the form is submitted again normally to show it.
+      // The server responds to a refused form with a full page. Submitting the form again normally shows that page.
       if (!response.ok || !response.redirected || !fresh.querySelector('[data-part][id]')) form.submit();
       else if (mine === round) {
         history.replaceState(null, '', response.url);
@@ -85,11 +85,11 @@ const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403
 
 const changed = new WeakSet();
 
-/** Options of Idiomorph: https://github.com/bigskysoftware/idiomorph */
+/** Idiomorph options: https://github.com/bigskysoftware/idiomorph */
 const morphing = {
   callbacks: {
     beforeNodeMorphed(from, to) {
-      // Keeps what the reader is typing.
+      // Leaves the field that the reader is editing unchanged.
       if (from === document.activeElement && from.matches('input, select, textarea')) return false;
       if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
       return true;
@@ -97,7 +97,7 @@ const morphing = {
     afterNodeMorphed(from) {
       if (changed.delete(from)) flash(from);
     },
-    // Keeps details open or closed as the reader left them.
+    // Leaves details open or closed, as the reader set them.
     beforeAttributeUpdated: (name, node) => !(name === 'open' && node.localName === 'details'),
   },
 };

@@ -30,7 +30,7 @@ function tickAges(root) {
   }
 }
 
-/** Announces a change of the page's `data-news` to screen readers. */
+/** Announces the page's `data-news` to screen readers if it has changed. */
 function tellNews(before) {
   const news = document.querySelector('[data-news]')?.dataset.news;
   const out = document.querySelector('[data-news-out]');
@@ -57,7 +57,7 @@ async function refresh(address) {
   return isFresh;
 }
 
-/** Updates the list and the address while the reader types a search. */
+/** Updates the list and the URL while the reader types a search. */
 function followSearch() {
   const form = document.querySelector('form#search');
   if (!form) return;

@@ -1,6 +1,6 @@
 /**
- * A button with `data-passkey` fetches passkey options from the address in that attribute and submits its form with the
- * result in the field `passkey`. If the browser does not support passkeys, the buttons stay hidden and elements with
+ * A button with `data-passkey` fetches passkey options from the URL in that attribute and submits its form with the
+ * result in the `passkey` field. If the browser does not support passkeys, the buttons stay hidden and elements with
  * `data-passkey-missing` are shown.
  */
 export function passkeyButtons() {
@@ -16,7 +16,7 @@ export function passkeyButtons() {
 async function sendPasskey(button) {
   const { form } = button;
   const problem = form.querySelector('[data-passkey-problem]');
-  // With a passkey, no code is needed.
+  // Disables the code field, because a passkey replaces the code.
   const code = form.elements.namedItem('code');
   problem.textContent = '';
   if (code) code.disabled = true;

@@ -1,4 +1,7 @@
-/** In milliseconds; long enough to send only one or two requests a second while somebody types. */
+/**
+ * How long to wait after a keystroke before searching, in ms. Long enough that typing sends only one or two requests a
+ * second.
+ */
 const PAUSE_MS = 250;
 
 /** The search link, `/` and Ctrl+K open a dialog with the results of the search page. */
@@ -61,7 +64,7 @@ function createDialog({ pathname }) {
       const response = await fetch(`${pathname}?${new URLSearchParams({ q: query })}`);
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
       const found = page.querySelector('[data-search-results]');
-      // If the page has no results element, the session has ended. The search page, which the message points to, then
+      // Without a results element, the session has ended. The failure message points to the search page, which then
       // leads to sign-in.
       if (query === asked) show(found ? query : '', found ? [...found.children] : [failure()]);
     } catch {
@@ -82,7 +85,7 @@ function createDialog({ pathname }) {
     location.assign(first.href);
   });
   dialog.addEventListener('keydown', (event) => {
-    // Without this, Escape would only empty the search field.
+    // Without this, Escape would only clear the search field.
     if (event.key === 'Escape') dialog.close();
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!step) return;

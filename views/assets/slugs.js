@@ -1,4 +1,4 @@
-/** Derives the value of a field with `data-slug-of="name"` from the field `name` until the reader edits the slug. */
+/** Derives the value of a field with `data-slug-of="name"` from the `name` field until the reader edits the slug. */
 export function slugsFollowNames() {
   for (const field of document.querySelectorAll('[data-slug-of]')) {
     const name = field.form.elements[field.dataset.slugOf];

@@ -1,4 +1,7 @@
-/** Uses the server's format whatever the browser's language, because the server formats some of the times on a page. */
+/**
+ * Uses the server's format regardless of the browser's language, because the server formats some of the times on a
+ * page.
+ */
 const short = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',

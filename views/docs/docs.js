@@ -3,7 +3,7 @@ import { markContents } from './contents.js';
 import { copyButtons } from './copy.js';
 import { followLanguage } from './languages.js';
 
-/** Number of characters of a response to show. */
+/** Maximum number of characters to show of a response. */
 const MAX_SHOWN = 65_536;
 /** How long to follow an endless response, in ms. */
 const PATIENCE_MS = 10_000;
@@ -22,7 +22,7 @@ function followMoved() {
   if (moved) location.replace(moved);
 }
 
-/** Collapses the fields and examples of requests on phones, except for the request that the address points to. */
+/** Collapses the fields and examples of requests on phones, except for the request that the URL points to. */
 function collapseOperations() {
   const narrow = matchMedia('(width < 44rem)');
   const parts = document.querySelectorAll('.operation-more');
@@ -86,7 +86,7 @@ async function send(form) {
       method: form.dataset.method,
       headers: headersOf(headers.value, key?.value.trim(), body?.value),
       ...(body?.value ? { body: body.value } : {}),
-      // Routes for API keys refuse session cookies.
+      // Routes that accept API keys refuse session cookies.
       credentials: 'omit',
       signal: stop.signal,
     });

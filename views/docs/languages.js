@@ -30,6 +30,6 @@ function store(language) {
   try {
     localStorage.setItem(STORED, language);
   } catch {
-    // The choice then applies only to this page.
+    // Without local storage, the choice applies only to this page.
   }
 }

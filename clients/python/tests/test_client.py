@@ -106,8 +106,8 @@ class ClientTest(WithService):
         self.gauge.send([EVENT])
         self.gauge.send([EVENT])
         self.assertEqual(self.service.connections, 1)
-        # The service closes the kept-alive connection without an answer; the client sends the request again on a new
-        # one without a pause.
+        # The service closes the kept-alive connection without an answer. The client resends the request on a new
+        # connection without a pause.
         self.service.fault = lambda _request, count: None if count == 3 else False
         self.gauge.send([EVENT])
         self.assertEqual((self.service.connections, self.pauses()), (2, []))

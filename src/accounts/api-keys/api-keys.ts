@@ -83,7 +83,10 @@ export async function createApiKey(
   });
 }
 
-/** Undefined if the scope may be granted. Existing keys keep their scopes, even when rotated. */
+/**
+ * Returns the reason why a scope may not be granted, or undefined if it may. Existing keys keep their scopes, even when
+ * rotated.
+ */
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
@@ -268,7 +271,7 @@ export const toMessage = ({
   expiresAt: expiresAt?.toISOString() ?? null,
 });
 
-/** A key with a successor is in its grace period until it expires. */
+/** A key with a successor is in its grace period until the key expires. */
 export function stateOf(
   key: Pick<KeyRow, 'revokedAt' | 'expiresAt' | 'successorId'>,
   nowMs: number,
@@ -295,7 +298,7 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
   };
 }
 
-/** Key changes are counted over a sliding window of one hour. */
+/** Length of the sliding window over which key changes are counted. */
 export const WINDOW_SECONDS = 3600;
 
 export interface ChangeBudget {
@@ -315,7 +318,7 @@ export class ChangesExhausted extends AppError {
   }
 }
 
-/** Counts rows in the database, so the limit holds across restarts and instances. */
+/** Counts rows in the database, so that the limit holds across restarts and instances. */
 export async function readChangeBudget(
   orm: Orm,
   orgId: string,

@@ -25,7 +25,8 @@ function hasSecret(url: string): boolean {
 const hashedSecret = Symbol('hashed secret');
 
 /**
- * Cached on the request, because rate limits read it before the route does.
+ * Returns the hash of the request's API key. The hash is cached on the request, because rate limiting needs it before
+ * the route does.
  * @throws AppError session_cookie_not_allowed, key_in_query_string, missing_key, invalid_key
  */
 export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
@@ -68,7 +69,10 @@ export function invalidKey(): AppError {
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
 
-/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes from 248 up to avoid modulo bias. */
+/**
+ * Generates `org_{live|test}_` followed by 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to
+ * avoid modulo bias.
+ */
 export function generateSecret(livemode: boolean): string {
   let random = '';
   while (random.length < 32) {
@@ -77,7 +81,7 @@ export function generateSecret(livemode: boolean): string {
   return `org_${livemode ? 'live' : 'test'}_${random}`;
 }
 
-/** Rejects malformed secrets without a database query. */
+/** Lets callers reject malformed secrets without a database query. */
 export const isSecretShaped = (value: string): boolean => secretShape.test(value);
 
 /** SHA-256 in hex. A random secret of this length needs no slow hash, and lookups need a deterministic one. */
@@ -92,7 +96,8 @@ export type KeyProblem =
   | 'no_market_access';
 
 /**
- * Returns the first branches of a SQL `case` over `k`, the row of `api_keys` (all nulls if the key is unknown).
+ * Returns the leading branches of a SQL `case` expression that finds the problem of `k`, a row of `api_keys` or all
+ * nulls if the key is unknown.
  * @param now SQL expression of type timestamptz
  */
 export const whenKeyIsBad = (now: string, scope?: Scope): string => `
@@ -106,7 +111,9 @@ export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
       }`;
 
-/** Converts the `problem` column of a statement to an error; undefined if the problem does not concern the key. */
+/**
+ * Converts the `problem` column of a statement to an error. Returns undefined if the problem does not concern the key.
+ */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
   switch (problem as KeyProblem | null) {
     case 'invalid_key':
@@ -132,7 +139,9 @@ export function keyError(problem: string | null, scope: string): AppError | unde
   }
 }
 
-/** Reports a bad key before bad input, so a caller without a valid key learns nothing about the input. */
+/**
+ * Reports a bad key in preference to bad input, so that a caller without a valid key learns nothing about the input.
+ */
 export async function preferKeyError<T>(
   authenticate: () => Promise<unknown>,
   read: () => T | Promise<T>,
@@ -154,7 +163,7 @@ export interface Principal {
   marketAccess: MarketAccess;
 }
 
-/** Reads keys from the database on every call, so a revocation takes effect on the next one. */
+/** Reads keys from the database on every call, so that a revocation takes effect on the next call. */
 export interface KeyReader {
   /**
    * @param scope the required scope, or null if any valid key will do

@@ -83,7 +83,7 @@ function firstEvent(
   });
   return {
     purpose: `Send a first event. It adds 1 to ${usageMetric} of ${slug}, and counts only once however often you send it.`,
-    // Event keys are unique within the Organization, so each API key's example needs its own.
+    // Event keys are unique within the Organization, so the example for each API key uses a different one.
     curl: toCurl(request(`first-event-${id}`)),
     typescript: `// Save as first-event.ts and run: npx tsx first-event.ts
 const apiKey = ${JSON.stringify(secret)}; // in your runtime: from its environment
@@ -133,7 +133,7 @@ const toTabs = ({ purpose, ...code }: ReturnType<typeof makeSnippets>) => ({
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
-  /** Finds the product for the first call shown on a new key's page. Absent if the service meters nothing. */
+  /** Finds the product for the example call on a new key's page. Omitted if the service does no metering. */
   findLiveProduct?(
     orm: Orm,
     orgId: string,
@@ -141,7 +141,7 @@ export interface KeyPageDeps extends KeyDeps {
   ): Promise<{ slug: string; usageMetric: string } | undefined>;
 }
 
-/** The form carries the new key's id, so submitting the form twice creates only one key. */
+/** The form contains the new key's id, so submitting the form twice creates only one key. */
 export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
@@ -264,7 +264,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/** Not cached, and not compressed, because the compressed length could leak the secret. */
+/** Prevents caching, and compression too, because the compressed length could leak the secret. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,

@@ -18,7 +18,7 @@ export async function readCutOver(
   const oldState = stateOf(old, nowMs);
   // A rotated key always ends: when it expires or when it is revoked, whichever comes first.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
-  // Calls this old may already have been deleted.
+  // No chart if the cut-over began so long ago that some call counts may have been deleted.
   const chart =
     nowMs - startedAt.getTime() > CALLS_KEPT_MS - MINUTE_MS
       ? undefined
@@ -54,15 +54,17 @@ async function readChart(
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
 }
 
-/** Calls over time, with one panel per key on a common scale, so that colour is not the only difference. */
+/**
+ * Calls over time, with one panel per key on a common scale, so that the keys are not distinguished by colour alone.
+ */
 interface CallChart {
   panels: {
     label: string;
     total: number;
-    /** Coordinates in a drawing 100 units high, with y measured from the top. */
+    /** Coordinates in a chart 100 units high, with y measured from the top. */
     bars: { x: number; y: number; width: number; height: number; title: string }[];
   }[];
-  /** Number of steps, which is also the width of the drawing in units. */
+  /** Number of steps, which is also the width of the chart in units. */
   steps: number;
   stepMs: number;
   most: number;
@@ -75,7 +77,7 @@ const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minute
 
 const MAX_STEPS = 60;
 
-/** Steps are aligned to this time, both here and in `sumCalls`. */
+/** Time to which steps are aligned, both here and in `sumCalls`. */
 const ORIGIN_MS = Date.UTC(2000, 0, 1);
 
 const GAP = 0.15;
@@ -118,7 +120,7 @@ export function makeCallChart(
 }
 
 function toBar(calls: number, step: number, most: number, start: Date) {
-  // Keeps a single call visible beside thousands.
+  // Keeps the bar for a single call visible next to bars for thousands.
   const height = calls === 0 ? 0 : Math.max(2, (calls / most) * 100);
   const time = start.toISOString().slice(0, 16).replace('T', ' ');
   return {

@@ -10,7 +10,8 @@ import type { CallRefusal } from './key-use-queries.js';
 export type LimitCalls = (name: string, perMinute: number) => RequestHandler;
 
 /**
- * Guards for API key routes. `guard` looks up keys not seen before; `limitTo` also limits each key's calls per minute.
+ * Guards for API key routes. `guard` looks up keys that this instance has not seen; `limitTo` also limits each key's
+ * calls per minute.
  */
 export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
   const guard = unknownKeyGuard(context, {
@@ -26,8 +27,8 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
 }
 
 /**
- * Counts a refused call for its key, but only if the key is known to exist, so guessed keys store nothing. A revoked,
- * expired or unknown key becomes unseen again: its next call is rate-limited as a guess and looked up first.
+ * Counts a refused call for its key, but only if the key is known to exist, so that guessed keys are not stored.
+ * Forgets a revoked, expired or unknown key, so that its next call is rate-limited as a guess.
  */
 export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandler {
   return (error, req, _res, next) => {

@@ -91,14 +91,14 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
   if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
-  // A missing id becomes empty and is rejected later as not fresh.
+  // A missing id becomes an empty string, which is rejected later as not fresh.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
 }
 
 /**
- * Undefined if scopes were chosen one by one. Rejects selected scopes that the preset does not include, because they
- * would be ignored.
+ * Returns undefined if the scopes were chosen individually. Rejects selected scopes that the preset does not include,
+ * because they would be ignored.
  */
 function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
@@ -141,7 +141,10 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   return at;
 }
 
-/** Parses `2030-01-31T12:00`, as browsers send it and people type it. Undefined if the day does not exist. */
+/**
+ * Parses a UTC time such as `2030-01-31T12:00`, with `T` or a space. Returns undefined if the text is malformed or the
+ * day does not exist.
+ */
 function toUtcTime(typed: string): Date | undefined {
   const [, day, time] = /^\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?\s*$/.exec(typed) ?? [];
   if (day === undefined || time === undefined) return undefined;

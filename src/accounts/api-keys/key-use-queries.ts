@@ -10,7 +10,7 @@ export type CallRefusal = (typeof refusals)[number];
 export type MinuteCalls = { minuteMs: number; calls: number } & Record<CallRefusal, number>;
 
 export interface GatheredUse {
-  /** Last accepted call in milliseconds; null if there was none. */
+  /** Time of the last accepted call, in Unix milliseconds; null if there was none. */
   atMs: number | null;
   /** By minute, oldest first. A minute may appear twice if the clock was set back. */
   minutes: MinuteCalls[];
@@ -92,11 +92,14 @@ export function toUseValues(
 
 const toTime = (ms: number): string => new Date(ms).toISOString();
 
-/** One day longer than the longest grace period, so that a cut-over can be shown until it ends. */
+/**
+ * How long call counts are stored: one day longer than the longest grace period, so that a cut-over can be shown until
+ * it ends.
+ */
 export const CALLS_KEPT_MS = 8 * DAY_MS;
-/** Writes are retried within minutes, so a day is ample. */
+/** How long receipts are stored. Writes are retried within minutes, so a day is ample. */
 const RECEIPTS_KEPT_MS = DAY_MS;
-/** Rows per statement, to keep statements short. */
+/** Maximum rows deleted per statement, to keep statements short. */
 const ROWS_AT_ONCE = 5_000;
 
 export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {

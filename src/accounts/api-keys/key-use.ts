@@ -17,9 +17,9 @@ import type { Scope } from './scopes.js';
 export interface KeyUse {
   /** Counts an accepted call. `scope` is null if the route accepts any valid key. */
   touch(hashedSecret: string, scope: Scope | null): void;
-  /** Counts a refused call. Counts for unknown keys are dropped on write. */
+  /** Counts a refused call. The counts of unknown keys are discarded on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** True if the key was valid when this instance last saw it. Only affects the order of work, never access. */
+  /** True if the key was valid when this instance last saw it. Affects only the order of the checks, never access. */
   hasSeen(hashedSecret: string): boolean;
   forget(hashedSecret: string): void;
   /** Writes the collected calls. After a failure, keeps them for the next flush. */
@@ -29,9 +29,12 @@ export interface KeyUse {
 export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
-/** One cell per key and minute, about 20 MB in total. Reached only if the database refuses writes for a long time. */
+/**
+ * Maximum number of cells, about 20 MB. Each cell counts one key's calls in one minute. Reached only if the database
+ * refuses writes for a long time.
+ */
 const MAX_CELLS = 100_000;
-/** Keys per statement. The embedded database does nothing else while a statement runs. */
+/** Maximum keys per statement. The embedded database can do nothing else while a statement runs. */
 const KEYS_PER_WRITE = 500;
 
 type Use = [hashedSecret: string, use: GatheredUse];
@@ -48,8 +51,8 @@ export function createKeyUse(
 ): KeyUse {
   const gathered = gatherUse(clock, maxCells);
   /**
-   * Batches taken out of `pending`. Each is retried unchanged until the database confirms it, unless its shard group no
-   * longer exists.
+   * Batches to write. Each is retried unchanged until the database confirms it, unless its shard group no longer
+   * exists.
    */
   let writes: Write[] = [];
   let work = Promise.resolve();
@@ -156,7 +159,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return cell;
   }
 
-  /** The cell for the current minute; undefined if the key has no calls pending and no cells are left. */
+  /** Returns the cell for the current minute, or undefined if the key has no pending calls and no cells are left. */
   function findCell(hashedSecret: string, now: number) {
     const minuteMs = now - (now % MINUTE_MS);
     const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);

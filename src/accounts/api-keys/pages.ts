@@ -40,7 +40,7 @@ import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './bearer-key.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
 
-/** API key pages. A request that does not prefer HTML falls through to the JSON routes at the same addresses. */
+/** API key pages. A request that does not prefer HTML falls through to the JSON routes at the same paths. */
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
   addListPage(router, deps);
@@ -138,7 +138,7 @@ async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: nu
   };
 }
 
-/** If fewer keys than a full page precede `before`, returns the first page. */
+/** If less than a full page of keys precedes `before`, returns the first page. */
 async function readPage(
   orm: Orm,
   orgId: string,
@@ -157,7 +157,7 @@ async function readPage(
   return list(cursor === undefined ? {} : { afterId: decodeCursor(cursor) });
 }
 
-/** Forms send empty fields too. */
+/** Removes empty fields, which forms also send. */
 const withoutEmpty = (query: object): object =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
@@ -242,7 +242,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   });
 }
 
-/** A new key's calls may still be in some instance's memory, so a count of zero is not yet certain. */
+/** A new key's first calls may not have been written to the database yet, so a count of zero is not yet certain. */
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 

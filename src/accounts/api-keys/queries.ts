@@ -52,7 +52,7 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
-/** Newest first. `afterId` is the previous page's last key; it always exists, because keys are never deleted. */
+/** Newest first. `afterId` is the last key on the previous page; it always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
     .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
@@ -90,7 +90,7 @@ export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Skips the write if the watch was extended recently. */
+/** Marks a key as being watched. Writes nothing if the mark was renewed recently. */
 export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {
   const isNearlyOver = or(
     isNull(apiKeys.watchedUntil),
@@ -102,10 +102,13 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id), isNearlyOver));
 }
 
-/** Longer than the polling interval of a watched page. */
+/** How long a key counts as watched: longer than the polling interval of its page. */
 const WATCHED_MS = 30_000;
 
-/** Each creation or rotation inserts exactly one row. Keys created by the system do not count. */
+/**
+ * Counts at most `atMost` creations and rotations, each of which inserted exactly one row. Keys created by the system
+ * do not count.
+ */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm
     .select({ createdAt: apiKeys.createdAt })
@@ -165,7 +168,10 @@ export interface KeyFilter {
   search?: string | undefined;
 }
 
-/** Newest first. With a filter, scans until the page is full, in the worst case all of the Organization's keys. */
+/**
+ * Newest first. With a filter, the scan continues until the page is full, in the worst case through all of the
+ * Organization's keys.
+ */
 export async function listKeyDetails(
   orm: Orm,
   orgId: string,
@@ -217,7 +223,7 @@ const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date
       : sql`(strpos(lower(${apiKeys.name}), lower(${search})) > 0 or strpos(${apiKeys.prefix}, ${search}) > 0)`,
   );
 
-/** `stateOf` as a SQL condition. */
+/** SQL condition equivalent to `stateOf`. */
 function isInState(state: KeyState, now: Date): SQL | undefined {
   if (state === 'revoked') return isNotNull(apiKeys.revokedAt);
   if (state === 'expired') return and(isNull(apiKeys.revokedAt), lte(apiKeys.expiresAt, now));
@@ -240,7 +246,7 @@ export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
     .where(and(eq(apiKeyScopeUse.orgId, orgId), inArray(apiKeyScopeUse.apiKeyId, keyIds)));
 }
 
-/** `from` must be a whole minute. Steps are aligned to the start of 2000. */
+/** `from` must be a whole minute. Steps are aligned to the start of 2000, UTC. */
 export async function sumCalls(
   orm: Orm,
   orgId: string,
@@ -289,7 +295,7 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .limit(limit);
 }
 
-/** Keys that expire soon, earliest first, each with its successor if it was rotated. */
+/** Keys that expire by `until`, earliest first, each with its successor if it was rotated. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

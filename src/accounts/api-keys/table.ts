@@ -23,15 +23,15 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
-    /** Copied from the Organization, which saves a read per call. */
+    /** Copied from the Organization to save a read per call. */
     archivedAt: time('archived_at'),
     /** Until this time, every instance writes its call counts more often, because someone is watching this key. */
     watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The hash comes first, because a call presents only its secret. Every unique constraint includes org_id, the
-    // distribution column.
+    // The hash is the first column, because an API call presents only its secret. Every unique constraint includes
+    // org_id, the distribution column.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
     // A key can be rotated only once: of two concurrent rotations, one fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
@@ -50,7 +50,8 @@ export const apiKeys = pgTable(
 );
 
 /**
- * Calls by key and minute, kept for eight days. A crash loses up to half a minute of call counts, but no usage events.
+ * Calls by key and minute, deleted after eight days. A crash loses up to half a minute of call counts, but no usage
+ * events.
  */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
@@ -85,7 +86,7 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/** One row per write to the two tables above, to recognize a retried write. Kept for a day. */
+/** One row per write to the two tables above, to recognize a retried write. Deleted after a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
   {

@@ -44,7 +44,7 @@ function toCreator({ createdBy, creatorName }: KeyDetails) {
   return { name, isPerson: false };
 }
 
-/** The list of keys shows the budget if this many changes or fewer are left. */
+/** The key list shows the remaining budget if it is at most this many changes. */
 const FEW_CHANGES = 3;
 
 /** `moreAt` is null if no change has been used. */
@@ -69,13 +69,13 @@ const UNUSED_AFTER_MS = 90 * DAY_MS;
 
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 
-/** Hints for a working key. `usedScopes` are the scopes that the key's calls have required so far. */
+/** Hints for a key that still accepts calls. `usedScopes` are the scopes that the key's calls have required so far. */
 function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
   if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
-  // A key that is never called uses none of its scopes, so the hint about the key is enough.
+  // A key that is never called uses none of its scopes, so a hint about a scope would add nothing.
   const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
   return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
 }

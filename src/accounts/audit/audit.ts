@@ -11,8 +11,8 @@ export interface AuditEntry {
   /** Noun first, such as `api_key.created`. */
   action: string;
   /**
-   * A User's id, `operator` with its token's name if any, `api_key` with its id, `single_sign_on`, `system`, or
-   * `unknown`.
+   * A User's id, `operator`, `operator:` and the name of the token or operator, `api_key:` and the key's id,
+   * `single_sign_on`, `system`, or `unknown`.
    */
   actor: string;
   target: string;
@@ -29,7 +29,7 @@ export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Pro
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
-  // Including `seq` in the id keeps rows from the same millisecond in order, whichever instance wrote them.
+  // Including `seq` in the id keeps rows from the same millisecond in order, regardless of which instance wrote them.
   const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
   const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
   await tx.insert(auditLog).values({ ...row, at, hash });
@@ -77,10 +77,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Runs a change in a transaction that first checks and locks the author's authority again, so nothing changes if, in
- * the meantime, the author was removed, demoted or signed out, or the author's key was revoked. Retries on conflicts.
- * Inside `work`, use only the given `tx`.
- * Lock order: Organization, membership, User, session, audit chain.
+ * Runs a change in a transaction that first checks and locks the author's authority again. Nothing changes if the
+ * author has since been removed, demoted or signed out, or if the author's key has been revoked. Retries on conflicts.
+ * Inside `work`, use only the given `tx`. Lock order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
 export function change<T>(

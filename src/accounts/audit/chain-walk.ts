@@ -80,8 +80,8 @@ function explainRun({ row, last, shift }: Run): ChainProblem {
 }
 
 /**
- * The number for which the row's hash is correct: its own number if only the previous row changed, undefined if the row
- * itself changed.
+ * Returns the row number for which the row's hash is correct: its own number if only the previous row changed, or
+ * undefined if the row itself changed.
  */
 function findOrigin({ row }: Suspect, suspects: Suspect[]): number | undefined {
   const seqs = new Set([row.seq, ...suspects.map(({ row }) => row.seq), ...nearby.map((by) => row.seq + by)]);
@@ -156,14 +156,14 @@ export class ChainWalk {
     );
   }
 
-  /** Rows from before the chain have no hashes, so only their count can be compared. */
+  /** Rows from before the chain was introduced have no hashes, so only their count can be compared. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
     const detail = `${noted} rows from before the chain were recorded, but ${count} exist.`;
     this.report(problemAt('rewritten', null, detail));
   }
 
-  /** At most 100, in row order. */
+  /** Returns at most 100 problems, in row order. */
   finish(): ChainProblem[] {
     for (const problem of explainSuspects(this.suspects, this.runs)) this.report(problem);
     this.checkEnd();
@@ -176,8 +176,8 @@ export class ChainWalk {
   }
 
   /**
-   * Reports the gap and accepts the row after it: the row cannot be checked without its predecessor's hash, but the
-   * next row's hash confirms it.
+   * Reports the gap and accepts the row after the gap. That row cannot be checked without its predecessor's hash, but
+   * the hash of the next row confirms it.
    */
   private addAfterGap({ seq }: StoredRow): void {
     const first = this.head.seq + 1;

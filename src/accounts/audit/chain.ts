@@ -69,7 +69,7 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** Converts a value to what a JSON column returns: dates become strings and undefined fields disappear. */
+/** Converts a value to the form that a JSON column returns: dates become strings and undefined fields disappear. */
 export const asStored = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

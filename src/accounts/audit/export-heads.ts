@@ -37,7 +37,7 @@ interface ExportOutcome {
 
 /**
  * Writes the heads to a file, or PUTs them to a URL. Before overwriting a file, checks the chains against the heads in
- * it, so a rewritten history never replaces the evidence against it.
+ * the file, so that a rewritten history never replaces the evidence against it.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {

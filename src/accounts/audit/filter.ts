@@ -24,7 +24,7 @@ const filterSchema = z.object({
 
 export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>;
 
-/** @throws AppError invalid_request that names the fields */
+/** @throws AppError invalid_request, naming the fields */
 export function readFilter(query: unknown) {
   const { action, actor, object, from, to, cursor } = parseInput(filterSchema, query);
   if (from && to && to < from) throw fieldError('to', 'must not be before the first day');

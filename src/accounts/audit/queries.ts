@@ -9,7 +9,7 @@ import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
-/** Creates a missing chain end in the same statement, so two transactions cannot both begin the chain. */
+/** Creates a missing chain end in the same statement, so that two transactions cannot both begin the chain. */
 export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
   const [end] = await tx
     .insert(auditChains)
@@ -34,7 +34,9 @@ export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<C
 
 export type AuditRow = typeof auditLog.$inferSelect;
 
-/** Newest first, only rows with ids below `before`. Ids begin with a timestamp, so they sort chronologically. */
+/**
+ * Returns only rows with ids below `before`, newest first. Ids begin with a timestamp, so they sort chronologically.
+ */
 export function listAuditRows(
   orm: Orm,
   orgId: string,
@@ -71,7 +73,7 @@ interface SearchRange {
 
 /**
  * Like `listAuditRows`, but `object` must also occur in the target or in a value of the details. `searchedTo` is the
- * oldest entry examined; undefined if fewer than `scan` entries were left to examine.
+ * oldest entry examined, or undefined if fewer than `scan` entries were left to examine.
  */
 export async function searchAuditRows(
   orm: Orm,
@@ -130,7 +132,7 @@ const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
   );
 
-/** Lower bound of the UUIDv7 values of a given millisecond. */
+/** Smallest possible UUIDv7 of a given millisecond. */
 export const firstIdOf = (ms: number): string =>
   Math.max(ms, 0)
     .toString(16)
@@ -138,7 +140,7 @@ export const firstIdOf = (ms: number): string =>
     .padEnd(32, '0')
     .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
-/** Skips through the index once per distinct value, so the cost does not grow with the log. */
+/** Does one index lookup per distinct value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
   walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
 

@@ -19,8 +19,8 @@ const columns = {
   at: time('at').notNull(),
   action: text().notNull(),
   /**
-   * A User's id, `operator` with its token's name if any, `api_key` with its id, `single_sign_on`, `system`, or
-   * `unknown`.
+   * A User's id, `operator`, `operator:` and the name of the token or operator, `api_key:` and the key's id,
+   * `single_sign_on`, `system`, or `unknown`.
    */
   actor: text().notNull(),
   target: text().notNull(),
@@ -37,7 +37,7 @@ const place = {
 };
 
 /**
- * Ids are UUIDv7 made from `at` and `seq`, so the primary key sorts by time. Rows written before the chain was
+ * Ids are UUIDv7s generated from `at` and `seq`, so the primary key sorts by time. Rows written before the chain was
  * introduced have neither `seq` nor `hash`.
  */
 export const auditLog = pgTable(

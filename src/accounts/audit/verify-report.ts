@@ -12,7 +12,7 @@ export interface ReportWriter {
 
 type Write = (line: string) => void;
 
-/** Human-readable: one line per chain, followed by its problems. */
+/** Writes a human-readable report: one line per chain, followed by its problems. */
 export function textWriter(write: Write): ReportWriter {
   let chains = 0;
   let entries = 0;
@@ -41,10 +41,10 @@ export function textWriter(write: Write): ReportWriter {
   };
 }
 
-/** Machine-readable, with one Organization per line. `--expect` reads this format. */
+/** Writes a machine-readable report, with one Organization per line. `--expect` reads this format. */
 export function jsonWriter(write: Write): ReportWriter {
   let isIntact = true;
-  // Holds back each line until it is known whether a comma follows.
+  // Holds back each line until it is known whether the line needs a comma.
   let line = '{"organizations":[';
   let comma = '';
   return {

@@ -12,7 +12,7 @@ export interface ChainReport {
   /** The chain's last row, for comparison in later verifications. `seq` is 0 for an empty chain. */
   seq: number;
   hash: string;
-  /** Number of rows from before the chain, which no hash protects. */
+  /** Number of rows from before the chain was introduced, which no hash protects. */
   unchained: number;
   problemCount: number;
   problems: ChainProblem[];
@@ -64,15 +64,15 @@ export async function verifyChains(
 export interface RangeCheck {
   first: number;
   last: number;
-  /** Number of the chain's last row. */
+  /** Number of the last row in the chain. */
   end: number;
   /** First row whose hash does not follow from the row before it. */
   brokenAt: number | undefined;
 }
 
 /**
- * Checks the hashes of up to `limit` rows, the last of which is `upTo` or the end of the chain. Undefined for an empty
- * chain. Reads the chain's end first: rows up to there never change, so the reads need no common snapshot.
+ * Checks the hashes of up to `limit` rows, the last of which is `upTo` or the end of the chain. Returns undefined for
+ * an empty chain. Reads the chain's end first: rows up to the end never change, so the reads need no common snapshot.
  */
 export async function verifyRange(
   orm: Orm,
@@ -127,13 +127,13 @@ function missingOrganization({ organization, orgId, seq, hash, unchained }: Note
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }
 
-/** Presents the operator log as an Organization. Slugs contain no parentheses, so its name is unique. */
+/** Presents the operator log as an Organization. Its slug is unique, because no other slug contains parentheses. */
 async function readOperator(tx: Orm): Promise<Organization> {
   const [end] = await tx.select({ seq: operatorChain.seq, hash: operatorChain.hash }).from(operatorChain);
   return { id: OPERATOR_CHAIN, slug: '(operator)', end: end ?? null };
 }
 
-/** Both tables have the same columns, except that the operator log has no `org_id`. */
+/** Both log tables have the same columns, except that the operator log has no `org_id`. */
 const logOf = (orgId: string) =>
   orgId === OPERATOR_CHAIN
     ? { log: operatorLog as unknown as typeof auditLog, isOwn: undefined }

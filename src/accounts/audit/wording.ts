@@ -1,4 +1,4 @@
-/** Part of a sentence. A `name` is user input in any script and may link to a page. */
+/** Part of a sentence. A `name` is user input in any writing system and may link to a page. */
 export type Part = { text: string } | { name: string; href: string | undefined };
 
 export interface LoggedAction {
@@ -8,13 +8,13 @@ export interface LoggedAction {
   email: string | null;
 }
 
-/** How the audit log words each action. Each product adds wording for its own actions. */
+/** Wording of each action in the audit log. Each product adds wording for its own actions. */
 export interface Wording {
-  /** By action. Sentences omit their subject. */
+  /** Sentences by action, each without its subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;
-  /** Titles by action, for names that do not convert well to titles. */
+  /** Titles by action, for actions whose names do not convert well to titles. */
   titles: Record<string, string>;
-  /** Address of the target's page, by the action's noun. */
+  /** Path of the target's page, by the action's noun. */
   pages: Record<string, (target: string) => string>;
 }
 

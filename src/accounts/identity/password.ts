@@ -20,7 +20,7 @@ const MAX_WAITING = 100;
 
 const queue = new PQueue({ concurrency: MAX_PARALLEL });
 
-/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls wait */
+/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls are waiting */
 async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (queue.size >= MAX_WAITING)
     throw new AppError('unavailable', 'Too many passwords are being checked. Try again in a few seconds.', {
@@ -30,7 +30,7 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
 }
 
 /**
- * PHC format, including the salt. Slow, so call this before taking any lock.
+ * Returns a hash in PHC format, including the salt. Slow, so call this before taking any lock.
  * @param signal aborts the wait in the queue
  * @throws AppError unavailable
  */
@@ -41,7 +41,10 @@ export const hashPassword = (password: string, signal?: AbortSignal): Promise<st
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
-/** Hash that matches no password. Verifying it for an unknown address takes as long as rejecting a wrong password. */
+/**
+ * Hash that matches no password. Verifying it for an unknown e-mail address takes as long as rejecting a wrong
+ * password.
+ */
 let unusedHash: Promise<string> | undefined;
 
 /** @throws AppError unavailable */
@@ -59,11 +62,11 @@ export const MIN_PASSWORD = 12;
 
 export const MAX_PASSWORD = 1024;
 
-/** Passwords that take fewer guesses are refused; zxcvbn scores 3 and 4 pass (Wheeler 2016). */
+/** Minimum number of guesses that a password must withstand: those that zxcvbn scores 3 and 4 pass (Wheeler 2016). */
 const MIN_GUESSES = 1e8;
 
 /**
- * Only this many characters are judged: estimation time is quadratic in the length, and further characters only make a
+ * Maximum number of characters judged: estimation time is quadratic in the length, and further characters only make a
  * password stronger.
  */
 const MAX_JUDGED = 32;

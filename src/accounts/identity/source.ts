@@ -44,7 +44,7 @@ export function describeArchiving(
   return after.archivedAt === null ? 'restored' : 'archived';
 }
 
-/** A person may belong to several Organizations, so sign-ins and account changes go to the operator log. */
+/** Uses the operator log, because a person may belong to several Organizations. */
 export function auditPerson(
   tx: Tx,
   { userId, email }: { userId: string; email: string },

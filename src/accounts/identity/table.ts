@@ -63,7 +63,9 @@ export const signInChallenges = pgTable(
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
 
-/** A form sent after the person's session had ended; see core/pages/form.ts. One per person. */
+/**
+ * A form that is stored while its author signs in or confirms their identity; see core/pages/form.ts. One per person.
+ */
 export const keptForms = pgTable(
   'kept_forms',
   {
@@ -84,7 +86,7 @@ export const failedSignIns = pgTable(
     userId: ofUser(),
     hour: time('hour').notNull(),
     passwords: integer().notNull().default(0),
-    /** Failed passkeys count here too. */
+    /** Includes failed passkeys. */
     codes: integer().notNull().default(0),
   },
   (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
@@ -93,7 +95,7 @@ export const failedSignIns = pgTable(
 /** A person's authenticator app (TOTP, RFC 6238). */
 export const secondFactors = pgTable('second_factors', {
   userId: ofUser().primaryKey(),
-  /** Encrypted; see second-factor/secret-box.ts. Unencrypted base32 in rows of earlier versions. */
+  /** Encrypted; see second-factor/secret-box.ts. Unencrypted base32 in rows from earlier versions. */
   secret: text().notNull(),
   /** Time of the first correct code. Until then, the secret has no effect. */
   confirmedAt: time('confirmed_at'),
@@ -225,7 +227,7 @@ export const oneTimeLinks = pgTable(
     usedAt: time('used_at'),
   },
   (t) => [
-    // Per person and kind, at most one open link that was e-mailed and one that an operator handed out.
+    // At most one open e-mailed link and one open link handed out by an operator, per person and kind.
     uniqueIndex('one_time_links_unused')
       .on(t.kind, t.mailed, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
       .where(sql`${t.usedAt} is null`),
@@ -245,7 +247,7 @@ export const oneTimeLinks = pgTable(
 export const passwordRequests = pgTable('password_requests', {
   /** UUIDv7, so requests sort by arrival. */
   id: uuid().primaryKey(),
-  /** Trimmed and lower-cased. The account may not exist. */
+  /** Trimmed and lower-cased. There may be no account with this address. */
   email: text().notNull(),
   at: time('at').notNull(),
   ip: text(),

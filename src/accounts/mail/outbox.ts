@@ -58,7 +58,7 @@ async function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promis
   return row!.lately;
 }
 
-/** Puts a user-chosen name on one short line that mail clients do not turn into a link. */
+/** Reduces a user-chosen name to one short line that mail clients do not turn into a link. */
 export const plainName = (name: string): string => plainText(name.replaceAll('://', ' '), 80);
 
 /** Strips line breaks and characters that change the writing direction. */

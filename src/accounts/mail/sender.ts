@@ -64,7 +64,7 @@ function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
         attempts: sql`${mails.attempts} + 1`,
         nextAttemptAt: new Date(now.getTime() + LEASE_MS),
       })
-      // An array is evaluated once, but a plain subquery may run again for each row and lock other rows.
+      // An array is evaluated once, but a plain subquery may run again for each row and lock different rows.
       .where(sql`${mails.id} = any(array(${due}))`)
       .returning()
   );
@@ -115,7 +115,7 @@ async function deliver(
       : outcome.outcome === 'failed'
         ? { failedAt: at, text: '', lastError: describe(error) }
         : { sentAt: at, text: '', lastError: null };
-  // Once its lease has expired, an instance may still report success, but not failure.
+  // If another instance has claimed the message since, this one may still report success, but not failure.
   const isOurs = outcome.outcome === 'sent' ? undefined : eq(mails.attempts, attempts);
   await orm
     .update(mails)

@@ -47,7 +47,7 @@ export const organizations = pgTable(
     creditThresholds: integer('credit_thresholds').array(),
   },
   (t) => [
-    // For the job that compares usage with what was sent to Stripe.
+    // For the job that compares recorded usage with the usage sent to Stripe.
     index('organizations_stripe')
       .on(t.id)
       .where(sql`${t.stripeCustomerId} is not null`),

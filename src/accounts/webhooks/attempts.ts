@@ -12,7 +12,7 @@ import { pausePosts } from './queries.js';
 import { bodyOf, createSender, signatureOf, type Answer } from './send.js';
 import { record } from './statements.js';
 
-/** Delays before the first and each further retry. */
+/** Delay before each retry. */
 const retriesMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -24,7 +24,7 @@ const retriesMs = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** An endpoint that has failed for this long without a success is disabled. */
+/** How long an endpoint may fail without a success before it is disabled. */
 const FAILING_MS = 5 * DAY_MS;
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];

@@ -13,7 +13,7 @@ export const CHAT_GROUP = 10;
 /** Minimum time between posts to one endpoint. */
 export const CHAT_PAUSE_MS = 500;
 const MAX_SENTENCE = 300;
-/** Maximum characters per post, below Discord's limit of 2,000, the lowest of the supported chats. */
+/** Maximum characters per post, below Discord's limit of 2,000, the lowest limit among the supported chats. */
 const MAX_POST = 1_900;
 
 interface Line {
@@ -84,7 +84,7 @@ const writers: Record<ChatFormat, Writer> = {
   },
   teams: {
     toText: ({ text, href }) => text + href,
-    // Text runs do not parse Markdown, and a mention would need an entity in the card's `msteams` property.
+    // Text runs are not parsed as Markdown, and a mention would need an entity in the card's `msteams` property.
     toPost: (lines) => ({
       type: 'message',
       attachments: [

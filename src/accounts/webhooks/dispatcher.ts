@@ -19,7 +19,7 @@ const POLL_MS = 500;
 /** Pause after a sweep that found deliveries. */
 const GAP_MS = 20;
 const MAX_CLAIMED = 200;
-/** Time for running attempts to finish at shutdown. Remaining deliveries are given back. */
+/** How long running attempts may take to finish at shutdown. The remaining deliveries are released. */
 const FINISH_MS = 5 * SECOND_MS;
 
 /** Instances share the work. If one dies while sending, the message is sent again with the same `webhook-id`. */
@@ -31,7 +31,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
   const sweeper = createSweeper(deps, chat, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
 
-  /** An unreachable group delays only its own deliveries. */
+  /** Sweeps one shard group until shutdown. An unreachable group delays only its own deliveries. */
   async function watch(group: ShardGroup): Promise<void> {
     let failure: string | undefined;
     while (!stopping.signal.aborted && db.shards.groups.includes(group)) {
@@ -50,7 +50,10 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
     loops.delete(group);
   }
 
-  /** Resolves shortly after a sweep that found deliveries, when an endpoint has room again, or at the next poll. */
+  /**
+   * Resolves shortly after a sweep that found deliveries; otherwise when a running delivery finishes, or at the next
+   * poll.
+   */
   async function nextLook(begun: number): Promise<void> {
     const waitMs = begun > 0 ? GAP_MS : POLL_MS;
     const poll = pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -65,7 +68,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
   let supervisor: NodeJS.Timeout | undefined;
 
   return {
-    /** Delivers what is due now and resolves when the outcomes are recorded. */
+    /** Delivers everything that is due now and resolves when the outcomes are recorded. */
     async sweep(): Promise<void> {
       await Promise.all(db.shards.groups.map((group) => sweeper.sweep(group)));
       await Promise.all(sweeper.underWay.values());
@@ -149,7 +152,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
         const claimed = rows.map(toDelivery);
         for (const deliveries of toPosts(claimed)) begin(group, deliveries);
         begun += claimed.length;
-        // If the statement stopped at its limit, the next one continues after the last endpoint reached.
+        // If the statement stopped at its limit, the next statement continues after the last endpoint reached.
         cursor = claimed.length === free ? lastEndpoint(claimed) : head?.cursor;
       }
       return begun;

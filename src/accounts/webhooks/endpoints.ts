@@ -51,7 +51,7 @@ export class EndpointExists extends AppError {
 
 /**
  * A repeated call with the same id does not create a second endpoint.
- * @returns `secret` is null for a chat, which cannot verify messages
+ * @returns the endpoint and its `secret`, which is null for a chat, because chats cannot verify messages
  * @throws AppError invalid_request, EndpointExists
  */
 export async function createEndpoint(
@@ -81,7 +81,7 @@ export async function createEndpoint(
 }
 
 /**
- * Changing the URL or enabling a disabled endpoint clears its record of failures. @throws AppError not_found,
+ * Changing an endpoint's URL or enabling a disabled endpoint clears its record of failures. @throws AppError not_found,
  * invalid_request
  */
 export async function updateEndpoint(
@@ -134,7 +134,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
   });
 
 /**
- * The previous secret keeps signing until its grace period ends; an even older one stops signing at once.
+ * The previous secret keeps signing until its grace period ends; an even older one stops signing immediately.
  * @throws AppError not_found
  */
 export function rotateSecret(
@@ -190,7 +190,10 @@ export async function resendDelivery(
   });
 }
 
-/** Oldest first, at most `MAX_RESENT`. @returns the number of deliveries @throws AppError as `resendDelivery` */
+/**
+ * Resends at most `MAX_RESENT` failed deliveries, oldest first. @returns the number of deliveries @throws AppError as
+ * `resendDelivery`
+ */
 export async function resendFailed(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -206,7 +209,7 @@ export async function resendFailed(
   });
 }
 
-/** Lower bound of the UUIDv7 values of a given time. */
+/** Smallest possible UUIDv7 of a given time. */
 export function firstIdOf(time: Date): string {
   const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
   return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;

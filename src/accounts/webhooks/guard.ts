@@ -4,9 +4,9 @@ import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
 export interface ReceiverRules {
-  /** True if receivers on the local machine and over plain HTTP are refused. */
+  /** True to refuse receivers on the local machine and over plain HTTP. */
   production: boolean;
-  /** True if receivers in private networks are allowed. */
+  /** True to allow receivers in private networks. */
   allowsPrivate: boolean;
 }
 
@@ -45,7 +45,7 @@ const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function rangeOf(address: string): string {
   if (!ipaddr.isValid(address)) return 'reserved';
-  // Converts an IPv4 address embedded in IPv6, so that it is judged as IPv4.
+  // Converts an IPv4 address embedded in IPv6, so that it is checked as IPv4.
   const parsed = ipaddr.process(address);
   if (metadata.has(parsed.toString())) return 'reserved';
   const range = parsed.range();
@@ -63,7 +63,7 @@ function mayReach(address: string, isPlain: boolean, { production, allowsPrivate
   );
 }
 
-/** Undefined if the URL is acceptable. */
+/** Returns the reason for refusing a URL, or undefined if it is acceptable. */
 export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);

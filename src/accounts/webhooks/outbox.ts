@@ -8,8 +8,8 @@ import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
 /**
- * Longer than the longest period that is reported only once plus the time during which an API key may correct its
- * events.
+ * How long messages with a `onceKey` are stored, in days: longer than the longest period that is reported only once
+ * plus the time during which an API key may correct its events.
  */
 export const ONCE_KEPT_DAYS = 100;
 
@@ -19,7 +19,7 @@ export interface NewMessage<T extends AnyType> {
   type: T;
   data: DataOf<T>;
   at: Date;
-  /** The Organization gets only one message with this key within ONCE_KEPT_DAYS. */
+  /** The Organization gets only one message with this key within `ONCE_KEPT_DAYS`. */
   onceKey?: string | undefined;
 }
 
@@ -84,7 +84,10 @@ export async function queueForModes<T extends WebhookType>(
     );
 }
 
-/** For every Organization with access to markets. Needs only a few statements, however many of them listen. */
+/**
+ * Queues a message for every Organization with access to markets. Needs only a few statements, however many
+ * Organizations listen.
+ */
 export async function queueForTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
@@ -129,7 +132,7 @@ export async function queueForTraders<T extends WebhookType>(
   );
 }
 
-/** @returns the message's id; undefined if a message with the same once key exists or no endpoint listens */
+/** @returns the message's id; undefined if a message with the same `onceKey` exists or no endpoint listens */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
   { data, at, ...message }: NewMessage<T>,
@@ -184,7 +187,7 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
 export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 
-/** SQL that makes a UUIDv7 from a random UUID by setting the time and the version bits. */
+/** SQL that generates a UUIDv7 from a random UUID by setting the time and the version bits. */
 const newIdAt = (now: string): string =>
   `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     placing substring(int8send((extract(epoch from ${now}) * 1000)::bigint) from 3) from 1 for 6), 52, 1), 53, 1), 'hex')::uuid`;

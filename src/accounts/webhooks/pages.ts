@@ -53,7 +53,7 @@ interface PagesDeps extends EndpointDeps, WebhookSchemas {
   forms: EndpointForms;
 }
 
-/** Webhook pages. A request that does not prefer HTML falls through to the JSON routes at the same addresses. */
+/** Webhook pages. A request that does not prefer HTML falls through to the JSON routes at the same paths. */
 export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router {
   const router = pageRouter();
   const schemas = createWebhookSchemas(types);
@@ -147,7 +147,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/** Not cached, and not compressed, because the compressed length could leak the secret. */
+/** Prevents caching, and compression too, because the compressed length could leak the secret. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,
@@ -246,7 +246,7 @@ const TRIES = 12;
 const TRY_MS = 250;
 
 /**
- * Waits up to 3 seconds for the first attempt. Most receivers respond at once, so the page after the form can usually
+ * Waits up to 3 seconds for the first attempt. Most receivers respond quickly, so the page after the form can usually
  * show the result.
  */
 async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
@@ -257,7 +257,7 @@ async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   }
 }
 
-/** Undefined if the message is gone or is not a test. */
+/** Returns undefined if the message is gone or is not a test. */
 async function readTest(orm: Orm, key: DeliveryKey) {
   const delivery = await findDelivery(orm, key);
   if (delivery?.type !== 'webhook.test') return undefined;

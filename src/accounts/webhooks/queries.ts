@@ -175,7 +175,7 @@ export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: Deliver
     .orderBy(desc(webhookAttempts.attempt))
     .limit(limit);
 
-/** Makes deliveries due now and restarts their retry schedule. */
+/** Makes deliveries due immediately and restarts their retry schedule. */
 async function resend(
   tx: Tx,
   orgId: string,

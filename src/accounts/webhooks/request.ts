@@ -25,7 +25,7 @@ import { bodyOf } from './send.js';
 export const mayManage = requireRole(...managingRoles);
 
 interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
-  /** Request for the examples of refusals; defaults to the request of the first example. */
+  /** Request shown in the examples of refusals; defaults to the request of the first example. */
   refused?: ExampleRequest;
   handler: (deps: EndpointDeps) => RequestHandler;
 }

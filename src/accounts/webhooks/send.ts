@@ -9,9 +9,9 @@ import { Webhook } from 'standardwebhooks';
 import { HOUR_MS, SECOND_MS } from '../../core/time.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
-/** Maximum concurrent deliveries of one instance. */
+/** Maximum concurrent deliveries per instance. */
 const IN_FLIGHT = 1024;
-/** How many of these may go to endpoints not yet known to be fast. */
+/** Maximum concurrent deliveries to endpoints not yet known to be fast. */
 const IN_FLIGHT_UNPROVEN = 768;
 /** Initial concurrency of an unknown endpoint. */
 const FIRST_ROOM = 4;
@@ -64,7 +64,9 @@ export function createReceivers() {
             ? Math.min(MOST_ROOM, receiver.room + 1)
             : Math.max(1, Math.floor(receiver.room / 2));
       }),
-    /** How many more deliveries each known endpoint can take now. `others` is the number for each unknown endpoint. */
+    /**
+     * How many more deliveries each known endpoint can accept now. `others` is the number for each unknown endpoint.
+     */
     rooms() {
       const left = Math.max(0, IN_FLIGHT_UNPROVEN - unproven);
       const ids = [...known.keys()];
@@ -77,12 +79,12 @@ export function createReceivers() {
   };
 }
 
-/** Covers the DNS lookup, the connection and the whole response. */
+/** Time limit for an attempt, including the DNS lookup, the connection and the whole response. */
 const DEADLINE_MS = 15 * SECOND_MS;
-/** Longer responses are cut off. Their status still counts. */
+/** Maximum response size. Longer responses are cut off, but their status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** Longest pause that a receiver can ask for. */
+/** Longest pause that a receiver can request. */
 const MAX_PAUSE_MS = HOUR_MS;
 /** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;
@@ -94,7 +96,7 @@ interface Post {
 }
 
 /**
- * Standard Webhooks headers.
+ * Returns the Standard Webhooks headers.
  * @param id the `webhook-id`
  * @param secrets each adds a signature
  */
@@ -110,7 +112,7 @@ export interface Answer {
   error: string | null;
   /** Beginning of the response body. */
   text: string | null;
-  /** Pause that the receiver asked for. */
+  /** Pause that the receiver requested. */
   retryAfterMs?: number | undefined;
 }
 
@@ -132,7 +134,8 @@ export function createSender(rules: ReceiverRules) {
       'user-agent': 'Gauge-Webhooks',
       ...own,
     };
-    // Chooses by the parsed URL, as the check did, because `HTTP://` is http too. Node does not follow redirects.
+    // Compares the parsed protocol, as the check did, because `HTTP://` is plain HTTP too. Node does not follow
+    // redirects.
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })

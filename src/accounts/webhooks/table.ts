@@ -34,7 +34,7 @@ export const webhookEndpoints = pgTable(
     failingSince: time('failing_since'),
     /** Signing secret, or the URL of a chat. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
-    /** Signs deliveries too, until `previousSecretEndsAt`. */
+    /** Also signs deliveries, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
     /** No post goes to the chat before this time. */
@@ -80,15 +80,15 @@ export const webhookDeliveries = pgTable(
     status: text({ enum: deliveryStatuses }).notNull().default('waiting'),
     /** While an instance is sending, the end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** Counts every attempt begun. */
+    /** Number of attempts started. */
     attempts: integer().notNull().default(0),
     /** Failures since the delivery was created or resent; the index into the retry schedule. */
     failures: integer().notNull().default(0),
   },
   (t) => [
-    // Lists an endpoint's deliveries; message ids sort by time.
+    // Serves the list of an endpoint's deliveries; message ids sort by time.
     primaryKey({ columns: [t.orgId, t.endpointId, t.messageId] }),
-    // Finds due deliveries endpoint by endpoint.
+    // Used to find due deliveries, endpoint by endpoint.
     index('webhook_deliveries_waiting')
       .on(t.orgId, t.endpointId, t.nextAttemptAt)
       .where(sql`${t.status} = 'waiting'`),

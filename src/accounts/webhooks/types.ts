@@ -15,7 +15,7 @@ export interface TypeDescription {
   page: string;
 }
 
-/** Numbers become text with all their digits. */
+/** The type `T` with numbers as text, which keeps all their digits. */
 export type AsText<T> = T extends number
   ? string
   : T extends readonly (infer Item)[]

@@ -9,7 +9,7 @@ import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from '.
 const KEPT_MS = 30 * DAY_MS;
 /** Rows per endpoint and statement. */
 const BATCH = 1_000;
-/** Limit per run. The next run continues. */
+/** Maximum statements per run. The next run processes the rest. */
 const MAX_STATEMENTS = 500;
 
 type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
@@ -19,7 +19,7 @@ export const webhookJobs = (deps: UpkeepDeps): Job[] => [
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 
-/** Marks deliveries to disabled or deleted endpoints as failed, and measures the backlog of the others. */
+/** Marks deliveries to disabled or deleted endpoints as failed, and measures the backlog of the other endpoints. */
 export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
   const now = new Date(clock.now()).toISOString();
   let waiting = 0;

@@ -13,8 +13,8 @@ export function findColumn(header: readonly string[], name: string, where: strin
 }
 
 /**
- * Shortens long text, because the file may not be CSV at all, and replaces control characters that could affect the
- * terminal.
+ * Quotes text for a message. Shortens long text, because the file may not be CSV at all, and replaces control
+ * characters that could affect the terminal.
  */
 export const quote = (text: string): string =>
   JSON.stringify(text.length > MAX_NAME_LENGTH ? `${text.slice(0, MAX_NAME_LENGTH)}…` : text).replace(

@@ -28,8 +28,8 @@ export function openTerminal(): Terminal {
 }
 
 /**
- * Aborts on the first SIGINT or SIGTERM, so that the work in progress can finish. The second signal ends the process at
- * once.
+ * Aborts on the first SIGINT or SIGTERM, so that the work in progress can finish. The second signal ends the process
+ * immediately.
  */
 export function listenForInterrupt(reason?: Error): AbortSignal {
   const interrupt = new AbortController();
@@ -72,7 +72,10 @@ export async function runCommand<Flags extends object>(
 
 const fileErrors = new Set(['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR']);
 
-/** Returns the message of an error of these classes or of a file error; undefined for other errors. */
+/**
+ * Creates an `explain` function. It returns the message of an error of these classes or of a file error, and undefined
+ * for other errors.
+ */
 export const messageOf =
   (...kinds: (abstract new (...args: never[]) => Error)[]) =>
   (error: unknown): string | undefined =>

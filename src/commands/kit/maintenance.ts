@@ -47,7 +47,7 @@ export async function runMaintenance<Flags extends object>({
 
 const expected = [ConfigError, NotMigratedError, ServiceEndedError, UnsuitableDatabaseError];
 
-/** The default message suggests using another database, which does not help a maintenance command. */
+/** Replaces the default message, which suggests using another database; that does not help a maintenance command. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
     ? `process ${error.pid} has the embedded database in ${error.directory} open. Stop Gauge, then run this command again.`
@@ -64,7 +64,7 @@ function explainCommon(error: unknown): string | undefined {
 }
 
 /**
- * Returns the id of the Organization given by --org, or undefined without the flag.
+ * Returns the id of the Organization that --org names, or undefined without the flag.
  * @throws CommandError
  */
 export async function organizationFlag(

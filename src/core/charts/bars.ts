@@ -1,4 +1,4 @@
-/** One bar of a chart. Doubles are precise enough for pixel positions; the table shows the exact numbers. */
+/** One bar of a chart. Doubles are precise enough for pixel positions; the chart's table shows the exact numbers. */
 
 export interface Bar {
   axis: string;
@@ -19,7 +19,7 @@ export const CHART_HEIGHT = 200;
 /** Minimum height of a nonzero bar in pixels, so that it stays visible. */
 const MIN_HEIGHT = 2;
 
-/** X positions are percentages, so the chart fits any width without scaling its text. */
+/** Lays out a bar chart. X positions are percentages, so the chart fits any width without scaling its text. */
 export function toChart(summary: string, bars: Bar[], line?: { value: number; label: string }) {
   const values = [...bars.flatMap(({ value, before = 0 }) => [value, before]), line?.value ?? 0].map(finite);
   const ticks = niceTicks(Math.max(...values), values.every(Number.isInteger));
@@ -57,7 +57,7 @@ export function toChart(summary: string, bars: Bar[], line?: { value: number; la
   };
 }
 
-/** Stacks the nonzero parts and keeps each part's index. `scale` is in pixels per unit. */
+/** Stacks the nonzero parts, each with its original index. `scale` is in pixels per unit. */
 function stack(parts: number[], scale: number): { place: number; y: string; height: string }[] {
   let below = 0;
   return parts.flatMap((part, place) => {
@@ -71,7 +71,7 @@ function stack(parts: number[], scale: number): { place: number; y: string; heig
 
 const percent = (value: number): string => `${Number(value.toFixed(3))}%`;
 
-/** The sum of very long decimals may overflow a double. */
+/** Caps the value, because the sum of very long decimals may overflow a double. */
 const finite = (value: number): number => Math.min(value, 1e300);
 
 const almost = 1 - 1e-9;

@@ -1,6 +1,6 @@
 import { toPercent, type Anchor } from './text.js';
 
-/** Input of a line chart. Doubles are precise enough for pixel positions; the table shows the exact numbers. */
+/** Input of a line chart. Doubles are precise enough for pixel positions; the chart's table shows the exact numbers. */
 
 export interface LineChartInput {
   summary: string;
@@ -19,7 +19,7 @@ const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
-/** Only the lines stretch with the chart's width; text size and stroke width do not. */
+/** Lays out a line chart. Only the lines stretch with the chart's width; text size and stroke width do not. */
 export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero = true }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const isFlat = new Set(values).size < 2;
@@ -115,7 +115,10 @@ export function ticksAround(min: number, max: number): number[] {
   });
 }
 
-/** Picks a few evenly spaced points where an hour or day begins, or both end points if there are fewer than two. */
+/**
+ * Picks a few evenly spaced points where an hour or day begins, or both end points if there are fewer than two such
+ * points.
+ */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
   // The first point may lie in the middle of its hour or day, so it counts only if each of the next two points begins a

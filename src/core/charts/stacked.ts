@@ -20,10 +20,16 @@ export interface StackedInput {
 
 export type StackedChart = ReturnType<typeof toStackedChart>;
 
-/** The style sheet and the template define this many fills, and one more for the other series. */
+/**
+ * Maximum number of series with their own fill. The style sheet and the template define this many fills, and one more
+ * for the other series.
+ */
 export const MAX_SERIES = 5;
 
-/** The largest series is at the bottom. Order and fills follow the totals, so they can change between periods. */
+/**
+ * Lays out a stacked bar chart with the largest series at the bottom. Order and fills follow the totals, so they can
+ * change between periods.
+ */
 export function toStackedChart(input: StackedInput) {
   const { title, stepName, steps, format = formatDecimal } = input;
   const series = joinOthers(
@@ -79,7 +85,7 @@ interface Series {
 function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
   const rest = sorted.slice(MAX_SERIES);
   const count = rest.length + (others?.count ?? 0);
-  // A single further series is shown under its own name instead.
+  // If only one more series remains, it is shown under its own name.
   if (count === 0 || (count === 1 && !others)) return sorted;
   const parts = [...rest.map((one) => one.values), ...(others ? [others.values] : [])];
   const values = steps.map((_, i) => sumDecimals(parts.map((part) => part[i] ?? '0')));

@@ -11,9 +11,9 @@ const ANSWER_MS = 1_000;
 export class UnsuitableDatabaseError extends Error {}
 
 /**
- * Detects a pooler that shares connections between clients, transaction by transaction, so that prepared statements and
- * settings would leak to other clients. Sets a mark on one connection, then checks that a second connection in a
- * transaction does not see the mark and that the first still does.
+ * Detects a pooler that assigns connections to clients per transaction, so that prepared statements and settings would
+ * leak to other clients. Sets a mark on one connection, then checks that a second connection in a transaction does not
+ * see the mark and that the first still does.
  * @throws UnsuitableDatabaseError
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {

@@ -22,8 +22,8 @@ import {
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
 /**
- * A group's id is the id of its shard of this table. The group's shards of all other tables are colocated with that
- * shard.
+ * Table whose shards identify the groups: a group's id is the id of its shard of this table. The group's shards of all
+ * other tables are colocated with that shard.
  */
 export const ANCHOR = 'usage_events';
 
@@ -36,7 +36,7 @@ const FOLLOW_FOR_MS = 3_000;
 const FIRST_PAUSE_MS = 10;
 /**
  * Minimum interval between reloads of the map while a worker is unreachable. A reload shows whether another worker has
- * replaced it.
+ * taken its place.
  */
 const RELOAD_EVERY_MS = 1_000;
 const MAX_LOCATED = 200_000;
@@ -47,7 +47,8 @@ const findCatalogue: Statement = {
 };
 
 /**
- * Tables by group: distributed tables colocated with the anchor, and reference tables, which every node holds in full.
+ * Reads the shards of each group's tables: distributed tables colocated with the anchor, and reference tables, which
+ * every node holds in full.
  */
 const readMap: Statement = {
   name: 'shards_read_map',
@@ -63,7 +64,7 @@ left join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 where anchor.logicalrelid = to_regclass('public.${ANCHOR}')`,
 };
 
-/** Maps each key to the hash of its Organization, which determines the shard group. This mapping never changes. */
+/** Finds the hash of each key's Organization, which determines the shard group. This hash never changes. */
 const readDirectory: Statement = {
   name: 'shards_read_directory',
   text: `
@@ -90,7 +91,7 @@ interface CitusDeps {
 
 export type CitusShards = Shards & { close(): Promise<void> };
 
-/** Shard groups of the database. It counts as one group until it is found to be sharded. */
+/** Creates the database's shard groups. The database counts as one group until it is found to be sharded. */
 export function createShards(deps: CitusDeps): CitusShards {
   const { whole } = oneShardGroup(deps.db);
   let groups: CitusGroup[] = [];
@@ -261,7 +262,7 @@ class CitusGroup implements ShardGroup {
     this.worker = worker;
     const left = this.pool;
     this.pool = this.deps.openWorker({ host, port }, GROUP_CONNECTIONS);
-    // `end` waits for statements in flight on the old pool.
+    // Not awaited, because `end` waits for statements in flight on the old pool.
     void left?.end();
   }
 
@@ -319,8 +320,8 @@ class CitusGroup implements ShardGroup {
    * retry after a lost connection, because the statement may have been committed.
    */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
-    // The deadline starts when the move is first noticed, because the statement may already have waited long for the
-    // cut-over.
+    // The deadline starts when the move is first noticed, because the statement may already have waited a long time for
+    // the cut-over.
     let giveUpAt: number | undefined;
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
       if (this.isGone) throw new ShardGroupGoneError(`shard group ${this.id} no longer exists`);

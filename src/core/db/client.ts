@@ -10,7 +10,9 @@ export type Orm = PgDatabase<PgQueryResultHKT>;
 
 declare const isDecided: unique symbol;
 
-/** Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so no write skips the checks. */
+/**
+ * Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so no write can skip the checks.
+ */
 export type Tx = Orm & { readonly [isDecided]: true };
 
 /** A hot statement, prepared once per connection under `name`. Each output column has a name and is cast to text. */
@@ -61,11 +63,11 @@ export type Run = <Row = TextRow>(template: Template, values: unknown[]) => Prom
  * Organizations whose rows are colocated, with their table names and connections. An unsharded database is one group.
  */
 export interface ShardGroup {
-  /** Stays the same when the group moves. Empty if there is only one group. */
+  /** Does not change when the group moves. Empty if there is only one group. */
   readonly id: string;
   /** Server that currently holds the group, as host:port. Empty if there is only one group. */
   readonly worker: string;
-  /** Useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
+  /** Maximum useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
   readonly parallel: number;
   readonly parallelReads: number;
   /** Runs one hot statement and resolves after the commit. @throws ShardGroupGoneError */

@@ -11,7 +11,7 @@ export interface CoalesceOptions<Request, Answer> {
   parallel: number;
   /** Weight that must be waiting before a second flush starts in parallel. Smaller flushes cost more than they gain. */
   fullWeight: number;
-  /** Maximum weight of a flush. A single larger request is still sent. */
+  /** Maximum weight of a flush. A request that exceeds it is still sent, by itself. */
   maxWeight: number;
   /**
    * For flushes with a high fixed cost. Waits as long as each turn of the event loop brings another request, until
@@ -22,7 +22,7 @@ export interface CoalesceOptions<Request, Answer> {
   weigh?(request: Request): number;
   /** Memory that a waiting request occupies, in bytes; default 0. */
   measure?(request: Request): number;
-  /** Requests beyond either limit are rejected at once. */
+  /** Requests beyond either limit are rejected immediately. */
   queueLimit: { weight: number; bytes: number };
 }
 
@@ -158,7 +158,7 @@ export function createCoalescer<Request, Answer>(
 const overloaded = () =>
   new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });
 
-/** Each shard group has its own coalescer, so that a blocked or unreachable group delays only its own requests. */
+/** Creates a coalescer for each shard group, so that a blocked or unreachable group delays only its own requests. */
 export function createGroupCoalescer<Request extends { hashedSecret: string }, Answer>(
   shards: Shards,
   optionsOf: (group: ShardGroup) => CoalesceOptions<Request, Answer>,

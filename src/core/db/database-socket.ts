@@ -49,7 +49,7 @@ export async function openDatabaseSocket(
   };
 }
 
-/** Resolves to undefined if no process is listening there. */
+/** Connects to the process that has the embedded database open. Resolves to undefined if no process is listening. */
 export async function connectDatabaseSocket(dataDir: string): Promise<PgliteClient | undefined> {
   const socket = createConnection(socketIn(dataDir));
   const isOpen = await new Promise<boolean>((resolve) => {

@@ -13,9 +13,7 @@ export class DirectoryInUseError extends Error {
   }
 }
 
-/**
- * If several processes start at once, how long the one that takes precedence waits for the others to withdraw, in ms.
- */
+/** How long, in ms, the process with precedence waits for others that start simultaneously to withdraw. */
 const STEP_BACK_MS = 2_000;
 
 /**

@@ -4,20 +4,23 @@ import type { Orm } from './client.js';
 import { selectRows } from './sql.js';
 
 /**
- * Reference tables, which every node holds in full. They are rarely written, and read together with any Organization's
- * rows.
+ * Reference tables, which every node holds in full. They are rarely written, and are read together with the rows of
+ * every Organization.
  */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
-/** Stays on one node although its rows have an Organization, because it is used to find the Organization's group. */
+/**
+ * Table that stays on one node although its rows belong to Organizations, because it is used to find an Organization's
+ * group.
+ */
 const directory = sql.raw('api_key_directory');
 
 /**
  * Keeps shard groups from moving until the statement commits, or raises 40001 if they have already moved. A move takes
- * the same lock in a conflicting mode on every node before its cut-over. The function checks once before taking the
- * lock, because Citus cannot lock a shard that is gone. It is volatile so that the second check sees what was committed
- * while it waited for the lock. It runs as the tables' owner, because Citus lets only the owner lock them and the
- * serving role owns nothing.
+ * the same lock in a conflicting mode on every node before its cut-over. The function checks before taking the lock,
+ * because Citus cannot lock a shard that no longer exists, and again afterwards. It is volatile so that the second
+ * check sees what was committed while it waited for the lock. It runs as the tables' owner, because Citus lets only the
+ * owner lock them and the serving role owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int

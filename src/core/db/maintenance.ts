@@ -19,8 +19,8 @@ import { selectRows } from './sql.js';
 export interface MaintenanceDatabase {
   orm: Orm;
   /**
-   * Works on the Organizations of one shard group at a time while the group's hot statements wait. In an unsharded
-   * database nothing is blocked: `work` gets all Organizations and takes its own locks.
+   * Runs `work` for the Organizations of one shard group at a time while the group's hot statements wait. In an
+   * unsharded database nothing is blocked: `work` gets all Organizations and takes its own locks.
    */
   withoutIngestion(
     orgIds: string[],
@@ -85,14 +85,17 @@ async function openExisting(dataDir: string, throughService: boolean): Promise<M
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }
 
-/** Connects to the database of the running service. @throws `error` if the service does not offer the connection */
+/**
+ * Connects to the database of the running service.
+ * @throws `error` if the service does not accept connections from commands
+ */
 async function connectToHolder(dataDir: string, error: unknown): Promise<EmbeddedDatabase> {
   const client = error instanceof DirectoryInUseError ? await connectDatabaseSocket(dataDir) : undefined;
   if (!client) throw error;
   return embeddedDatabase(client, () => undefined);
 }
 
-/** While a repair waits for this lock, all later ingestion queues up behind it. */
+/** Limits how long a repair waits for its lock, because all later ingestion queues up behind it. */
 const LOCK_TIMEOUT = '2s';
 
 interface Group {
@@ -103,9 +106,9 @@ interface Group {
 }
 
 /**
- * Works on the Organizations of one shard group at a time and blocks the group's hot statements meanwhile. Locking the
- * coordinator's tables would not block statements on the worker, so this takes the same lock as `gauge_hold`, in the
- * mode that a move uses. Statements in flight commit first.
+ * Runs `work` for the Organizations of one shard group at a time and blocks the group's hot statements meanwhile.
+ * Locking the coordinator's tables would not block statements on the worker, so this takes the same lock as
+ * `gauge_hold`, in the mode that a move uses. Statements in flight commit first.
  */
 export async function freezeGroups(
   orm: Orm,

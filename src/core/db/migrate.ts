@@ -45,7 +45,7 @@ async function grantServing(orm: Orm, role: string): Promise<void> {
 }
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-/** An arbitrary constant that all instances share. */
+/** Advisory lock key, an arbitrary constant that all instances share. */
 const MIGRATION_LOCK = 4_283_641_097;
 
 export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
@@ -119,8 +119,8 @@ export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
 }
 
 /**
- * The migrator compares only with the last migration's timestamp. On another branch's database it would skip older
- * migrations or create existing objects again.
+ * Rejects a database that was migrated from another branch. The migrator compares only the last migration's timestamp,
+ * so on such a database it would skip older migrations or create existing objects again.
  * @throws UnsuitableDatabaseError
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {

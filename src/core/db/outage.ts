@@ -21,7 +21,10 @@ const conditions: Record<string, string> = {
   '55P03': 'a statement waited too long for a lock',
 };
 
-/** The pool's message if a request times out in its queue. A connection that opens too slowly has another message. */
+/**
+ * The pool's message when a request times out in its queue. A connection that opens too slowly causes a different
+ * message.
+ */
 const QUEUED_TOO_LONG = 'timeout exceeded when trying to connect';
 
 /** True if the database is reachable but all connections of this instance are in use. */
@@ -33,7 +36,7 @@ export function isOutOfConnections(error: unknown): boolean {
 /** Conflicts between transactions are normal and are retried. */
 const ordinary = new Set(['40001', '40P01']);
 
-/** Explains in a sentence why the database is unavailable; undefined if the statement itself failed. */
+/** Returns a sentence that explains why the database is unavailable; undefined if the statement itself failed. */
 export function describeOutage(error: unknown): string | undefined {
   const state = sqlState(error) ?? '';
   if (ordinary.has(state)) return undefined;
@@ -72,7 +75,8 @@ function causeCode(error: unknown): string | undefined {
 }
 
 /**
- * Logs each database problem once, even if many connections and requests run into it, and once more when it is over.
+ * Logs each database problem only once per `REPEAT_AFTER_MS`, however many connections and requests run into it, and
+ * logs when the database can be reached again.
  */
 export function createOutageLog(log: Logger, nowMs: () => number = () => performance.now()): ConnectionWatch {
   const met = new Map<string, { loggedAtMs: number; unlogged: number }>();
@@ -89,7 +93,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
       const condition = describeOutage(error);
       if (condition === undefined) return;
       const isAbsence = /^(08|57P|$)/.test(sqlState(error) ?? '') && !isOutOfConnections(error);
-      // Until the first connection, the startup code logs what it is waiting for.
+      // Before the first connection, the startup code logs what it is waiting for.
       if (isAbsence && !wasReached) return;
       isAway ||= isAbsence;
       const last = met.get(condition);
@@ -98,7 +102,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
         return;
       }
       met.set(condition, { loggedAtMs: nowMs(), unlogged: 0 });
-      // The stack is omitted because it shows only the driver.
+      // The stack is omitted because it shows only driver code.
       const { message } = error as Error;
       log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unlogged }) }, condition);
     },

@@ -21,11 +21,11 @@ const PLAN_SETTINGS =
  */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
-/** Concurrent hot statements. Four saturate one Postgres (see bench/README.md). */
+/** Maximum number of concurrent hot statements. Four saturate one Postgres (see bench/README.md). */
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Concurrent hot transactions. Each keeps its connection from its first statement to its commit. */
+/** Maximum number of concurrent hot transactions. Each uses one connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
 /** Time limits: `HOT_WAIT_MS` for hot statements, `WAIT_MS` for pages and jobs. */
@@ -52,7 +52,7 @@ export type Pools = Readonly<
 >;
 
 /**
- * Opens Postgres with three pools, so that slow pages and contended rows cannot take ingestion's connections. All
+ * Opens Postgres with three pools, so that slow pages and contended rows cannot use up ingestion's connections. All
  * time-outs are finite, so a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
@@ -180,8 +180,8 @@ export function atServer(url: string, host: string, port: string): string {
 }
 
 /**
- * Runs work on a pooled connection. A clean connection goes back to the pool; any other is closed, which rolls back its
- * work.
+ * Runs `work` on a pooled connection. A clean connection goes back to the pool; any other is closed, which rolls back
+ * its work.
  */
 async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
@@ -221,7 +221,7 @@ function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: p
   };
 }
 
-/** Maximum number of prepared statement texts. Each stays prepared for the life of its connection. */
+/** Maximum number of distinct statements that are prepared. Each stays prepared for the life of its connection. */
 const MAX_PREPARED = 100;
 
 /**

@@ -47,8 +47,8 @@ order by a, b, c, d limit $5`,
 };
 
 /**
- * Merges the first rows of all groups in a common order. Each group returns up to `limit` rows. For reports that the
- * planner cannot split by Organization.
+ * Returns the first `limit` rows of all groups, sorted by `keyOf`. `build` must select each group's first `limit` rows
+ * in the same order. For reports that the planner cannot split by Organization.
  * @param keyOf sort key of a row, as text; at most four columns
  */
 export async function selectFromAll<T>(

@@ -47,8 +47,8 @@ export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
- * True if a column contains the text, ignoring case. Avoids LIKE, so no character is special. No index supports this
- * condition, so the query must bound the rows through another index.
+ * SQL condition that is true if any of the columns contains the text, ignoring case. Avoids LIKE, so no character is
+ * special. No index supports this condition, so the query must bound the rows through another index.
  */
 export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQL =>
   sql`(${sql.join(
@@ -81,10 +81,10 @@ export async function insertRows<T extends PgTable>(
   );
 }
 
-/** Postgres stores microseconds; a `Date` holds only milliseconds. */
+/** A timestamp column. Postgres stores microseconds; a `Date` holds only milliseconds. */
 export const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
-/** Text compared byte by byte, which is cheaper than a language's collation and the same on every server. */
+/** A text column compared byte by byte, which is cheaper than a language's collation and the same on every server. */
 export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
 export class ConcurrentChangeError extends AppError {
@@ -100,7 +100,7 @@ const MAX_ATTEMPTS = 10;
 const isConflict = (error: unknown): boolean =>
   error instanceof ConcurrentChangeError || conflictStates.has(sqlState(error) ?? '');
 
-/** Starts over if another request interfered. The new attempt sees that request's changes. */
+/** Repeats `work` if it conflicts with another request. The new attempt sees that request's changes. */
 export async function retryOnConflict<T>(
   work: () => Promise<T>,
   isRetried: (error: unknown) => boolean = isConflict,

@@ -1,10 +1,10 @@
 export const BATCH = 500;
 const BATCHES_PER_RUN = 20;
 
-/** Sorts before every id. */
+/** An id that sorts before every other id. */
 export const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** Returns a job that walks all rows in batches. A run that reaches its limit is continued by the next run. */
+/** Returns a job that walks all rows in batches. If a run reaches its limit, the next run continues from there. */
 export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,

@@ -27,7 +27,7 @@ const types: Record<string, string> = {
   woff2: 'font/woff2',
 };
 
-/** Serves page assets under `mount`. Files are read on first use and kept in memory. */
+/** Serves page assets under `mount`. Files are read on first use and cached in memory. */
 export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
   const load = once(() => loadAssets(listSources()));
   return {

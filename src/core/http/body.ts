@@ -34,10 +34,13 @@ export interface JsonBody {
   text: string;
 }
 
-/** Reading and parsing a larger body costs more than a database query for the caller's key. */
+/**
+ * Maximum length of a small body. Reading and parsing a larger one costs more than looking up the caller's key in the
+ * database.
+ */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** True only if the body declares a small length. */
+/** True only if the request declares an uncompressed body of at most `SMALL_BODY_BYTES`. */
 export function hasSmallBody({ headers }: Request): boolean {
   const length = Number(headers['content-length']);
   return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
@@ -115,7 +118,7 @@ export async function readJsonText(
 
 function readPlain(req: Request): Promise<Buffer> {
   return new Promise((resolve, reject) => {
-    // If the client disconnected during the key lookup, no more events arrive.
+    // If the client disconnected during the key lookup, the request stream emits no more events.
     if (req.destroyed && !req.complete) throw hungUp();
     const chunks: Buffer[] = [];
     req.on('data', (chunk: Buffer) => chunks.push(chunk));

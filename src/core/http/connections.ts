@@ -68,7 +68,7 @@ export function createLines(listener: RequestListener): Lines {
   };
 }
 
-/** Responses whose bytes stay in memory anyway, no matter how many clients have yet to read them. */
+/** Responses whose bytes are shared and stay in memory regardless of how many clients have yet to read them. */
 const shared = new WeakSet<ServerResponse>();
 
 export function endShared(res: ServerResponse, bytes: Buffer): void {
@@ -103,7 +103,8 @@ export function limitConnections(
     });
   });
 
-  // Node's timer restarts whenever bytes move, so it closes idle connections too.
+  // Node's timer fires when no bytes move in either direction, so it closes idle connections too. A request that is
+  // still being processed gets more time.
   server.timeout = unreadMs;
   server.on('timeout', (socket: Socket) => {
     if (answersOf(socket).length === 0 || unreadOf(socket) > 0) socket.destroy();

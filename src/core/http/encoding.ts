@@ -13,7 +13,7 @@ interface EncodingNegotiator {
   encoding(available: readonly string[], options: { preferred: readonly string[] }): string | undefined;
 }
 
-/** Returns the encoding that the client prefers; if several are equal, the most compact. */
+/** Returns the encoding that the client prefers, or the most compact of several that it prefers equally. */
 export function chooseEncoding(req: Pick<Request, 'headers'>): Encoding {
   const negotiator: EncodingNegotiator = new Negotiator(req);
   const encoding = negotiator.encoding(encodings, { preferred: encodings }) as Encoding | undefined;
@@ -47,7 +47,7 @@ export interface SharedContent {
   encode: (encoding: Encoding) => Promise<Buffer>;
 }
 
-/** Encodes on first use and keeps the result. */
+/** Encodes on first use and caches the result. */
 export function createSharedContent(type: string, plain: Buffer, effort?: Effort): SharedContent {
   const kept = new Map<Encoding, Promise<Buffer>>();
   return {

@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Fields shared by several responses. The OpenAPI document and the tests check every response against them. */
+/**
+ * Schemas of fields that several responses share. They appear in the OpenAPI document, and the tests check every
+ * response against them.
+ */
 
 export const idField = (description: string) => z.uuid().meta({ description });
 
@@ -10,7 +13,7 @@ export const timeField = (description: string) =>
 const withDigits = (description: string) =>
   `${description} An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter.`;
 
-/** A count of units. Postgres sums it as a decimal, and all its digits are sent. */
+/** A count of units, summed by Postgres as a decimal and sent with all its digits. */
 export const exactField = (description: string) =>
   z
     .number()

@@ -8,9 +8,9 @@ import { compressionLevels } from './encoding.js';
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
 /**
- * Headers for everything that a browser with a session loads: only our own files may be loaded, no other site may frame
- * the page, and caches may not store it. The referrer policy is `same-origin`, because with helmet's `no-referrer`
- * Chrome posts forms with `Origin: null`.
+ * Sets the headers for everything that a browser with a session loads: only our own files may be loaded, no other site
+ * may frame the page, and caches may not store it. The referrer policy is `same-origin`, because with helmet's
+ * `no-referrer` Chrome posts forms with `Origin: null`.
  */
 export function pageHeaders(): Router {
   const router = Router();
@@ -78,7 +78,9 @@ secure({} as Parameters<typeof secure>[0], recorder as unknown as Parameters<typ
   if (error) throw error as Error;
 });
 
-/** For responses to programs, which must never render as a page. Omits headers that only pages need. */
+/**
+ * Sets the headers for responses to programs, which must never render as a page. Omits headers that only pages need.
+ */
 export const jsonHeaders: RequestHandler = (_req, res, next) => {
   for (const [name, value] of jsonOnly) res.setHeader(name, value);
   next();

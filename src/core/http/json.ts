@@ -1,7 +1,7 @@
 import type { Response } from 'express';
 
 const manyDigits = /[\d.]{16,}/;
-/** Matches a run of strings at once, because fewer matches halve the time. */
+/** Matches up to 64 consecutive strings together, because fewer matches halve the time. */
 const stringsOrNumber = /(?:"[^"\\]*(?:\\.[^"\\]*)*"[\s:,{}[\]]*){1,64}|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
@@ -31,7 +31,7 @@ const longNumber = /[:,[]\s*-?[\d.]{16,}/;
 /** True if doubles can hold all numbers in a JSON text exactly, except extremely small or large ones. */
 export const hasShortNumbers = (text: string): boolean => !longNumber.test(text);
 
-/** The sign and the point count as digits here; any shorter number is exact as a double. */
+/** True for at least 16 digits, counting the sign and the point. Any shorter number is exact as a double. */
 const hasManyDigits = (literal: string): boolean => literal.replace(/[eE].*/, '').length >= 16;
 
 /** A decimal from Postgres that is serialized as a JSON number with all its digits. */

@@ -11,7 +11,8 @@ export interface LimitStores {
 
 /**
  * The library's store returns a live counter that the caller reads a moment later. Concurrent calls would all see the
- * last count, and all would be rejected. This store returns each call's own count.
+ * final count, so one call over the limit would cause all of them to be rejected. This store returns each call's own
+ * count.
  */
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
@@ -22,14 +23,14 @@ class ProcessStore extends MemoryStore {
   }
 }
 
-/** Counts in this process, which is exact only for a single instance. */
+/** Creates stores that count in this process, which is exact only for a single instance. */
 export function memoryLimitStores(): LimitStores {
   return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
 /**
- * Counts in Redis across all instances. If Redis is unavailable or takes over 100 ms, each instance counts on its own.
- * A limit protects the service, so an inexact count is better than an outage.
+ * Creates stores that count in Redis across all instances. If Redis is unavailable or takes over 100 ms, each instance
+ * counts on its own. A limit protects the service, so an inexact count is better than an outage.
  */
 export function redisLimitStores({
   url,
@@ -87,11 +88,14 @@ class FallbackStore implements Store {
   init(options: Options): void {
     this.options = options;
     this.memory.init(options);
-    // A limit that is created while Redis is up loads its scripts at once. A failure takes the link down.
+    // If Redis is up when a limit is created, its scripts are loaded immediately. A failure marks the link as down.
     if (this.link.isUp) this.link.run(() => this.loadScripts()).catch(() => undefined);
   }
 
-  /** The library caches the outcome forever, even a failure, so the scripts are loaded again after every outage. */
+  /**
+   * Loads the library's scripts. The library caches the outcome forever, even a failure, so the scripts are loaded
+   * again after every outage.
+   */
   async loadScripts(): Promise<void> {
     if (this.options) await this.redis.init(this.options);
   }
@@ -135,7 +139,7 @@ class FallbackStore implements Store {
       try {
         return await this.link.run(shared);
       } catch {
-        // The link has logged the failure. Count as if it were down.
+        // The link has logged the failure. Count as if Redis were down.
       }
     }
     this.metrics.limitStoreFailures.inc();

@@ -28,7 +28,7 @@ export const idCursorField = z
 /** Encodes the key of a page's last row as the opaque cursor that callers send back. */
 export const toCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
-/** The cursor comes from the caller, so the decoded key must be validated. */
+/** Decodes a cursor. Cursors come from the caller, so the decoded key must be validated. */
 export const fromCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
 
 export interface Range {

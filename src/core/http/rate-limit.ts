@@ -8,9 +8,9 @@ import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Maximum number of calls with invalid keys per address and minute. */
+/** Maximum number of calls with invalid keys per IP address and minute. */
 const MAX_FAILURES = 300;
-/** Maximum number of tracked addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
+/** Maximum number of tracked IP addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
@@ -89,9 +89,9 @@ export interface UnknownKeyGuardOptions {
 }
 
 /**
- * Looks up keys that this process has not seen yet, so that nothing is counted or stored for nonexistent keys. An
+ * Looks up keys that this process has not seen yet, so that nothing is counted or stored for nonexistent keys. An IP
  * address with too many failed lookups gets 429 for unseen keys, so guessing keys puts little load on the database.
- * Counts in this process, whose memory and database load the guard protects.
+ * Counts in this process, because the guard protects this process's memory and its load on the database.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,
@@ -144,7 +144,7 @@ interface Counted {
   resetsAt: number;
 }
 
-/** Counts calls per address in windows of one minute. Each window starts with the first call. */
+/** Counts calls per IP address in windows of one minute. Each window starts with the first call. */
 function countByAddress(clock: Clock) {
   const byAddress = createRecentMap<string, Counted>(MAX_ADDRESSES);
   function get(address: string): Counted {
@@ -173,8 +173,8 @@ interface PerAddressLimitOptions {
 }
 
 /**
- * Limits the calls per minute of each address, for routes without a credential. Every response reports the remaining
- * calls. Counts in this process, because asking Redis would cost more than the calls.
+ * Limits the calls per minute of each IP address, for routes without a credential. Every response reports the remaining
+ * calls. Counts in this process, because asking Redis would cost more than the calls themselves.
  */
 export function perAddressLimit(
   { clock }: Pick<Context, 'clock'>,

@@ -3,7 +3,7 @@ import { shareRun } from '../steps.js';
 
 const ANSWER_WITHIN_MS = 100;
 const PROBE_EVERY_MS = 1_000;
-/** A connection that is silent for this long is closed and reopened, because its peer may be gone. */
+/** Time without traffic after which a connection is closed and reopened, because its peer may be gone. */
 const SILENT_FOR_MS = 5_000;
 const MAX_QUEUED_COMMANDS = 10_000;
 
@@ -11,13 +11,13 @@ export interface RedisLinkOptions {
   url: string;
   /** Command, repeated every second, that succeeds only if Redis can do its job. */
   probe: string[];
-  /** Runs whenever Redis comes up, because it may have lost its data. */
+  /** Runs whenever Redis comes up, because Redis may have lost its data. */
   prepare: () => Promise<unknown>;
   /** Called once the state is known and after each change. `cause` says why Redis is not used. */
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
-/** A Redis that may be unavailable or stall at any time. Its users only see whether it is up. */
+/** Connection to a Redis server that may be unavailable or stall at any time. Callers see only whether it is up. */
 export interface RedisLink {
   /**
    * False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use the
@@ -27,7 +27,7 @@ export interface RedisLink {
   /** Sends one command without a time limit. For use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
   /**
-   * Runs work that sends commands. Gives up after 100 ms and ignores late replies.
+   * Runs `work`, which sends commands. Gives up after 100 ms and ignores late replies.
    * @throws any failure; Redis then counts as down until a probe succeeds
    */
   run<T>(work: () => Promise<T>): Promise<T>;
@@ -40,7 +40,7 @@ type Reply = string | number | boolean | (string | number | boolean)[];
 const clientOptions = {
   disableOfflineQueue: true,
   commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
-  // The time limit applies to whole operations. The client's own would cost an AbortSignal per command.
+  // The time limit applies to whole operations. The client's own time limit would cost an AbortSignal per command.
   commandOptions: { timeout: 0 },
   socket: {
     connectTimeout: SILENT_FOR_MS,
@@ -75,7 +75,8 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
     if (isProbing || isClosed || !client?.isReady) return;
     isProbing = true;
     try {
-      // Does not send a second probe while one is pending; the reply to the pending one will show that Redis is back.
+      // Waits for a pending probe instead of sending another; the reply to the pending one will show that Redis is
+      // back.
       await inTime(probing.run());
       if (state !== 'up') {
         await inTime(prepare());

@@ -55,8 +55,8 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 const originSetting = 'own origin';
 
 /**
- * In production cookies are `Secure` even if a proxy does not forward the protocol, because browsers connect over
- * https. cookie-session reads `req.protocol` and would otherwise refuse to set them.
+ * Makes production cookies `Secure` even if a proxy does not forward the protocol, because browsers connect over https.
+ * cookie-session reads `req.protocol` and would otherwise refuse to set them.
  */
 export function setOwnOrigin(
   app: Express,
@@ -71,16 +71,16 @@ export function setOwnOrigin(
     });
 }
 
-/** Origin at which people reach the service: PUBLIC_URL, or the request's own. */
+/** Origin at which people reach the service: PUBLIC_URL, or the request's own origin. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
-/** False if PUBLIC_URL is set. */
+/** True if `originOf` returns the request's own origin, because PUBLIC_URL is not set. */
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
 /**
- * Returns the path of our own page that sent the request; undefined if the browser sends no `Referer` or the page
- * belongs to another site.
+ * Returns the path of the page that sent the request, if the page is ours; undefined if it belongs to another site or
+ * the browser sends no `Referer`.
  */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;
@@ -126,7 +126,10 @@ export function rememberClientAddress(app: Express): void {
   });
 }
 
-/** Aborts if the caller disconnects before the response. The abort reason is an error that no caller sees. */
+/**
+ * Returns a signal that aborts if the caller disconnects before the response. The abort reason is an error that no
+ * caller sees.
+ */
 export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {
@@ -171,7 +174,7 @@ export function requestContext(
         path: maskPath(req.originalUrl, mask),
         status,
         ms: Math.round(seconds * 1e5) / 100,
-        // The caller controls X-Forwarded-For if TRUST_PROXY is higher than the number of proxies.
+        // Masked because the caller controls X-Forwarded-For if TRUST_PROXY is higher than the number of proxies.
         ip: req.ip && mask(req.ip),
         code: error?.code,
         ...callerOf(req, res),
@@ -183,7 +186,7 @@ export function requestContext(
   };
 }
 
-/** Frequent requests of little interest. They are logged at `debug` unless they fail. */
+/** Paths of frequent requests of little interest, which are logged at `debug` unless they fail. */
 const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?:$|\?))/;
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;

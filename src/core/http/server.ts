@@ -15,7 +15,7 @@ import {
 } from './connections.js';
 import { toProblem } from './problem.js';
 
-/** Time for a rejected client to read the response. Closing at once would discard it in transit. */
+/** Time for a rejected client to read the response. Closing immediately would discard it in transit. */
 const LINGER_MS = 1_000;
 
 /**
@@ -78,9 +78,9 @@ interface HttpServerOptions {
 }
 
 /**
- * A server for an Express app. Express changes the prototypes of every request and response, which takes half the time
- * of a small request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes avoids that
- * cost.
+ * Creates a server for an Express app. Express changes the prototypes of every request and response, which takes half
+ * the time of a small request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes
+ * avoids that cost.
  */
 export function createHttpServer(app: Express, { limits, log, accessLog }: HttpServerOptions = {}): Server {
   const lines = createLines(app);
@@ -101,7 +101,7 @@ export function createHttpServer(app: Express, { limits, log, accessLog }: HttpS
  */
 const BACKLOG = 4_096;
 
-/** Rejects with the system's error if the address is unavailable. */
+/** Rejects with the system's error if the host or port is unavailable. */
 export function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
-/** Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them. */
+/**
+ * Pattern for Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them.
+ */
 export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
 
 export const text = (maxLength: number) => {
@@ -17,7 +19,7 @@ export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must n
 const plainNumber = /^\d{1,30}(?:\.\d{1,30})?$/;
 /** Digits in groups of three with one kind of separator: `1,000`, `1 000`, `1_000.5`. */
 const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?$/;
-/** Ambiguous, because in many countries `1.000` and `12.500` mean thousands. */
+/** An ambiguous number, because in many countries `1.000` and `12.500` mean thousands. */
 const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
 
 /** Converts a number typed into a form to plain digits, keeping every digit. */
@@ -36,7 +38,7 @@ export const decimalField = z.string().transform((typed, context) => {
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A time with an offset. It stays text, because a `Date` would drop digits beyond milliseconds. */
+/** A time with an offset. Not parsed into a `Date`, which would drop digits beyond milliseconds. */
 export const timeInput = z.iso
   .datetime({
     offset: true,
@@ -129,7 +131,10 @@ export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.ou
   throw refuse(places);
 }
 
-/** Parsing 500 events in one call takes a fifth of the time of 500 calls; chunks of 25 take a quarter. */
+/**
+ * Number of items parsed per call. Parsing 500 events in one call takes a fifth of the time of 500 calls; chunks of 25
+ * take a quarter.
+ */
 const ITEMS_AT_ONCE = 25;
 
 /**

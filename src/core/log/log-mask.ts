@@ -26,7 +26,7 @@ const shapes: [pattern: RegExp, replacement: string][] = [
 /** Most lines need only this search and `capitalsHint`: a line that matches neither contains no secret. */
 const hint =
   /org(?:_|%5F)|whsec|eyJzaWQiOi|bearer|gauge_|[?&]\w|:\/\/|PRIVATE(?: |%20|\+)KEY|(?<![\w-])[\w-]{43}/i;
-/** Secrets in capitals. Ignoring case would mistake every UUID for a recovery code. */
+/** Matches secrets in capitals. Ignoring case would mistake every UUID for a recovery code. */
 const capitalsHint = /(?<![\w-])(?:[\dA-Z]{4}-[\dA-Z]{4}-|[A-Z2-7]{32})/;
 
 export type Mask = (text: string) => string;
@@ -51,7 +51,7 @@ export function createMask(values: readonly string[]): Mask {
   };
 }
 
-/** Shorter values are not secrets, and masking them would make the log unreadable. */
+/** Minimum length of a masked value. Shorter values are not secrets, and masking them would make the log unreadable. */
 const MIN_LENGTH = 8;
 
 /** Finds the secrets in an environment: items of variables whose name marks them as secrets, and passwords in URLs. */
@@ -69,7 +69,7 @@ const listed = (value: string): string[] =>
     .map((part) => part.trim())
     .flatMap((part) => [part, part.replace(/^[\da-z-]{1,32}:/, '')]);
 
-/** Variables that do not belong to Gauge may hold anything, so decoding can fail. */
+/** Returns the URL's password, decoded if possible. Variables that do not belong to Gauge may hold anything. */
 function passwordIn(url: string): string {
   const { password } = new URL(url);
   try {
@@ -87,7 +87,10 @@ export function maskPath(url: string, mask: Mask): string {
   return masked === decoded ? path : masked;
 }
 
-/** If the path is not valid UTF-8, decodes only ASCII, so that a secret beside the broken bytes is still recognized. */
+/**
+ * Decodes a path. If it is not valid UTF-8, decodes only ASCII, so that a secret beside the broken bytes is still
+ * recognized.
+ */
 function decodePath(path: string): string {
   if (!path.includes('%')) return path;
   try {

@@ -18,8 +18,8 @@ interface Described {
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
 /**
- * Omits the values of a failed statement, which are customer data, and the stack of an outage, which does not show the
- * cause.
+ * Describes an error for the log. Omits the values of a failed statement, which are customer data, and the stack of an
+ * outage, which does not show the cause.
  */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))
@@ -69,7 +69,7 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** Control characters that a terminal would obey, in JSON notation, except line breaks and tabs. */
+/** Control characters that a terminal would interpret, as escaped in JSON, except line breaks and tabs. */
 const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
 function describeRequest(line: Record<string, unknown>): string {
@@ -98,7 +98,7 @@ export async function createTerminalStream(
   };
 }
 
-/** Lines are written once this many characters are waiting, or after half a second. */
+/** Number of buffered characters at which lines are written. Lines are also written after half a second. */
 const BLOCK_LENGTH = 16_384;
 
 /**

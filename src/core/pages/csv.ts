@@ -29,13 +29,13 @@ export interface CsvFile {
   /** Characters other than letters, digits, `.`, `_` and `-` become `-`. */
   filename: string;
   columns: readonly string[];
-  /** Records in chunks. Each chunk is written at once, and the next is requested when the client has read it. */
+  /** Records in chunks. Each chunk is written immediately, and the next is requested once the client has read it. */
   pieces: AsyncIterable<readonly (readonly CsvCell[])[]>;
 }
 
 /**
- * Sends a CSV file. The first chunk is read before anything is sent, so its failure is an ordinary error. A later
- * failure breaks the connection, so that the client sees that the file is incomplete. Reading stops if the client
+ * Sends a CSV file. The first chunk is read before anything is sent, so a failure to read it is an ordinary error. A
+ * later failure breaks the connection, so that the client sees that the file is incomplete. Reading stops if the client
  * disconnects.
  */
 export async function sendCsv(

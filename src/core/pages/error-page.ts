@@ -56,8 +56,8 @@ async function showError(
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
-    // After sign-in, returns to the form's page. If the session cookie is gone, for example after signing out in
-    // another tab, the input is lost.
+    // Signing in leads back to the form's page. If the session cookie is gone, for example after signing out in another
+    // tab, the input is lost.
     signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {

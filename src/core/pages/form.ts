@@ -17,7 +17,7 @@ export interface FormState {
 
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
-/** Errors that the user can correct in the form. All others get an error page. */
+/** Errors that the user can correct in the form. Any other error is shown on an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',
   'not_found',
@@ -51,7 +51,7 @@ interface FormRoute {
   codes?: ReadonlySet<ErrorCode>;
 }
 
-/** Handles a form: runs `act`, or shows the form again with its input and errors. */
+/** Handles a form: runs `act`, or shows the form again with the user's input and the errors. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
     // The form parser returns only strings and lists of strings.
@@ -155,7 +155,7 @@ export function parseQueryForm<T extends z.ZodType>(schema: T, query: FormFields
   return parseInput(schema, query);
 }
 
-/** Runs a page's query form. On an error in a field, sets the error's status and returns the form with the error. */
+/** Runs a page's query form. If a field is invalid, sets the error's status and returns the form with the error. */
 export async function tryQuery<T>(
   res: Response,
   query: FormFields,
@@ -172,7 +172,7 @@ export async function tryQuery<T>(
 }
 
 /**
- * Form input that is kept while its sender signs in again or confirms their identity. Passwords and codes are left out.
+ * Form input that is stored while the user signs in again or confirms their identity. Passwords and codes are omitted.
  * The form's page restores the input once, for the same person in the same browser.
  */
 export interface KeptForm {
@@ -180,7 +180,7 @@ export interface KeptForm {
   values: FormFields;
 }
 
-/** Returns the input of a posted form; undefined if the form is not on one of our pages. */
+/** Returns a posted form's input; undefined if the form is not on one of our pages. */
 export async function readTyped(req: Request, res: Response): Promise<KeptForm | undefined> {
   const page = ownReferer(req);
   if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
@@ -198,7 +198,7 @@ export function sendFormToken(req: Request, res: Response, token: string, maxAge
 const taken = Symbol('taken form');
 type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
 
-/** Makes kept input available to `takeForms`, which calls `take` with the token from the browser's cookie. */
+/** Makes stored input available to `takeForms`, which calls `take` with the token from the browser's cookie. */
 export function offerForm(
   req: Request,
   res: Response,
@@ -217,8 +217,8 @@ export function offerForm(
 }
 
 /**
- * Fills kept input into the page's forms, once. Returns undefined if there is none. Forms on one page must not share
- * field names.
+ * Fills stored input into the page's forms, once. Returns undefined if there is no input or no form. Forms on one page
+ * must not share field names.
  */
 export async function takeForms(
   req: Request,

@@ -9,7 +9,7 @@ export function formatDecimal(decimal: string | number | bigint): string {
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Maximum length of an unbroken part of a decimal. Longer parts do not fit on one line of a phone. */
+/** Maximum length of an unbroken part of a decimal. Longer parts do not fit on one line on a phone. */
 const MAX_UNBROKEN = 20;
 
 /** Returns markup in which a long decimal breaks only after its separators. */
@@ -26,7 +26,7 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 
 export const formatCompact = (value: number): string => compact.format(value);
 
-/** Formats a percentage: `42.5%`. Shares below 100% are never rounded up to it. */
+/** Formats a percentage: `42.5%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
@@ -50,7 +50,7 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
 export const inSentence = (text: string): string =>
   text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
 
-/** British English puts the day before the month. */
+/** Creates a formatter for UTC. British English puts the day before the month. */
 export const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const minute = {

@@ -33,7 +33,7 @@ export interface Page {
   section?: string;
   /** `card` is a narrow page without navigation, for people who are not signed in. */
   frame?: 'card' | 'dashboard';
-  /** Messages after a completed form, by the value of `?done=`. */
+  /** Messages shown after a form is completed, keyed by the value of `?done=`. */
   notices?: Record<string, string>;
 }
 

@@ -15,6 +15,8 @@ export const styleSheets: readonly string[] = sheets.map((name) =>
 
 const fontFolder = new URL('../../../views/fonts/', import.meta.url);
 
-/** Font rules, kept apart from the other style sheets because a single-file report has no font file beside it. */
+/**
+ * Font rules. They are separate from the other style sheets because a single-file report has no font file beside it.
+ */
 export const fontSheet = fileURLToPath(new URL('inter.css', fontFolder));
 export const fontFile = fileURLToPath(new URL('inter.woff2', fontFolder));

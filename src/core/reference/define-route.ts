@@ -4,7 +4,7 @@ import type { ErrorCode } from '../errors.js';
 import type { ResponseHeader } from './headers.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
-/** A route as the OpenAPI document describes it, with the same texts and schemas that the route uses. */
+/** Description of a route, from which its part of the OpenAPI document is built. */
 export interface RouteDescription {
   method: 'get' | 'post' | 'put' | 'delete';
   /** OpenAPI notation: `/dashboard/api-keys/{id}`. */
@@ -18,7 +18,7 @@ export interface RouteDescription {
   isCredentialOptional?: boolean;
   /** Scope that an API key needs; null if any valid key is enough. */
   scope?: Scope | null;
-  /** Responses with any status may report the remaining calls. */
+  /** Rate limit of the route. Responses with any status may report the remaining calls. */
   limit?: Limit;
   /** Default: true if the route needs a credential. */
   usesDatabase?: boolean;
@@ -32,7 +32,7 @@ export interface RouteDescription {
   errors?: ErrorCode[];
   /** Status whose errors include `Retry-After` if waiting helps. */
   waitingMayHelp?: number;
-  /** At least one for each successful status and for each error that `describeRoute` does not derive. */
+  /** At least one example for each successful status and for each error that `describeRoute` does not derive. */
   examples: Example[];
   /**
    * Templates of calls of the Python client. `{field}` stands for a field of the request, and `{body}` for its whole

@@ -29,11 +29,11 @@ export interface DescribedWebhook {
   example: { type: string; timestamp: string; data: Record<string, unknown> };
 }
 
-/** Text of the 429 for a limit. If it is missing, routes must provide their own examples. */
+/** Text of a limit's 429 response. If a limit has none, its routes must provide their own examples. */
 export interface Refusal {
   summary: string;
   detail: string;
-  /** Calls before the rejected one; default: 1. */
+  /** Number of calls before the rejected one; default: 1. */
   calls?: number;
 }
 
@@ -53,7 +53,7 @@ export interface ReferencePart {
   tags?: Partial<Record<Tag, string>>;
   routes: readonly RouteDescription[];
   statuses?: Partial<StatusByCode>;
-  /** May also add sentences to another part's guide to a code. */
+  /** May also add sentences to another part's guide to an error code. */
   errors?: ErrorGuide;
   credentials?: Partial<Record<Credential, string>>;
   circumstances?: Partial<Record<Circumstance, string>>;

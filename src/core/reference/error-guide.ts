@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.js';
 
-/** What a code means and what its caller can do, in Markdown. This is the text of `/docs/errors`. */
+/** Explains an error code and what the caller can do about it, in Markdown. `/docs/errors` shows these guides. */
 export interface Guide {
   meaning?: string;
   remedy?: string;
@@ -66,7 +66,7 @@ export const commonGuide: ErrorGuide = {
   },
 };
 
-/** Joins guides. If several explain a code, their sentences are concatenated in order. */
+/** Joins guides. If several explain the same code, their sentences are concatenated in order. */
 export function joinGuides(guides: readonly ErrorGuide[]): Record<ErrorCode, Required<Guide>> {
   const joined: Record<string, Required<Guide>> = {};
   for (const [code, { meaning, remedy }] of guides.flatMap((guide) => Object.entries(guide))) {

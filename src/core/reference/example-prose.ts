@@ -76,7 +76,9 @@ export function requestBodyExamples(
   );
 }
 
-/** Invalid bodies are shown only with their response, so that nobody copies them. */
+/**
+ * True if the body is shown on its own. Invalid bodies are shown only with their response, so that nobody copies them.
+ */
 function isShown(route: DescribedRoute, { request }: SentExample): boolean {
   const schema = route.body && bodyFormats(route.body)[mediaTypeOf(route, request)];
   return request.body !== undefined && schema?.safeParse(asShown(request.body)).success === true;

@@ -187,7 +187,7 @@ function problemHeaders(
   return status === 429 || status === 503 || status === waitingMayHelp ? ['Retry-After'] : [];
 }
 
-/** Status 409 includes `Retry-After` only if waiting helps. */
+/** True if the header is always sent with this status. Status 409 includes `Retry-After` only if waiting helps. */
 export const isAlwaysSent = (name: ResponseHeader, status: number): boolean =>
   'required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409);
 

@@ -6,7 +6,7 @@ import type { SentRequest } from './described.js';
 
 type Fields = Record<string, unknown>;
 
-/** A member's own values, which replace those of the shared examples. */
+/** A member's own values, which replace the shared examples' values. */
 export interface OwnValues {
   now: Date;
   /** Prefix of an active key in each mode. Only the prefix of a key is ever shown. */
@@ -29,7 +29,7 @@ export type ReadOwnPart = (orgId: string, now: Date) => Promise<OwnPart>;
 const exampleNow = exampleWorld.now;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Fills the caller's own values into a request, so that it also succeeds with the caller's key. */
+/** Fills the member's own values into an example request, so that it also succeeds with the member's key. */
 export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const plain = asShown(request) as SentRequest;
   const renamed = rename(plain, own, 'request') as SentRequest;
@@ -49,7 +49,7 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   return own.parts.reduce((changed, { adapt }) => adapt?.(changed, plain) ?? changed, sent);
 }
 
-/** Fills the caller's own names into a response. Numbers are not changed. */
+/** Fills the member's own names into an example response. Numbers are not changed. */
 export const ownAnswer = (answer: unknown, own: OwnValues): unknown => rename(asShown(answer), own, 'answer');
 
 function rename(value: unknown, own: OwnValues, use: 'request' | 'answer'): unknown {

@@ -150,7 +150,7 @@ function usualCredential({ credential }: RouteDescription, scope: ScopeExamples 
   return credential === 'apiKey' ? (scope?.holder ?? 'liveKey') : credential;
 }
 
-/** Returns no code for successes and pages. */
+/** Returns the example's error code, or an empty list for successes and pages. */
 function codesOf({ status = 200, answer }: Example): ErrorCode[] {
   const { code } = (answer ?? {}) as { code?: ErrorCode };
   return (status >= 400 || answer instanceof ProblemAnswer) && code !== undefined ? [code] : [];

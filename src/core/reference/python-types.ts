@@ -46,7 +46,7 @@ const schemaName = (reference: string): string | undefined =>
 
 const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
 
-/** Nested objects become classes of their own, before the class that uses them. */
+/** Converts a schema to Python classes. Nested objects become classes of their own, before the class that uses them. */
 function toClasses(name: string, schema: Schema): string[] {
   const { properties, required = [] } = schema;
   if (!properties) return [`${name} = ${toType(name, schema, [])}\n`];

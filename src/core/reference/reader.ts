@@ -9,7 +9,7 @@ import type { DescribedRoute, Reference, SentExample, SentRequest } from './desc
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
   origin: string;
-  /** Undefined if the reader is not signed in. The examples' own values are then shown. */
+  /** Undefined if the reader is not signed in, in which case the examples' own values are shown. */
   own?: OwnValues | undefined;
 }
 
@@ -38,7 +38,7 @@ interface Field {
   description: string;
 }
 
-/** A group with more routes gets a page for each resource in their paths. */
+/** Maximum number of routes on a page. A larger group is split into one page for each resource in its routes' paths. */
 const MAX_ROUTES_ON_PAGE = 15;
 
 export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>) =>
@@ -65,15 +65,15 @@ function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
 }
 
 /**
- * Returns the resource that a path is about: `members` for `/operator/organizations/{slug}/members/{email}`, `users`
- * for `/operator/users/{email}/sessions`.
+ * Returns the name of the resource that a path is about: `members` for
+ * `/operator/organizations/{slug}/members/{email}`, `users` for `/operator/users/{email}/sessions`.
  */
 function thingOf(path: string): string {
   const [, , thing = '', parameter, owned] = path.split('/');
   return thing === 'organizations' && parameter !== undefined && owned !== undefined ? owned : thing;
 }
 
-/** Only for the service's own texts. User input must never be converted here. */
+/** Converts Markdown to HTML. Only for the service's own texts, never for user input. */
 export function toHtml(markdown: string): string {
   return marked.parse(markdown, { async: false });
 }
@@ -191,7 +191,7 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
       typed: typedCallOf(route, request, own),
     }),
     status: example.response.status,
-    /** JSON, or part of a text; empty if there is no body. */
+    /** JSON, or part of a text response; empty if there is no body. */
     answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
     /** Request that a form can send; undefined if a browser cannot or should not send it. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
@@ -275,7 +275,7 @@ function listRefusals({ examples, errors }: DescribedRoute) {
   });
 }
 
-/** Deeper than any schema in the document. Limits the recursion in schemas that contain themselves. */
+/** Maximum depth of listed fields. Only schemas that contain themselves go deeper. */
 const MAX_DEPTH = 6;
 
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {

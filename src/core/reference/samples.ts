@@ -3,7 +3,7 @@ import { curlLine } from '../pages/curl-line.js';
 export interface SampleRequest {
   method: string;
   origin: string;
-  /** With parameters filled in and the query string. */
+  /** Includes the query string and has the parameters filled in. */
   path: string;
   headers: Record<string, string>;
   /** Empty if the request has no body. */

@@ -81,7 +81,7 @@ function beginsWord(text: string, word: string): boolean {
   return false;
 }
 
-/** Maximum length in characters. */
+/** Maximum length of a snippet, in characters. */
 const SNIPPET = 180;
 
 function toSnippet(text: string, words: string[]): SearchResult['snippet'] {

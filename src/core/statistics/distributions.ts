@@ -125,7 +125,7 @@ function polynomial(coefficients: readonly number[], x: number): number {
   return sum;
 }
 
-/** The standard logistic distribution. */
+/** Standard deviation of the standard logistic distribution. */
 
 export const LOGISTIC_DEVIATION = Math.PI / Math.sqrt(3);
 
@@ -134,7 +134,7 @@ export const softplus = (z: number): number => Math.max(z, 0) + Math.log1p(Math.
 
 export const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
 
-/** P(R > z | R > l), for z ≥ l. */
+/** P(R > z | R > l) for a standard logistic R, where z ≥ l. */
 export const survivalAbove = (z: number, l: number): number => Math.exp(softplus(l) - softplus(z));
 
 /**

@@ -60,7 +60,7 @@ export function auditPages(deps: AuditPageDeps): Router {
   return router;
 }
 
-/** Entries checked when the page opens. Each request for older entries checks `CHECKED_MORE`. */
+/** Number of entries checked when the page opens. Each request for older entries checks `CHECKED_MORE`. */
 const CHECKED = 500;
 const CHECKED_MORE = 2_000;
 
@@ -160,7 +160,9 @@ function toChoices(all: string, values: string[], label: (value: string) => stri
   return [{ value: '', label: all }, ...options.sort((a, b) => a.label.localeCompare(b.label, 'en'))];
 }
 
-/** Yields the rows of a file in batches, newest first. Rows are never deleted, so no batch can skip or repeat rows. */
+/**
+ * Yields the rows of a CSV file in batches, newest first. Rows are never deleted, so no batch can skip or repeat rows.
+ */
 async function* readPieces(
   { db: { orm }, wording }: Pick<AuditPageDeps, 'db' | 'wording'>,
   orgId: string,

@@ -11,7 +11,7 @@ export interface Actor {
   note: string | null;
 }
 
-/** `actors` must come from the Organization's own log, so that ids of other Users reveal nothing. */
+/** `actors` must come from the Organization's own log; otherwise, ids could reveal who other Users are. */
 export async function readActors(
   orm: Orm,
   orgId: string,

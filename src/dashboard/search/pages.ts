@@ -48,7 +48,7 @@ const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrin
   { href: '/docs', label: 'Documentation', words: 'guides reference api' },
 ];
 
-/** Reads only the Organization's own rows, in index order, until a few are found. */
+/** Finds the Organization's records. Reads only the Organization's own rows, in index order, until a few match. */
 function createAccountsFinder({ db, clock }: Pick<Context, 'db' | 'clock'>): FindForMember {
   return async (query, { orgId, role }) => {
     const filter = { search: query };

@@ -50,7 +50,7 @@ export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
     .map(([label, hits]) => ({ label, hits: hits.slice(0, MAX_HITS) }));
 }
 
-/** Accepts text as long as the longest idempotency key. */
+/** Accepts text up to the length of the longest idempotency key. */
 const querySchema = z.object({ q: text(255).optional() });
 
 export async function showSearch(

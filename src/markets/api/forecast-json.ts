@@ -11,7 +11,7 @@ import type { Place } from '../market/place.js';
 /** `hours` is the hourly forecast for the index area of the station's city. */
 export interface ForecastToWrite {
   station: Station;
-  /** Undefined if there is no forecast. The same holds for `hours`. */
+  /** `days` or `hours` is undefined if that forecast is missing. */
   days: StationForecast | undefined;
   hours: StationForecast | undefined;
 }

@@ -9,7 +9,7 @@ interface Entry {
   stationId: string | null;
   json: string;
   changedAt: number;
-  /** Inputs of `json`, which is reused while they are unchanged. */
+  /** Inputs of the cached `json`, which is reused until one of them changes. */
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 
@@ -19,14 +19,14 @@ interface Removal {
 }
 
 /**
- * Number of snapshots for which removals are kept. There are at most about 30 a second, so this covers about an hour.
- * Readers absent for longer get a full snapshot.
+ * Number of snapshots for which removals are retained. There are at most about 30 snapshots a second, so this covers
+ * about an hour. Readers absent for longer get a full snapshot.
  */
 const KEPT_REMOVALS = 100_000;
 
 const MAX_EVENTS = 64;
 
-/** Events for stream readers: a full snapshot, or the changes since the refresh they last saw. */
+/** Events for stream readers: a full snapshot, or the changes since the last refresh that a reader received. */
 export interface MarketFeed {
   /** Number of the last refresh; 0 before the first. */
   readonly sequence: number;
@@ -52,7 +52,7 @@ export function createMarketFeed(instance: string): MarketFeed {
     let event = events.get(key);
     if (event) return event;
     event = make();
-    // Clients choose `since`, so the cache is capped: made-up values must not fill the memory.
+    // Clients choose `since`, so the cache is capped to keep arbitrary values from exhausting memory.
     if (events.size < MAX_EVENTS) events.set(key, event);
     return event;
   }
@@ -125,7 +125,7 @@ interface EntryFacts {
   snapshot: Snapshot;
 }
 
-/** Returns the known entry if nothing about the market has changed. */
+/** Returns the existing entry if nothing about the market has changed. */
 function toEntry({ market, probability, snapshot }: EntryFacts, known: Entry | undefined): Entry {
   const { data, sequence } = snapshot;
   const book = data.books.get(market.ticker) ?? emptyBook;

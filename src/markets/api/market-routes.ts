@@ -14,8 +14,8 @@ import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
 /**
- * Divides the limit for reads to get the limit for sizings. A sizing for a custom bankroll costs far more than a read,
- * which all callers share.
+ * The rate limit for reads is divided by this to get the limit for sizings. Sizing for a custom bankroll costs far more
+ * than a read, whose answer all callers share.
  */
 const READS_PER_SIZING = 10;
 
@@ -186,7 +186,7 @@ A signal is neither advice nor an order: \`POST /trade\` checks everything again
 
 export const marketRoutes = [markets, signals];
 
-/** False if the limiter has responded or passed on an error. */
+/** Resolves to true if the request is within the limit; to false if the limiter has responded or passed on an error. */
 const isWithin = (limit: RequestHandler, req: Request, res: Response, next: NextFunction): Promise<boolean> =>
   new Promise((resolve) => {
     res.once('close', () => resolve(false));

@@ -26,12 +26,12 @@ import { toBookStateJson, toMarketJson, toSignalsJson } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { marketsQuerySchema } from './schema.js';
 
-/** Maximum cached signal reports for custom bankrolls, so that anonymous callers cannot exhaust the memory. */
+/** Maximum number of cached signal reports for custom bankrolls, so that anonymous callers cannot exhaust memory. */
 const MAX_BANKROLLS = 32;
 
 export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
-/** Maximum cached answers per snapshot, so that anonymous callers cannot exhaust the memory. */
+/** Maximum number of cached answers per snapshot, so that anonymous callers cannot exhaust memory. */
 const MAX_ANSWERS = 256;
 
 export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 'station'> {
@@ -39,8 +39,8 @@ export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 
 }
 
 /**
- * Minimum age of an answer before a book change replaces it. The full list is a megabyte, and `/stream` delivers
- * changes at once.
+ * Minimum age of a cached answer before a book change replaces it. The full list is a megabyte, and `/stream` delivers
+ * changes immediately.
  */
 const ANSWER_MS = 250;
 

@@ -5,7 +5,7 @@ import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
-/** Undefined in a simulated world. */
+/** Both fields are undefined in a simulated world. */
 export interface PlaceFacts {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
   index: Pick<IndexReader, 'states'> | undefined;

@@ -9,7 +9,7 @@ import { createMarketFeed } from './market-feed.js';
 export interface StreamLimits {
   readers: number;
   readersPerAddress: number;
-  /** Readers with this many unread bytes are dropped, because they would only fall further behind. */
+  /** Number of unread bytes at which a reader is dropped, because it would only fall further behind. */
   unreadBytes: number;
   heartbeatMs: number;
 }
@@ -22,7 +22,7 @@ const usualLimits: StreamLimits = {
   heartbeatMs: 15_000,
 };
 
-/** Delay before a client reconnects, randomised because a restart disconnects all clients at once. */
+/** Delay before a client reconnects, randomised because a restart disconnects all clients at the same time. */
 const RETRY_MS = 2_000;
 const RETRY_SPREAD_MS = 3_000;
 
@@ -60,8 +60,8 @@ const heartbeat = Buffer.from(':\n\n');
 /** Sends each refresh to all readers. Events are encoded once for all of them. */
 export function createMarketStream({ store, metrics, log, limits }: StreamDeps): MarketStream {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
-  // Unique per process: readers that were connected to another process, or to this one before a restart, start with a
-  // full snapshot.
+  // Unique per process, so that readers that were connected to another process, or before a restart, start with a full
+  // snapshot.
   const instance = randomBytes(6).toString('hex');
   const feed = createMarketFeed(instance);
   const readers = new Set<Reader>();
@@ -150,7 +150,7 @@ export function setStreamHeaders(res: Response): void {
 
 const retryMs = (): number => RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS);
 
-/** Undefined for an event id from another process. */
+/** Returns the sequence number in an event id; undefined if another process issued the id. */
 function readSequence(eventId: string | undefined, instance: string): number | undefined {
   const [, digits] = new RegExp(`^${instance}-(\\d{1,15})$`).exec(eventId ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);

@@ -78,7 +78,7 @@ export function startBackgroundThread(
     judge: () => call((remote) => remote.judge()),
     fillPast: () => call((remote) => remote.fillPast()),
     fillDemo: (nowMs, tradingKey) => call((remote) => remote.fillDemo(nowMs, tradingKey)),
-    /** Ends work in progress early. Its calls still resolve. */
+    /** Ends calls in progress early; they still resolve. */
     async stop() {
       isStopped = true;
       if (!running) return;

@@ -65,7 +65,7 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   radius: toPixels(MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
-    // Keeps the bar visible where the range is narrower than a line.
+    // Keeps the bar visible if the range is very narrow.
     height: toPixels(Math.max(2, HEIGHT * (expected.high - expected.low))),
   },
   label,
@@ -139,7 +139,7 @@ const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }
   ]),
 });
 
-/** Probability that a calibrated forecast stays within the drawn range. */
+/** Probability that a calibrated forecast is within the plotted range. */
 const CHANCE = 0.9;
 
 /** Share of outcomes inside the central interval of each nominal probability. */

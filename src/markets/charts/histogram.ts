@@ -14,8 +14,9 @@ import {
 
 /**
  * Positions of the outcomes in their forecast distributions: flat for a calibrated forecast, U-shaped for an
- * overconfident one, hump-shaped for an underconfident one. A whole degree contributes to each bin in proportion to
- * its overlap. C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009).
+ * overconfident one, hump-shaped for an underconfident one. An outcome in whole degrees contributes to every bin that
+ * it overlaps, in proportion to the overlap. C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count
+ * Data, Biometrics 65 (2009).
  */
 export interface PitHistogram {
   n: number;
@@ -28,7 +29,7 @@ export interface PitHistogram {
 const HEIGHT = 200;
 /** Significance level of the test for a flat histogram. */
 const SMALL = 0.05;
-/** More bars than this are too thin to tell apart. */
+/** Maximum number of bars. Narrower bars would be too thin to tell apart. */
 const MAX_BARS = 60;
 const FEWER_BARS = 20;
 
@@ -152,8 +153,8 @@ function describeShape({ shares, pFlat }: PitHistogram, independent: number): st
 }
 
 /**
- * Names the deviation from the histogram's moments: k level bins have mean 1/2 and variance (1 − 1/k²)/12. The moment
- * that deviates more, in units of its own standard error (1/√12n and about 1/√180n), decides.
+ * Uses the histogram's moments to name its deviation: k level bins have mean 1/2 and variance (1 − 1/k²)/12. The name
+ * depends on the moment that deviates more, in units of its own standard error (1/√12n and about 1/√180n).
  */
 function shapeOf(n: number, shares: readonly number[]): string {
   const count = shares.length;

@@ -22,7 +22,7 @@ export interface IntervalRow {
 const LANE = 22;
 const HEAD = 26;
 /**
- * The axis reaches at most this multiple of the median distance from zero to an interval's farther end. Intervals
+ * Maximum extent of the axis, as a multiple of the median distance from zero to an interval's farther end. Intervals
  * beyond it are cut off, so that the others stay readable.
  */
 const MAX_RATIO = 4;

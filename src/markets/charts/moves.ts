@@ -2,7 +2,7 @@ import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { ticksAround } from '../../core/charts/line-chart.js';
 import { formatTick, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
 
-/** Fills whose price moved by this many whole cents; the first and last steps include all larger moves. */
+/** Fills whose price moved by `cents` whole cents; the first and last steps include all larger moves. */
 export interface MoveStep {
   cents: number;
   fills: number;

@@ -213,7 +213,7 @@ function describe(points: readonly SeriesPoint[], series: readonly Series[], uni
   return `Mean over ${formatCount(total, 'forecast')}: ${means.join(', ')}. Smaller is better.`;
 }
 
-/** Places each label at the end of its line, then shifts labels down and up until none overlaps another. */
+/** Places each label at the end of its line, then shifts labels down and up until no two overlap. */
 function placeLabels(series: readonly Series[], { lines, height }: ReturnType<typeof toLineChart>) {
   const labels = series
     .flatMap(({ name, label }) => {

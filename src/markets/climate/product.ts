@@ -25,7 +25,9 @@ interface ListedProduct {
 }
 
 export interface ClimateReader {
-  /** Lists the reports for the station that the weather service still serves (about a week's worth), oldest first. */
+  /**
+   * Lists the station's reports that are still available from the weather service (about a week's worth), oldest first.
+   */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
@@ -54,7 +56,7 @@ export interface ClimateProduct {
   date: string;
   /** Issue time from the message's WMO header. */
   issuedAt: Date;
-  /** True for a report on the whole day, false for one on the day so far. */
+  /** True for a report covering the whole day, false for one on the day so far. */
   isFinal: boolean;
   isCorrection: boolean;
   /** Whole °F; null if the report gives no value (`MM`). */
@@ -65,7 +67,7 @@ export interface ClimateProduct {
 const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`.split(
   ' ',
 );
-/** For example `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
+/** Matches a header such as `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
 /**
@@ -108,7 +110,9 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/** Returns the time within a day of `near` that has this day of the month and time of day. */
+/**
+ * Returns the time within a day of `near` that has this day of the month and time of day; undefined if no time matches.
+ */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {
@@ -118,7 +122,7 @@ function issueTime(near: Date, day: number, hour: number, minute: number): Date 
     .find((at) => at.getUTCDate() === day && Math.abs(at.getTime() - near.getTime()) <= DAY_MS);
 }
 
-/** Matches for example `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
+/** Matches, for example, `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
 function readValue(section: string, name: 'MAXIMUM' | 'MINIMUM'): number | null {
   const [, value] = new RegExp(`^\\s*${name}\\s+(-?\\d{1,3})R?(?=\\s|$)`, 'm').exec(section) ?? [];
   return value === undefined ? null : Number(value);

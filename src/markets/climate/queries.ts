@@ -22,7 +22,10 @@ export interface NewReport extends DayKey {
 
 const SHOWN = 10;
 
-/** Inserts a report unless it is already stored. A day's first final report is marked as such if that is certain. */
+/**
+ * Inserts a report unless it is already stored. A day's first final report is marked as the first only if no earlier
+ * one can have been missed.
+ */
 export const insertReport = (
   orm: Orm,
   { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain }: NewReport,

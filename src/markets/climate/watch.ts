@@ -21,24 +21,27 @@ import {
 } from './queries.js';
 
 /**
- * Requests for a final report start this long after the day ends. It is issued at least an hour after the end, and
- * usually within three hours.
+ * Delay between the end of the day and the first request for its final report. The report is issued at least an hour
+ * after the end, and usually within three hours.
  */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
-/** Reports on the day so far appear from late afternoon on; many offices issue another in the evening. */
+/**
+ * Time of day from which reports on the day so far are requested. They appear from late afternoon on, and many offices
+ * issue another in the evening.
+ */
 const EVENING_MS = 16 * HOUR_MS;
 const UNTIL_EVENING_REPORT_MS = 15 * MINUTE_MS;
 const AFTER_EVENING_REPORT_MS = HOUR_MS;
 const WHILE_LATE_MS = HOUR_MS;
-/** Corrections are recorded too, but they are not urgent. */
+/** Interval between requests once the final report is known. Corrections are recorded too, but they are not urgent. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
-/** Older reports are not requested. */
+/** Reports older than this are not requested. */
 const WINDOW_MS = 3 * DAY_MS;
 const AT_ONCE = 2;
 const KEPT_DAYS = 400;
-/** Longer than the pause between two passes, so that the lease does not expire between them. */
+/** Duration of the lease: longer than the pause between two passes, so that it does not expire between them. */
 const LEASE_SECONDS = 15 * 60;
 
 export interface ClimateWatch {
@@ -61,7 +64,7 @@ export interface ClimateWatchOptions {
 /**
  * Records the first final climate report of each station and day, and counts how often the venue settled on it. Since
  * 2026-08-14 another company relays the reports to the venue, so the latest report does not prove how a market settled:
- * on 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are kept because they
+ * on 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are stored because they
  * bound the day's extreme. Only one instance sends requests: about 40 per station per day, 1,000 in all.
  */
 export function createClimateWatch({

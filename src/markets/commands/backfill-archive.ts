@@ -26,7 +26,7 @@ export interface BackfillOptions {
   pauses: Pauses;
   /** Called after each answer with the number of days requested so far, out of all missing days. */
   onDays(done: number, all: number, what: string): void;
-  /** On abort, the current chunk is finished and no other is started. */
+  /** On abort, the current chunk is finished and no further chunk is started. */
   stop: AbortSignal;
 }
 
@@ -49,7 +49,7 @@ interface Part<C extends Chunk = Chunk> {
 type StationChunk = Chunk & { station: Station };
 
 /**
- * Stores each answer as soon as it arrives, so that another run can resume. A failing source does not stop the other.
+ * Stores each answer as soon as it arrives, so that a later run can resume. A failing source does not stop the other.
  */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;
@@ -140,7 +140,7 @@ async function fillPart<C extends Chunk & { station?: Station }>(
       if (sentence === undefined) throw error;
       const at = chunk.station ? ` at ${chunk.station.id}` : '';
       problems.push(`The ${what}${at} from ${chunk.from} on could not be fetched: ${sentence}`);
-      // A malformed answer for one station says nothing about the others.
+      // A malformed answer for one station does not affect the others.
       if (chunk.station && error instanceof UnexpectedAnswerError) continue;
       break;
     }
@@ -157,7 +157,7 @@ const explain = (error: unknown): string | undefined =>
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** If a service asks for a longer pause, the command gives up on it. */
+/** Longest pause that a service may ask for; the command gives up on a service that asks for more. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {
@@ -216,9 +216,9 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** Training uses no older data. */
+/** Days to fetch by default; training uses no older data. */
 export const DEFAULT_DAYS = 90;
-/** The service deletes older data. */
+/** Maximum number of days to fetch; the service deletes older data. */
 export const MAX_DAYS = 400;
 
 export interface RangeFlags {

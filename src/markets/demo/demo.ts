@@ -6,7 +6,7 @@ import { findFirstStep } from './trading.js';
 
 const schema = z.object({
   keys: z.object({
-    /** Reads the portfolio and places orders. A test key, so it trades only on paper. */
+    /** A test key, so it trades only on paper. It can read the portfolio and place orders. */
     trading: z.string(),
   }),
 });

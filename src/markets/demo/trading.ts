@@ -21,14 +21,17 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DemoKeys } from '../../demo/demo.js';
 import type { JudgedRecord } from '../scores/queries.js';
 
-/** Attempts to get the settlement lease, one a second. Together they take longer than the lease lasts. */
+/**
+ * Maximum number of attempts to acquire the settlement lease, one per second. Together they take longer than the lease
+ * lasts.
+ */
 const LEASE_TRIES = 90;
 const RECENT_DAYS = 5;
 /** Steps in which the past is replayed: at each step, markets settle and values are recorded. */
 const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
-/** Hour in UTC. */
+/** Hour in UTC at which orders are placed. */
 const ORDER_HOUR = 18;
-/** Signals followed at each step that places orders. */
+/** Number of signals followed at each step that places orders. */
 const ORDERS_AT_ONCE = 5;
 /** Contracts per order: few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 15;
@@ -44,8 +47,8 @@ export function findFirstStep(nowMs: number): number {
 }
 
 /**
- * Paper-trades the signals of the past days with the production code, at their times in the simulated world and with
- * the fits and open gates of those times. The demo shows the resulting profit and loss.
+ * Paper-trades the signals of the past days with the production code, at their original times in the simulated world
+ * and with the fits and open gates of those times. The demo shows the resulting profit and loss.
  */
 export async function seedDemoTrading(
   context: Pick<Context, 'config' | 'db' | 'clock' | 'log'>,
@@ -64,7 +67,7 @@ export async function seedDemoTrading(
   // Replayed events are not logged at info level, not counted in the service's metrics and not recorded on the tape.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics([createMarketMetrics], { ofProcess: false });
-  // One part of the past is enough, and keeps the first start short.
+  // Reconstructing one part of the past is enough and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(
     {
@@ -87,7 +90,7 @@ export async function seedDemoTrading(
     if (!reconstructed) return;
     past.ms = nowMs;
     const training = await reconstructed.learn(part!, signal);
-    // Kept only in memory; another job stores the same records once the service is ready.
+    // Held only in memory; another job stores the same records once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
@@ -131,7 +134,7 @@ function toJudged({ record, report }: Recalled): JudgedRecord {
   return { kind, station, date, leadHours, method, advantage, worstAdvantage, settledAt };
 }
 
-/** Runs the background work that follows orders: fills and marks them at the times at which the service would. */
+/** Fills and marks the orders at the times at which the running service would. */
 async function lookAfterOrders(
   { refresher, resting, marker }: TradingServices,
   past: { ms: number },
@@ -151,7 +154,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** Buys the best signals at once, and also rests a bid for the best of them if resting has an edge. */
+/** Buys the best signals immediately, and also rests a bid for the best of them if resting has an edge. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,

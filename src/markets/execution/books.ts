@@ -3,7 +3,7 @@ import { isSameBook, type OrderBook } from '../market/book.js';
 import type { MarketData } from '../market/source.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 
-/** Longer than the time from a fill to its mark. */
+/** How long books are retained: longer than the time from a fill to its mark. */
 const KEPT_MS = 3 * MINUTE_MS;
 const MAX_KEPT = 500;
 
@@ -11,7 +11,7 @@ interface KnownBook {
   atMs: number;
   /** Undefined if the book was in doubt. */
   book: OrderBook | undefined;
-  /** True if the venue streamed the change, so the previous book was valid until then. */
+  /** True if the venue streamed the change, so the previous book was valid until that moment. */
   isTold: boolean;
 }
 
@@ -23,7 +23,7 @@ export interface BookLog {
     at: Date,
     isTold: boolean,
   ): void;
-  /** Returns the book at a time if data later than `since` confirms it. */
+  /** Returns the book as of `at` if data later than `since` confirms it. */
   bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
 }
 

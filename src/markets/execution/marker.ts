@@ -15,10 +15,10 @@ import {
   type PriceMark,
 } from './queries.js';
 
-/** A mark looks at the minute after a fill, and waits a little longer because some prints are listed late. */
+/** Marking looks at the minute after a fill, but waits a little longer because some prints are listed late. */
 const LOOK_MS = MINUTE_MS;
 export const WAIT_MS = LOOK_MS + 5_000;
-/** Older fills are not marked, because one read of prints spans an hour. */
+/** Maximum age of a fill that is still marked; one read of prints spans an hour. */
 const MAX_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
 /** Maximum markets per run; the prints of each cost one request. */

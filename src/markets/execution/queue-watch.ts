@@ -24,12 +24,16 @@ import { insertPlaces, listShadowedResting, type QueuedLive } from './queries.js
 /** Maximum markets per read; each costs a request for its prints. */
 const MARKETS_AT_ONCE = 40;
 const MAX_ORDERS = 500;
-/** Slightly under a minute, so that a market is read again a minute after its last read. */
+/**
+ * Time after which a market is due for another read. Slightly under a minute, so that a run a minute later finds it
+ * due.
+ */
 const DUE_MS = 55 * SECOND_MS;
 /** Trades within this time share one read. The delay also gives the venue time to update its numbers. */
 const GATHER_MS = SECOND_MS;
 /**
- * An unchanged place is written again after this time, so that one read of prints spans the time since the last row.
+ * Time after which an unchanged queue position is written again, so that one read of prints spans the time since the
+ * last row.
  */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 const LEASE_SECONDS = 90;
@@ -38,11 +42,11 @@ interface QueueWatchDeps {
   live: Pick<LiveTrading, 'listQueuePositions' | 'followTrades'>;
   markets: Pick<MarketSource, 'readPrints'>;
   snapshots: SnapshotStore;
-  /** Defaults to a second. */
+  /** Defaults to one second. */
   gatherMs?: number | undefined;
 }
 
-/** Records where resting live orders stand in the venue's queue, and where paper trading would have them. */
+/** Records where resting live orders stand in the venue's queue, and where paper trading would place them. */
 export function createQueueWatch(
   context: WorkContext,
   { live, markets, snapshots, gatherMs = GATHER_MS }: QueueWatchDeps,
@@ -51,7 +55,7 @@ export function createQueueWatch(
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'queue-positions', { lengthSeconds: LEASE_SECONDS });
   const readPrints = createPrintReader(context, markets, stopping.signal);
-  /** Books at the last read; by now the venue has listed all prints from before them. */
+  /** Books as of the last read. The venue has since listed all prints from before that read. */
   const shown = new Map<string, ShownBook>();
   const readAt = new Map<string, number>();
   let prices = new Map<string, Set<Micros>>();
@@ -105,7 +109,7 @@ export function createQueueWatch(
 
   const reading = shareRun(readDue);
   return {
-    /** Reads markets whose last read is a minute old, or older than a trade at an order's price. */
+    /** Reads each market that was last read at least a minute ago, or before a trade at an order's price. */
     read: reading.run,
     async stop(): Promise<void> {
       stopping.abort();
@@ -128,8 +132,8 @@ interface MarketView {
 }
 
 /**
- * Returns the places that need a new row.
- * @param orders all of one market, oldest first
+ * Returns the queue positions that need a new row.
+ * @param orders all orders in one market, oldest first
  */
 function placeOrders(
   orders: readonly QueuedLive[],
@@ -138,7 +142,7 @@ function placeOrders(
   return orders.flatMap((order, i) => {
     const seen = advanceShadow(order, orders.slice(i), known, shown);
     const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
-    // The venue stops listing an order when it ends, before the end is booked here, so the last known number is kept.
+    // The venue stops listing an order when the order ends, before we record the end, so the last known number is used.
     const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
     const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
     const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;
@@ -151,7 +155,7 @@ function placeOrders(
 const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : DOLLAR - price);
 
 /**
- * Advances the paper queue that runs alongside a live order. Each order is advanced on its own, because the account's
+ * Advances the paper queue that runs alongside a live order. Each order is advanced individually, because the account's
  * earlier orders are already part of the book's queue.
  * @param behind this order and the account's later orders in the same market
  */

@@ -23,10 +23,11 @@ export const executionMarks = pgTable(
     value: micros('value').notNull(),
     fees: micros('fees').notNull(),
     at: time('at').notNull(),
-    /** Null until marked, a minute later. */
+    /** Null until the fill is marked, a minute after it happens. */
     markedAt: time('marked_at'),
     /**
-     * True if nobody traded at the fill's price or better in that minute and nothing was left there; null if unknown.
+     * True if nobody traded at the fill's price or better in the minute after it and nothing was left at that price;
+     * null if unknown.
      */
     missed: boolean(),
     /** Price 15, 30 and 60 seconds later; null if unknown. */

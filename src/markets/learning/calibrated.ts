@@ -6,7 +6,7 @@ import { findFit, findMix, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook, ty
 import type { ForecastMethod } from './forecast.js';
 import { mixCandidates } from './mix.js';
 
-/** Seasons and weather models change, so older fits are not used. */
+/** Maximum age of a fit. Seasons and weather models change, so older fits are not used. */
 export const LONGEST_AGE_DAYS = 7;
 /** °F by which a fit may extrapolate beyond its range: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
@@ -72,8 +72,8 @@ const toCorrected = (method: ForecastMethod, correction: Correction, fallback: s
 });
 
 /**
- * @returns the reason in words if there is no correction; undefined if the station's archive is too short for a fit of
- * its own
+ * @returns the correction, or a readable reason for not having one; undefined if the station's archive is too short for
+ * a fit of its own
  */
 function correctBy(
   fits: FitBook,
@@ -91,7 +91,10 @@ function correctBy(
   return applyFit(fit, ensemble);
 }
 
-/** An earlier run of the first model uses the first model's fit for the lead time of that run. */
+/**
+ * Returns the model whose fit applies, undefined for the first model. An earlier run of the first model uses the first
+ * model's fit for the lead time of that run.
+ */
 const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
@@ -137,7 +140,10 @@ const STATED_FACTOR = 1.5;
 /** Days, summed over all stations, after which the learned standard deviation has the same weight as the stated one. */
 const STATED_DAYS = 60;
 
-/** Starts near 1.5 times the stated standard deviation and approaches the learned one as days accumulate. */
+/**
+ * Returns a standard deviation that starts near 1.5 times the stated one and approaches the learned one as days
+ * accumulate.
+ */
 function withStated({ spreadF }: Ensemble, learnedF: number, days: number): number {
   if (spreadF === undefined) return learnedF;
   const share = days / (days + STATED_DAYS);

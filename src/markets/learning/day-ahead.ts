@@ -18,8 +18,8 @@ export interface AheadRow {
   /** Sample variance of the members; 0 for a single member. */
   variance: number;
   /**
-   * True if an older version of the model made the run. Its bias may differ from the newest version's; its spread is
-   * assumed to be the same.
+   * True if the run is from an older version of the model. The bias of that version may differ from the newest
+   * version's; its spread is assumed to be the same.
    */
   isOlder?: boolean | undefined;
 }
@@ -47,7 +47,7 @@ export interface AheadFit {
 
 const YEAR_DAYS = 365.25;
 const LEAST_ROWS = 20;
-/** A tolerance ten times smaller changes no score by even a thousandth (measured). */
+/** Convergence tolerance. A tolerance ten times smaller changes no score by even a thousandth (measured). */
 const TOLERANCE = 1e-4;
 /** Limits of the scale, in standard deviations of the errors. */
 const SCALE = { lowest: 0.01, highest: 10 };
@@ -59,7 +59,7 @@ const LEAST_SPREAD = 0.02;
 /** Natural logarithm. Spreads are limited to between a quarter and four times the usual spread. */
 const FURTHEST_SPREAD = Math.log(4);
 
-/** Name of the variable for the bias of earlier versions relative to the newest version's. */
+/** Name of the variable for the bias of older versions relative to that of the newest version. */
 const OLDER = 'older version';
 
 type Visit = (name: string, value: number) => void;
@@ -107,7 +107,10 @@ interface Named {
   ridge: (name: string) => number;
 }
 
-/** Recent days count more, which lowers a mix's CRPS by 1.3 % (measured; 15 to 30 days do equally well). */
+/**
+ * Half-life of a day's weight. Weighting recent days more lowers a mix's CRPS by 1.3 % (measured; 15 to 30 days do
+ * equally well).
+ */
 const HALF_LIFE_DAYS = 20;
 const LOOSE_RIDGE = 0.1;
 const BIAS_RIDGE = 3;
@@ -118,7 +121,7 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
     const hours = [...new Set(rows.map(({ hour }) => hour))]
       .filter((hour) => hour !== undefined)
       .sort((a, b) => a - b);
-    // Rows of one day share their error, so the ridge is scaled to days instead of rows.
+    // Rows of the same day have correlated errors, so the ridge is scaled to days instead of rows.
     const perDay = rows.length / new Set(rows.map(({ group, day }) => `${group} ${day}`)).size;
     const ridges: Record<string, number> = {
       bias: BIAS_RIDGE * perDay,
@@ -224,7 +227,10 @@ export function* fitAheadInSteps(
   };
 }
 
-/** A group's slope applies to deviations from the group's own mean, so that it does not change the group's bias. */
+/**
+ * Returns the mean of each group. A group's slope applies to deviations from the group's own mean, so that it does not
+ * change the group's bias.
+ */
 const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
   Object.fromEntries(
     [...groupBy(cases, ({ group }) => group)].map(([group, own]) => [

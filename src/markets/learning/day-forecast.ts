@@ -15,7 +15,9 @@ import {
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/** °F. Lower bound for raw ensembles: a grid point is not the station, and hourly values miss the peak. */
+/**
+ * °F. Minimum standard deviation of raw ensembles: a grid point is not the station, and hourly values miss the peak.
+ */
 const MIN_RAW_DEVIATION_F = 1;
 /** An observation within this time of the day's end, or later, covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
@@ -149,7 +151,10 @@ function forecastDay(known: Known): DayForecast {
   };
 }
 
-/** Markets of an hour settle on the observed index value, whereas a day's observed extreme only bounds the report. */
+/**
+ * Applies the observations to a corrected forecast. Hourly markets settle on the observed index value, whereas a day's
+ * observed extreme is only a bound for the reported value.
+ */
 function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
   distribution: TemperatureDistribution;
   running: RunningDay | null;

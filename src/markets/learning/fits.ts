@@ -25,7 +25,9 @@ export interface Known {
 
 /** Leads are grouped in steps of this many hours, because runs of the same half day perform about equally. */
 export const LEAD_STEP_HOURS = 12;
-/** Hourly markets open a day before their hour, and a run is already hours old when it arrives. */
+/**
+ * Maximum lead of a fit. Hourly markets open a day before their hour, and a run is already hours old when it arrives.
+ */
 export const MAX_LEAD_HOURS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 72,
   daily_minimum: 72,
@@ -81,7 +83,7 @@ export interface MissingFit extends FitOf {
 
 export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 
-/** Returns the newest fit available at a time; a null station means all stations. */
+/** Returns the newest fit available at the given time; a null station means all stations. */
 export const findFit = (
   { fits }: FitBook,
   { kind, stationId, leadHours, model }: FitOf,

@@ -8,9 +8,9 @@ import type { RunningDay } from './running-day.js';
 import type { Place } from '../market/place.js';
 
 /**
- * How a distribution was made. `same_day`: from past days observed up to the same hour. `emos_pooled`: corrected by a
- * fit over all stations. `emos`: the average of that and a fit to the station's own long archive. `raw_ensemble`: the
- * members' own mean and spread, uncorrected.
+ * How a distribution was made. `same_day`: from past days as observed up to the same hour. `emos_pooled`: corrected by
+ * a fit over all stations. `emos`: the average of `emos_pooled` and a fit to the station's own long archive.
+ * `raw_ensemble`: the members' own mean and spread, uncorrected.
  */
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];
@@ -32,7 +32,9 @@ export interface ModelPart {
   reason: string | null;
 }
 
-/** Forecast of one temperature: a climate day's maximum or minimum at a station, or an hour of an area. */
+/**
+ * Forecast of one temperature: a climate day's maximum or minimum at a station, or an area's temperature at one hour.
+ */
 export interface DayForecast {
   kind: TemperatureKind;
   date: string;
@@ -41,7 +43,7 @@ export interface DayForecast {
   method: ForecastMethod;
   /** True if corrected for past forecast errors, which holds for every method but `raw_ensemble`. */
   isCalibrated: boolean;
-  /** Why no better method was used, in words; null for the best method. */
+  /** Readable reason why no better method was used; null for the best method. */
   fallback: string | null;
   fit: Fit | null;
   /** The station's own seasonal fit, weighted equally with `fit`; omitted if the station has none. */
@@ -74,7 +76,7 @@ export interface DayForecast {
 export interface StationForecast {
   station: Place;
   source: string;
-  /** Forecasts of every kind with a run, ordered by kind, date and hour. */
+  /** Forecasts of every kind that has a run, ordered by kind, date and hour. */
   days: readonly DayForecast[];
 }
 
@@ -92,7 +94,7 @@ export interface ForecastInput {
   at: Date;
 }
 
-/** Makes forecasts by station from known data. Pure: the same inputs give the same forecasts. */
+/** Computes forecasts by station from known data. Pure: the same inputs give the same forecasts. */
 export interface ForecastModel {
   (input: ForecastInput): ReadonlyMap<string, StationForecast>;
   inSteps(input: ForecastInput): Steps<ReadonlyMap<string, StationForecast>>;

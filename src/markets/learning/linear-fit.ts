@@ -248,7 +248,7 @@ function scoreOf(cases: readonly LinearCase[], rows: Rows, rule: LinearRule, axe
 export function crpsOfCensored(error: number, bound: number, scale: number, out: Float64Array): void {
   const z = error / scale;
   const l = bound / scale;
-  // Computes a single exponential, because a search calls this millions of times. Its exponent is never positive, so it
+  // Computes only one exponential, because a search calls this millions of times. Its exponent is never positive, so it
   // cannot overflow, and all other terms follow from it.
   const tail = Math.exp(-Math.abs(z));
   const most = 1 / (1 + tail);

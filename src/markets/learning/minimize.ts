@@ -11,7 +11,7 @@ export interface Minimum {
 
 const MAX_ITERATIONS = 200;
 const MAX_TRIALS = 50;
-/** Weak Wolfe conditions: minimum share of the predicted descent, and maximum share of the slope that may remain. */
+/** Weak Wolfe conditions: minimum share of the predicted descent, and maximum remaining share of the slope. */
 const DESCENT = 1e-4;
 const SLOPE = 0.9;
 

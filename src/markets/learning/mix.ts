@@ -12,7 +12,10 @@ export interface ModelError {
   isOlder?: boolean | undefined;
 }
 
-/** Weather persists for weeks and models change, so data that is two months old gets a quarter of the weight. */
+/**
+ * Half-life of an error's weight. Weather persists for weeks and models change, so data that is two months old gets a
+ * quarter of the weight.
+ */
 const HALF_LIFE_DAYS = 30;
 /**
  * Weight of an error made by an older version of the model. The effective number of dates is not reduced, so the prior
@@ -108,7 +111,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
       reason: weight > 0 ? null : reasonForNoWeight(corrected),
     };
   });
-  // The first model determines the stated method as long as it has weight.
+  // The first model determines the stated method as long as it has a nonzero weight.
   const lead = used.includes(main!) ? main! : (heaviest(used, weights) ?? main!);
   if (used.length < 2) return { ...lead.corrected, models };
   const shares = models.filter(({ weight }) => weight > 0);
@@ -165,7 +168,7 @@ const SMALL = 1e-9;
 /**
  * Returns the expected product of two models' errors, relative to the first model's squared error. The prior assumes
  * equal skill and a correlation of one half between any two models' errors, so all models get equal weight. An earlier
- * run is assumed to have the whole error of the first model and one of its own, so it gets no weight; the gridpoint
+ * run is assumed to have all of the first model's error plus an independent error, so it gets no weight; the gridpoint
  * forecast is assumed to have twice the squared error, so it gets little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {

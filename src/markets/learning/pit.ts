@@ -69,8 +69,8 @@ export function logScoreOfNormal(mean: number, deviation: number, observed: numb
 }
 
 /**
- * Probability integral transform: the forecast probabilities of a value below the outcome and of a value up to the
- * outcome. For a continuous forecast they are equal, and uniform if the forecast is calibrated.
+ * Probability integral transform: the forecast probabilities of a value below the outcome and of a value at or below
+ * the outcome. For a continuous forecast they are equal, and uniformly distributed if the forecast is calibrated.
  */
 export interface PitValue {
   below: number;

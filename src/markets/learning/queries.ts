@@ -10,7 +10,7 @@ import { dateOf } from '../market/climate-day.js';
 import { knownVersions, versionOn } from '../weather/versions.js';
 import { ensembleRuns } from './table.js';
 
-/** Sources of prices and forecasts. Fits and scores for one pair of sources do not apply to another pair. */
+/** Names of the price and forecast sources. Fits and scores for one pair of sources do not apply to another pair. */
 export interface SourceNames {
   marketSource: string;
   forecastSource: string;
@@ -30,7 +30,7 @@ export interface KnownRun extends Target {
   isNearMidnight?: true | undefined;
 }
 
-/** Training ignores curves fetched earlier than this before the start of the day (UTC). */
+/** Training ignores curves fetched more than this many hours before the start of the day (UTC). */
 const CURVE_AHEAD_HOURS = 12;
 
 /** True if training uses the run's curve. A day's maximum and minimum share the maximum's curve. */
@@ -41,10 +41,10 @@ export const usesCurve = ({
 }: Pick<DayEnsemble, 'kind' | 'date' | 'fetchedAt'>): boolean =>
   kind === 'daily_maximum' && fetchedAt.getTime() > Date.parse(date) - CURVE_AHEAD_HOURS * HOUR_MS;
 
-/** Row limit per statement; the next clean-up continues. */
+/** Maximum number of rows deleted per statement; the next clean-up deletes the rest. */
 const DELETED_AT_ONCE = 5_000;
 
-/** Inserts rows and keeps existing ones. Resolves to the number of new rows. */
+/** Inserts rows, leaving existing ones unchanged. Resolves to the number of new rows. */
 async function insertNew(orm: Orm, insert: SQL): Promise<number> {
   const [added] = await selectRows<{ count: number }>(
     orm,
@@ -107,7 +107,10 @@ interface Window {
   at: Date;
 }
 
-/** Enough for 90 days of hourly runs at leads up to three days, or for the hours of 60 days at four runs a day. */
+/**
+ * Maximum number of runs read: enough for 90 days of hourly runs at leads up to three days, or for the hours of 60 days
+ * at four runs a day.
+ */
 const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
@@ -261,11 +264,11 @@ export async function readFirstDate(
   return first?.date;
 }
 
-/** Limits how many kept rows each clean-up scans. */
+/** Limits how many retained rows each clean-up scans. */
 const LOOKED_BACK_DAYS = 31;
 
 /**
- * Deletes old runs. The first model's daily runs are kept longer, because seasonal fits learn from them.
+ * Deletes old runs. The first model's daily runs are retained longer, because seasonal fits learn from them.
  * @param long every run for a date before this is deleted
  */
 export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {

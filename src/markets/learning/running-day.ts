@@ -38,15 +38,15 @@ export interface RunningDay {
   hour: number | null;
   /** Probability that the report equals the extreme reached so far. */
   stays: number;
-  /** The fit for days at that hour; null if the day-ahead forecast was used instead. */
+  /** The fit for days in progress at `hour`; null if the day-ahead forecast was used instead. */
   fit: HourFit | null;
-  /** Reason for not using a fit, in words; null if a fit was used. */
+  /** Readable reason for not using a fit; null if a fit was used. */
   fallback: string | null;
   /** Weight of the day-ahead forecast, from 0 to 1; the fit gets the rest. */
   dayAheadShare: number;
 }
 
-/** The daily temperature cycle changes with the season, so older fits are not used. */
+/** Maximum age of a fit. The daily temperature cycle changes with the season, so older fits are not used. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
 /** Assumed correlation between the errors of the fit and the day-ahead forecast, as for models without data. */
@@ -68,7 +68,7 @@ export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
 /** −1 for minima, which are handled as maxima of negated temperatures. */
 export const signOf = (kind: DailyKind): 1 | -1 => (kind === 'daily_maximum' ? 1 : -1);
 
-/** Returns the day as seen by fits at its latest known hour; undefined before the first. */
+/** Returns the day as seen by fits at its latest known hour; undefined if no hour is known yet. */
 export function daySoFarOf({ kind, stationId, extremeF, hoursF, curveF }: KnownDay): DaySoFar | undefined {
   const hour = latestHour(hoursF);
   if (hour === null) return undefined;
@@ -101,8 +101,8 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
 }
 
 /**
- * Forecasts a day in progress: its extreme is either the one reached so far or a later one beyond it, according to the
- * hour's fit, the day-ahead forecast, or both.
+ * Forecasts a day in progress: its extreme is either the one reached so far or a later value beyond it, according to
+ * the hour's fit, the day-ahead forecast, or both.
  */
 export function forecastRunning(
   input: RunningInput,

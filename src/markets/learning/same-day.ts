@@ -15,7 +15,7 @@ export interface DaySoFar {
   stationId: string;
   /** Latest hour (local standard time) with a known temperature, 0 to 22. */
   hour: number;
-  /** Highest temperature so far, including reports between the hours. */
+  /** Highest temperature so far, including reports between whole hours. */
   reachedF: number;
   /**
    * Later temperatures matter only above this bound: for whole-degree reports, half a degree above the degree already
@@ -38,7 +38,7 @@ export const LAST_HOUR = 22;
 const RECENT = 3;
 /** Number of remaining hours whose mean shows whether the peak is broad. */
 const BROAD = 4;
-/** A little more than three times the number of coefficients in mean and scale. */
+/** Minimum number of cases for a fit: a little more than three times the number of coefficients in mean and scale. */
 export const MIN_SAME_DAY_CASES = 60;
 
 /** Names of the coefficients of the mean, in the order of `variablesOf`. */
@@ -57,9 +57,15 @@ const rule = Object.freeze({
 });
 const HURDLE_RIDGE = 2.5;
 const TOLERANCE = 1e-6;
-/** Below this share of rising days, the censored fit alone becomes unstable, so a hurdle is added. */
+/**
+ * If the temperature still rises on fewer than this share of days, the censored fit alone becomes unstable, so a hurdle
+ * is added.
+ */
 const LATE = 0.5;
-/** Errors on future days are a tenth larger than on training days (measured), so the scale is widened. */
+/**
+ * Factor by which the scale is widened, because errors on future days are a tenth larger than on training days
+ * (measured).
+ */
 const WIDER = 1.1;
 /** Number of days of a station's own data that weigh as much as the pooled data. */
 const PRIOR_DAYS = 10;
@@ -99,7 +105,7 @@ const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => 
 
 /** °F by which each station's curve is too warm; a grid point is often too warm by day and too cold by night. */
 interface Biases {
-  /** Bias at the hours so far. */
+  /** Bias over the hours so far. */
   stationBiasF: Readonly<Record<string, number>>;
   /** Bias at the day's extreme; empty for a fit of an earlier version. */
   stationExtremeBiasF: Readonly<Record<string, number>>;
@@ -109,7 +115,7 @@ export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
   /**
-   * Coefficients of the log odds that the temperature rises further; null if it does so on at least half of the days,
+   * Coefficients of the log-odds that the temperature rises further; null if it does so on at least half of the days,
    * so that no hurdle is needed.
    */
   hurdle: readonly number[] | null;
@@ -161,7 +167,7 @@ export function crpsOfCurve(cases: readonly SameDayCase[], biases: Biases): numb
   return sum / cases.length;
 }
 
-/** Temperatures are relative to the extreme reached so far. */
+/** Returns cases whose temperatures are relative to the extreme reached so far. */
 const linearCasesOf = (cases: readonly SameDayCase[], rows: readonly Float64Array[]): LinearCase[] =>
   cases.map((each, i) => {
     const bound = boundOf(each) - each.reachedF;

@@ -49,7 +49,7 @@ const learnedColumns = {
   trainedAt: time('trained_at').notNull(),
 };
 
-/** Name of one of the source's models. Rows written before other models were added belong to the first. */
+/** Name of one of the source's models. Rows written before other models were added belong to the first model. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
 export interface BracketCost {
@@ -112,7 +112,7 @@ export const forecastRecords = pgTable(
     /** Mean and standard deviation of the reports known for the last 30 days; null if there were too few. */
     climateMean: doublePrecision('climate_mean'),
     climateDeviation: doublePrecision('climate_deviation'),
-    /** From cold to warm. */
+    /** Ordered from coldest to warmest. */
     brackets: jsonb().$type<RecordedBracket[]>().notNull(),
     /** Reported temperature, set once the venue has settled: whole degrees for a day, hundredths for an hour. */
     outcome: doublePrecision(),
@@ -122,8 +122,8 @@ export const forecastRecords = pgTable(
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
     /**
-     * Log score of the model minus that of buying the outcome, and the lowest value that this difference can have. Null
-     * without prices.
+     * Logarithm of the model's probability of the outcome divided by the outcome's cost, and the minimum of this value
+     * over all possible outcomes. Null without prices.
      */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
@@ -133,7 +133,7 @@ export const forecastRecords = pgTable(
     rawCrps: doublePrecision('raw_crps'),
     climateCrps: doublePrecision('climate_crps'),
     marketCrps: doublePrecision('market_crps'),
-    /** The model's probabilities of a value below the outcome and of a value up to the outcome. */
+    /** The model's probabilities of a value below the outcome and of a value at or below the outcome. */
     pitLow: doublePrecision('pit_low'),
     pitHigh: doublePrecision('pit_high'),
   },
@@ -161,7 +161,10 @@ export const ensembleRuns = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
     members: doublePrecision().array().notNull(),
-    /** Mean and sample variance of the members (0 for one), stored so that training need not read the members. */
+    /**
+     * Mean and sample variance of the members (variance 0 for a single member), stored so that training need not read
+     * the members.
+     */
     mean: doublePrecision().notNull(),
     variance: doublePrecision().notNull(),
     /** For a day: the members' hourly means in °F. Stored with the maximum only; the minimum has the same curve. */
@@ -181,7 +184,9 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/** Hourly station temperatures, as known when each was first received. Written once. Local standard time. */
+/**
+ * Hourly station temperatures, as known when each was first received. Hours are in local standard time. Written once.
+ */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -204,7 +209,7 @@ export const observedHours = pgTable(
   ],
 );
 
-/** Settlement values of a day or an hour. A correction adds a row, so that what was known earlier is preserved. */
+/** Settlement values of a day or an hour. A correction adds a row, so that the value known earlier is preserved. */
 export const climateReports = pgTable(
   'climate_reports',
   {
@@ -234,7 +239,9 @@ export const forecastFits = pgTable(
     /** Null for a fit of all stations. */
     station: text(),
     leadHours: integer('lead_hours').notNull(),
-    /** Null for fits of earlier versions with a normal distribution, kept as the basis of past forecasts. */
+    /**
+     * Null for fits of earlier versions with a normal distribution, which are retained as the basis of past forecasts.
+     */
     coefficients: jsonb().$type<Fit['coefficients']>(),
     a: doublePrecision(),
     b: doublePrecision(),

@@ -7,7 +7,7 @@ import type { KeyAuthority } from '../../accounts/api-keys/authority.js';
 export type Action = 'buy' | 'sell';
 
 export interface RestTerms {
-  /** Null: good until cancelled. */
+  /** Null for an order that is good until cancelled. */
   expiresAt: Date | null;
   /** Maker only: never takes liquidity already in the book. */
   postOnly: boolean;

@@ -29,7 +29,7 @@ export const liveAccounts = pgTable('live_accounts', {
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
   /** Accepted order differences, each as `<venue order id> <ours> <venue's>`. They are not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
-  /** Set when a venue answer could not be understood. No instance sends orders until it is accepted. */
+  /** Set when a venue answer could not be understood. No instance sends orders until the problem is accepted. */
   problem: text('problem'),
   /** The venue's order group for resting orders, so that one request cancels all of them. */
   orderGroupId: text('order_group_id'),
@@ -77,7 +77,7 @@ export const tradingOrders = pgTable(
     id: uuid().notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     idempotencyKey: text('idempotency_key').notNull(),
-    /** SHA-256 of the order's fields, hex. The same key with another hash is a conflict. */
+    /** SHA-256 of the order's fields, hex. Reusing the idempotency key with a different hash is a conflict. */
     requestHash: text('request_hash').notNull(),
     /** Id sent to the venue; derived from Organization and idempotency key. */
     clientOrderId: text('client_order_id').notNull(),
@@ -86,8 +86,8 @@ export const tradingOrders = pgTable(
     eventTicker: text('event_ticker').notNull(),
     seriesTicker: text('series_ticker').notNull(),
     /**
-     * The bracket in words. Stored because a ticker alone does not say which tail it is, and markets disappear from the
-     * listing.
+     * The bracket in words. Stored because a ticker alone does not show which tail a bracket is, and markets disappear
+     * from the listing.
      */
     label: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
@@ -98,7 +98,7 @@ export const tradingOrders = pgTable(
     status: text({ enum: orderStatuses }).notNull(),
     reason: text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
-    /** The fee accumulator, see `OrderAccount`. */
+    /** Fee accumulator; see `OrderAccount`. */
     exact: micros('exact')
       .notNull()
       .default(sql`0`),
@@ -223,8 +223,8 @@ export interface ShadowPlace extends PrintsSeen {
 }
 
 /**
- * A live order's place in the venue's queue, and the place that paper trading would give it. The first row is written
- * with the order, and another whenever a number changes.
+ * A live order's position in the venue's queue, and the position that paper trading would assign to it. The first row
+ * is written with the order, and another whenever a number changes.
  */
 export const queuePositions = pgTable(
   'queue_positions',

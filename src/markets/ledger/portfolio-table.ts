@@ -37,8 +37,8 @@ export const tradingAccounts = pgTable(
 );
 
 /**
- * A market is held on one side: buying the other side closes pairs at a dollar each, as at the venue. The row of a
- * closed position stays and keeps its realised profit.
+ * A position is on one side of a market: buying the other side closes pairs at a dollar each, as at the venue. The row
+ * of a closed position is retained for its realised profit.
  */
 export const tradingPositions = pgTable(
   'trading_positions',
@@ -59,7 +59,7 @@ export const tradingPositions = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker] }),
-    // Serves the worst-case loss of an event.
+    // Serves the calculation of an event's worst-case loss.
     index('trading_positions_event').on(t.orgId, t.mode, t.eventTicker),
     // Serves the portfolio and the scan of accounts with open positions.
     index('trading_positions_open')
@@ -180,7 +180,7 @@ export const tradingSettlements = pgTable(
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
-    // Both serve reads of recent settlements, which the venue may still amend.
+    // Both indexes serve reads of recent settlements, which the venue may still amend.
     index('trading_settlements_recent').on(t.at),
     index('trading_settlements_ticker').on(t.ticker, t.orgId, t.mode, t.n),
     check('trading_settlements_contracts', sql`${t.contracts} > 0`),

@@ -36,8 +36,8 @@ export function bookFills(
 }
 
 /**
- * Like `applyFill`, for a fill that has already happened at the venue, so it is booked whatever the ledger holds.
- * Selling more than is held buys the other side at its complementary price.
+ * Like `applyFill`, but for a fill that has already happened at the venue, so it is booked regardless of what the
+ * ledger holds. Selling more than is held buys the other side at its complementary price.
  */
 export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Booking {
   const own = held?.side === fill.side ? held.contracts : 0;
@@ -94,8 +94,8 @@ export interface BookedFill {
 }
 
 /**
- * Applies a fill to a holding at average cost. Buying the side that is not held closes pairs: one YES and one NO
- * together pay a dollar, which the venue pays at once.
+ * Applies a fill to a holding at average cost. Buying the side that is not held closes pairs: the venue immediately
+ * pays a dollar for each YES and NO contract held together.
  * @throws RangeError if more is sold than held
  */
 export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {

@@ -9,7 +9,10 @@ import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
-/** Exceeds the number of markets that the venue lists at any time, over all cities and days. */
+/**
+ * Maximum holdings per read; more than the number of markets that the venue lists at any one time, over all cities and
+ * days.
+ */
 const MAX_HOLDINGS = 500;
 
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
@@ -56,8 +59,8 @@ export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000
 
 /**
  * Locks the account until the transaction ends, and returns its cash; undefined if it was never opened. Read everything
- * that the lock protects only after this call: a statement that waits for a lock still sees other tables as of before
- * the wait.
+ * that the lock protects only after this call: a statement that waits for a lock still sees other tables as they were
+ * before the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
   const [row] = await selectRows<{ cash: string }>(
@@ -67,7 +70,7 @@ export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Mi
   return row && BigInt(row.cash);
 }
 
-/** Opens the paper account with play money. Opens it only once, even under concurrent calls. */
+/** Opens the paper account with play money, and only once even under concurrent calls. */
 export async function openPaperAccount(
   orm: Orm,
   { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },

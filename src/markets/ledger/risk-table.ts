@@ -43,7 +43,7 @@ export const tradingSwitches = pgTable(
     orgId: uuid('org_id').primaryKey(),
     ownState: state('own_state'),
     ownReason: text('own_reason'),
-    /** User who set the switch; kept after the user's account is deleted. */
+    /** User who set the switch; retained after the user's account is deleted. */
     ownBy: uuid('own_by'),
     ownAt: time('own_at'),
     operatorState: state('operator_state'),

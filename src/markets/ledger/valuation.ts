@@ -27,7 +27,7 @@ export interface EventOutcomes {
  * Payout of one event's positions in each outcome, netted as in `endsOf`: YES on one bracket of a day covers NO on
  * another. Excludes void markets, which refund the cost. If the relation between the markets is unknown, only the worst
  * and best outcomes are listed.
- * @param event its brackets from cold to warm, if the venue lists it
+ * @param event the event's brackets from cold to warm; undefined if the venue does not list it
  */
 export function eventOutcomes(
   eventTicker: string,
@@ -39,7 +39,7 @@ export function eventOutcomes(
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
   const bound = held.filter(({ ticker }) => !free.has(ticker));
   const loose = held.filter(({ ticker }) => free.has(ticker));
-  // Each loose position pays out on all of its contracts or on none.
+  // Each unrelated position pays out on all of its contracts or on none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
   const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,
@@ -107,11 +107,11 @@ export const quoteSale = (
   });
 
 /**
- * Liquidation value: sold into the full depth of its side's bids, after the rounded taker fee. Contracts without a bid
- * are worth nothing.
+ * Liquidation value of a position: sold into the full depth of the bids for its side, after the rounded taker fee.
+ * Contracts without a bid are worth nothing.
  *
- * Uses the venue's book without deducting the Organization's paper fills. The next book forgets them seconds later, so
- * deducting them would only make the mark jump.
+ * Uses the venue's book without deducting the Organization's paper fills. The next book, seconds later, no longer
+ * reflects those fills, so deducting them would only make the mark jump.
  */
 export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: Quotes | undefined): Mark {
   if (!quotes) return mark('unknown', { value: null, status: null });

@@ -4,7 +4,7 @@ import type { WebhookType } from '../../accounts/webhooks/types.js';
 import type { TradeMode } from './orders-table.js';
 
 /**
- * Sends paper events to live and test endpoints, live events to live endpoints only, matching what keys can see.
+ * Sends paper events to live and test endpoints, and live events only to live endpoints, matching what keys can see.
  * @param listeners see `queueForModes`
  */
 export const queueForTradeMode = <T extends WebhookType>(

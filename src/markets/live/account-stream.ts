@@ -10,8 +10,8 @@ import { dollars } from '../venue/kalshi-schema.js';
 import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
 
 /**
- * A message about one of the account's orders. Only a hint: the order is looked up, and the result of the lookup
- * decides.
+ * A message about one of the account's orders. Only a hint: the order is looked up, and only the result of the lookup
+ * is booked.
  */
 export interface OrderHint {
   venueOrderId: string;
@@ -63,7 +63,7 @@ export interface AccountStreamTimings extends Pick<
   gatherMs: number;
   /** First pause before another lookup of a hint that the venue's lists do not show yet; doubles each time. */
   retryMs: number;
-  /** If a subscription stays unanswered for this long, the connection is restarted. */
+  /** If a subscription is unanswered for this long, the connection is restarted. */
   answerMs: number;
 }
 
@@ -125,7 +125,8 @@ export function createAccountStream(options: AccountStreamOptions) {
         else if (message.msg.channel === 'fill') clearTimeout(unanswered);
         return undefined;
       case 'error':
-        // A refusal or an overflow. The next connection subscribes from scratch, after a growing pause.
+        // The venue rejected a subscription, or a buffer overflowed. Reconnects with backoff and subscribes from
+        // scratch.
         log.warn({ msg: message.msg }, "the venue's stream of the account reports an error; reconnecting");
         connection.restart();
     }

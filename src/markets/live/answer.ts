@@ -32,7 +32,7 @@ export type ChangeVerdict = { kind: 'acknowledged' } | Exclude<Failure, { kind: 
 /** @see https://docs.kalshi.com/getting_started/order_errors for statuses and codes */
 function read({ status, body, contentType }: VenueAnswer): Reading {
   if (status === 408 || status >= 500) return { kind: 'unclear', reason: `the venue answered ${status}` };
-  // The venue checks its rate limit first, so nothing was done, whatever the body says.
+  // The venue checks its rate limit first, so nothing was done, regardless of the body.
   if (status === 429) return { kind: 'refused', reason: 'too_many_requests', isBusy: true };
   let json: unknown;
   try {

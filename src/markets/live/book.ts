@@ -50,7 +50,7 @@ interface OpenedAccount {
   at: Date;
 }
 
-/** Books a rounding difference as a fee, because the venue rounds the money of each fill separately. */
+/** Books a rounding difference as a fee, because the venue rounds the amount of each fill separately. */
 export function bookRounding(
   orm: Orm,
   orgId: string,

@@ -38,7 +38,9 @@ export interface Ours {
   positions: readonly { ticker: string; side: 'yes' | 'no'; contracts: number }[];
   /** Our orders, matched by client order id. Includes at least every order that the venue lists. */
   orders: readonly OurOrder[];
-  /** Client order ids that the venue must list, because they were placed well within the time that its list covers. */
+  /**
+   * Client order ids that the venue must list, because they were placed well within the period that its list covers.
+   */
   expected: ReadonlySet<string>;
   /** Contracts held by others, in hundredths; see `liveAccounts`. */
   foreignPositions: Readonly<Record<string, number>>;
@@ -51,7 +53,7 @@ export interface Venues {
   positions: readonly VenuePosition[];
   orders: readonly VenueOrder[];
   fills: readonly VenueFillAnswer[];
-  /** Settlements of the markets that we hold and the venue no longer shows. */
+  /** Settlements of the markets that we hold and that the venue no longer shows. */
   settlements: readonly VenueSettlement[];
   transfers: readonly ShardTransfer[];
 }
@@ -94,12 +96,15 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /** The venue's cash minus ours, less what pending settlements, resting orders and transfers explain. */
+    /**
+     * The part of the cash difference (the venue's minus ours) that pending settlements, resting orders and transfers
+     * do not explain.
+     */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** Contracts held by others, in hundredths, assuming that the venue is right. */
     foreignPositions: positions.foreignPositions,
-    /** Our orders that are in another state at the venue; they are looked up. */
+    /** Our orders that are in a different state at the venue; they are looked up. */
     late: orders.late,
     /** The subset of `late` that rests in our ledger and is unknown to the venue. */
     lost: orders.lost,
@@ -110,7 +115,7 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
 /**
  * Returns the part of a cash difference that nothing explains. The venue deducts what resting orders may take, by its
  * own calculation, and may or may not count a pending transfer already, so any difference from `least` to `most` is
- * fine.
+ * acceptable.
  */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
@@ -212,8 +217,8 @@ const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }):
   toHundredths(side === 'yes' ? contracts : -contracts);
 
 /**
- * Our positions plus others' must match the venue's. A settled market disappears from the two sides at different times;
- * that is not a difference, and the expected cash covers its payout.
+ * Our positions plus those of others must match the venue's. A settled market disappears from the two sides at
+ * different times; this does not count as a difference, and the expected cash covers its payout.
  */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));

@@ -55,8 +55,8 @@ const marketSchema = z.object({
 });
 
 /**
- * Trades one contract with play money: one order rests, is decreased and is cancelled; another one fills. Afterwards
- * the account must differ by that fill alone. The run changes only its own orders.
+ * Trades one contract with play money: one order rests, is decreased and is cancelled; another fills. The account must
+ * then differ by that fill alone. The run changes only its own orders.
  * @throws DemoRunError, UnexpectedAnswerError, VenueUnavailableError
  */
 export async function runDemo(deps: DemoDeps, series: string, signal: AbortSignal): Promise<DemoStep[]> {
@@ -203,7 +203,7 @@ function orderOf(ticker: string, limitPrice: Micros, clock: Clock, timeInForce: 
   };
 }
 
-/** Sends an order once. If the response is lost, a lookup decides. */
+/** Sends an order once. If the response is lost, looks up whether the order arrived. */
 async function place(deps: DemoDeps, order: Order, signal: AbortSignal): Promise<string> {
   await deps.venue.takeTurn(signal);
   const verdict = await deps.venue.createOrder(toWireOrder(order)).then(
@@ -250,7 +250,10 @@ async function expectEnd(deps: DemoDeps, order: Order, signal: AbortSignal): Pro
   return found.outcome.fills;
 }
 
-/** After a failure the order must not stay in the book. If the cancellation fails too, the order expires. */
+/**
+ * Cancels the order after a failure, so that it does not stay in the book. If the cancellation fails too, the order
+ * expires.
+ */
 async function withdrawQuietly(deps: DemoDeps, order: Order): Promise<void> {
   const signal = AbortSignal.timeout(10_000);
   try {
@@ -295,7 +298,7 @@ function compare(before: Account, after: Account, fills: readonly VenueFill[], t
     if ((expected.get(market) ?? 0) !== (after.positions.get(market) ?? 0))
       return `the venue holds ${(after.positions.get(market) ?? 0) / 100} contracts of ${market} instead of ${(expected.get(market) ?? 0) / 100}`;
   if (before.resting.join() !== after.resting.join()) return 'the resting orders are not those from before';
-  // A purchase that closes NO contracts pays a dollar for each pair.
+  // A purchase that closes NO contracts receives a dollar for each pair.
   const pairs = Math.min(bought, Math.max(0, -(before.positions.get(ticker) ?? 0)));
   const cash = before.cash - cost + (DOLLAR * BigInt(pairs)) / 100n;
   const gap = after.cash > cash ? after.cash - cash : cash - after.cash;

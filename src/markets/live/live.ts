@@ -33,7 +33,8 @@ export interface LiveTrading extends LiveExecutor {
   /** Rechecks the orders that wait to be sent, and immediately rejects those that a switch now blocks. */
   reviewWaiting(): void;
   /**
-   * Recovers lost orders and compares both accounts. A concurrent call joins the running reconciliation. Never rejects.
+   * Recovers lost orders and compares our account with the venue's. A concurrent call joins the running reconciliation.
+   * Never rejects.
    */
   reconcile(): Promise<void>;
   /** Books changes of the orders that rest at the venue. A concurrent call joins the running pass. Never rejects. */
@@ -167,7 +168,7 @@ async function acceptVenue(
 ): ReturnType<LiveTrading['accept']> {
   const { db, status } = deps;
   let { account, comparison } = await compareToAccept(deps, slug, signal);
-  // An order that the venue does not know will no longer fill.
+  // An order that the venue has no record of will no longer fill.
   for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
     await recordOutcome(
       db.orm,

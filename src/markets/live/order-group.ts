@@ -11,7 +11,7 @@ interface GroupDeps {
   log: Logger;
 }
 
-/** The venue's order group for the account. If the group cannot be read, orders are sent without it. */
+/** Returns the venue's order group for the account. If it cannot be read, orders are sent without a group. */
 async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
   try {
     return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
@@ -39,8 +39,8 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
 }
 
 /**
- * Tries to cancel all of an account's orders with one request. Each outcome is looked up, and orders that still rest
- * are cancelled one by one. The group is deleted, so the venue refuses later orders sent to it.
+ * Tries to cancel all of an account's orders with one request. The outcome of each order is looked up, and orders that
+ * still rest are cancelled one by one. The group is deleted, so the venue refuses later orders sent to it.
  */
 export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const group = await findOrderGroup(deps, orgId);

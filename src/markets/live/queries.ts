@@ -30,7 +30,7 @@ export async function findLiveAccount(orm: Orm, orgId: string): Promise<LiveAcco
   return row;
 }
 
-/** @returns false if the account existed already */
+/** @returns false if the account already existed */
 export async function insertAccount(tx: Orm, orgId: string, cash: Micros, at: Date): Promise<boolean> {
   const rows = await tx
     .insert(tradingAccounts)
@@ -191,7 +191,7 @@ export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promis
   return Number(row!.count);
 }
 
-/** Fingerprint of all orders and bookings. Equal values mean that nothing changed in between. */
+/** Fingerprint of all orders and bookings. If two are equal, nothing changed between them. */
 export async function readFingerprint(orm: Orm, orgId: string): Promise<string> {
   const last = async (table: typeof ledgerEntries | typeof tradingOrders) => {
     const rows = await orm

@@ -40,9 +40,9 @@ export async function recheck(
 }
 
 /**
- * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock makes
- * instances decide one at a time.
- * @returns the other order, whose outcome must be known first; undefined if the order was marked
+ * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock ensures
+ * that instances decide one at a time.
+ * @returns the other order, whose outcome must be determined first; undefined if the order was marked
  */
 export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
   const { orgId, id, ticker } = order;

@@ -31,8 +31,8 @@ import type { ShardTransfer } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
 /**
- * Orders placed this soon after the start of the compared day are left out, because clock skew may put them outside the
- * venue's list.
+ * Orders placed this soon after the start of the compared period are left out, because clock skew may put them outside
+ * the venue's list.
  */
 const EDGE_MS = 5 * MINUTE_MS;
 /** How long the venue may still show a position after we booked its settlement. */
@@ -43,7 +43,10 @@ const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
-/** Maximum orders per pass, because each lookup takes a few reads. The rest follow a few seconds later. */
+/**
+ * Maximum number of orders looked up per pass, because each lookup takes a few reads. The rest follow a few seconds
+ * later.
+ */
 const MAX_LOOKED_UP = 50;
 
 interface ComparisonDeps {
@@ -53,7 +56,7 @@ interface ComparisonDeps {
 }
 
 /**
- * Compares both accounts.
+ * Compares our account with the venue's.
  * @returns undefined if an order was pending or something was booked during the reads, so that the accounts cannot be
  * compared
  * @throws UnexpectedAnswerError, VenueUnavailableError
@@ -143,8 +146,8 @@ export interface ReconcileDeps extends RecoverDeps {
 }
 
 /**
- * Recovers orders with an unknown outcome, then compares both accounts. Every instance compares and opens or closes live
- * trading for itself; only the lease holder books.
+ * Recovers orders with an unknown outcome, then compares our account with the venue's. Every instance compares and
+ * opens or closes live trading for itself; only the lease holder books.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function reconcile(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
@@ -228,8 +231,8 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
 }
 
 /**
- * Maximum orders that are looked up directly, at two reads each. If there are more, they are first compared with the
- * venue's list of resting orders.
+ * Maximum orders that are looked up directly, at two reads each. A larger number is first compared with the venue's
+ * list of resting orders.
  */
 const MAX_HINTED = 5;
 
@@ -270,7 +273,7 @@ async function compareUntilSure(
     if (!comparison) continue;
     last = comparison;
     if (comparison.differences.length === 0) return comparison;
-    // A late order was given up as lost but carried out after all, or it rested and has since filled or ended.
+    // The order was treated as lost but carried out after all, or it rested and has since filled or ended.
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }

@@ -60,7 +60,7 @@ export interface LiveReport {
   restingOrders: number;
   /** Markets that only one side has settled so far. */
   settling: readonly string[];
-  /** Money on other exchange shards. Not part of the cash and not spendable here. */
+  /** Money on other exchange shards. Not included in the cash and not spendable here. */
   otherShards: readonly ShardBalance[];
   /**
    * Activity of others on the same account, which is shown but never adopted. At most 100 entries each, newest first.
@@ -72,7 +72,7 @@ export interface LiveReport {
   };
 }
 
-/** How long an agreement stays valid: three comparisons may fail before it expires. */
+/** How long an agreement stays valid. Three comparisons may fail before it expires. */
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
@@ -82,8 +82,8 @@ const NOT_YET = "orders, fills, positions and cash have not been compared with t
 const SHOWN = 100;
 
 /**
- * What this instance knows about the account, and whether it may send orders. Closed until a comparison finds both
- * sides in agreement.
+ * Result of this instance's last comparison of the account with the venue, and whether the instance may send orders.
+ * Closed until a comparison finds both sides in agreement.
  */
 export function createLiveStatus(organization: string, now: () => number) {
   let comparison: AccountComparison | undefined;
@@ -143,7 +143,7 @@ export function createLiveStatus(organization: string, now: () => number) {
     failed(reason: string, isUnexpected: boolean): void {
       failure = { reason, isUnexpected };
     },
-    /** Records an answer that could not be understood; null once a person has accepted it. */
+    /** Sets the problem with an answer that could not be understood; null once a person has accepted it. */
     setProblem(next: string | null): void {
       problem = next;
     },

@@ -22,7 +22,7 @@ export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status
   lookUpPausesMs: readonly number[];
   /** Closes live trading after a venue answer that could not be understood. */
   close: (reason: string) => void;
-  /** Aborts when waiting orders must be rechecked at once. */
+  /** Aborts when waiting orders must be rechecked immediately. */
   nextReview: () => AbortSignal;
 }
 
@@ -52,7 +52,7 @@ export async function sendOrder(
   }
 }
 
-/** Waits for the order's turn. A review ends the wait of an order that may no longer be sent. */
+/** Waits for the order's turn. A review ends the wait if the order may no longer be sent. */
 async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSignal): Promise<Recheck> {
   let blockedMs: number | undefined;
   for (let hasTurn = false; ;) {
@@ -66,7 +66,7 @@ async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSign
     // The recovery of lost orders relies on old orders never being sent.
     if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
       return notSent('the order had waited for too long');
-    // If a review has started meanwhile, the recheck may have read the database before a switch was set.
+    // If a review has started in the meantime, the recheck may have read the database before a switch was set.
     if (sending?.kind === 'ready' && !review.aborted && !stopping.aborted) return checked;
     if (sending?.kind === 'wait') await sleep(CLAIM_PAUSE_MS);
   }
@@ -174,8 +174,8 @@ const reasonOf = (verdict: OrderVerdict): string =>
 
 /**
  * Cancels an order at the venue, or decreases it to `remaining` contracts, and determines its state afterwards. The
- * state in the answer is never trusted, because a fill may have crossed the request. The request is idempotent, so it
- * is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
+ * state in the response is never trusted, because a fill may have occurred while the request was in flight. The request
+ * is idempotent, so it is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
  */
 export async function withdraw(
   deps: SendDeps,

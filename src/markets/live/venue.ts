@@ -32,8 +32,8 @@ import {
 export interface VenueCash {
   amount: Micros;
   /**
-   * Resolution: the true amount may be higher by less than this. One millionth of a dollar if the venue reports exact
-   * amounts, otherwise one cent.
+   * Resolution of the cash: the true amount may be higher by less than this. One millionth of a dollar if the venue
+   * reports exact amounts, otherwise one cent.
    */
   step: Micros;
 }
@@ -100,7 +100,7 @@ export interface VenueBalance extends VenueCash {
   otherShards: readonly ShardBalance[];
 }
 
-/** The venue finds an order's shard by its market, so the id alone is not enough. */
+/** An order at the venue. The venue finds an order's shard by its market, so the id alone is not enough. */
 export interface VenueOrderId {
   venueOrderId: string;
   ticker: string;
@@ -113,7 +113,9 @@ const TICKERS_PER_CALL = 100;
 /** Path whose cost the rate budget charges for orders and cancellations; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
-/** The highest limit the venue accepts: it cancels the group if this many contracts fill within 15 seconds. */
+/**
+ * The highest limit that the venue accepts. The venue cancels the group if this many contracts fill within 15 seconds.
+ */
 const GROUP_LIMIT = 1_000_000;
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>

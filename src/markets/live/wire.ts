@@ -6,15 +6,15 @@ import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/mone
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
 /**
- * Fields that are read from the venue's account answers (OpenAPI 3.13 to 3.32). Directions come from our own orders
- * instead, because the venue is about to rename them.
+ * Fields read from the venue's account responses (OpenAPI 3.13 to 3.32). Directions come from our own orders instead,
+ * because the venue is about to rename them.
  */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
 const time = z.iso.datetime({ offset: true });
 const id = z.string().min(1).max(200);
-/** Absent in answers from before the venue had several shards. */
+/** Absent in responses from before the venue had several shards. */
 const shard = z.int().optional();
 
 /** Response to a new order. It omits market and side, which are known from the request. */
@@ -67,7 +67,7 @@ export type VenuePosition = z.infer<typeof venuePositionSchema>;
 export const venueSettlementSchema = z.object({
   ticker: id,
   market_result: z.string(),
-  /** Cents. */
+  /** In cents. */
   revenue: z.number(),
   settled_time: time,
 });
@@ -78,7 +78,7 @@ export const ordersPageSchema = z.object({ orders: z.array(venueOrderSchema), cu
 export const fillsPageSchema = z.object({ fills: z.array(venueFillSchema), cursor });
 export const positionsPageSchema = z.object({ market_positions: z.array(venuePositionSchema), cursor });
 export const settlementsPageSchema = z.object({ settlements: z.array(venueSettlementSchema), cursor });
-/** `balance` is in cents; newer versions add the exact amount. Keys of subaccounts get no breakdown. */
+/** `balance` is in cents; newer versions add the exact amount. Subaccount keys get no breakdown. */
 export const balanceSchema = z.object({
   balance: z.int(),
   balance_dollars: dollars.optional(),
@@ -116,7 +116,9 @@ export const transfersPageSchema = z.object({ transfers: z.array(transferSchema)
 export interface ShardTransfer {
   id: string;
   change: Micros;
-  /** One shard may already be debited while the other is not yet credited. */
+  /**
+   * True while the transfer is in progress: it may already be debited from one shard but not yet credited to the other.
+   */
   isPending: boolean;
   createdAt: Date;
   memo: string;
@@ -165,7 +167,7 @@ export interface WireOrder {
   expiration_time?: number;
   post_only?: true;
   order_group_id?: string;
-  /** If omitted, the venue looks up the shard, which is slower and charged to every shard's budget. */
+  /** If this is omitted, the venue looks up the shard, which is slower and charged to every shard's budget. */
   exchange_index: number;
 }
 
@@ -225,6 +227,6 @@ export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]
     }))
     .sort((a, b) => a.filledAt.getTime() - b.filledAt.getTime() || (isBetter(order, a, b) ? -1 : 1));
 
-/** Among fills with the same time, the better price came first. */
+/** Among fills with the same time, the one with the better price happened first. */
 const isBetter = ({ action }: SentOrder, a: { price: Micros }, b: { price: Micros }): boolean =>
   action === 'buy' ? a.price < b.price : a.price > b.price;

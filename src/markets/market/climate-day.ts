@@ -18,7 +18,10 @@ export function dateFrom(year: string, month: number, day: string): string | und
 
 export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
 
-/** Forecasts, reports and markets ask for the same days; this is enough for several years. */
+/**
+ * Maximum number of cached dates, enough for several years. Forecasts, reports and markets use the same dates
+ * repeatedly.
+ */
 const MAX_KEPT = 2_000;
 const recallDate = createRecall<string>(MAX_KEPT);
 const recallMidnight = createRecall<number>(MAX_KEPT);

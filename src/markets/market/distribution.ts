@@ -40,7 +40,7 @@ export interface TemperatureDistribution {
  */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
-/** Returns the highest degree that the report of a minimum can show. */
+/** Returns the highest degree that the report of a minimum can show after `extremeF`. */
 export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
 /** A standardized distribution: symmetric about 0, with standard deviation 1. */
@@ -93,7 +93,10 @@ function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: 
   return Math.min(1, Math.max(0, survival(from, f) - survival(b, f)));
 }
 
-/** Returns the probability that a bracket's YES pays. A complete ladder sums to one; thresholds are nested. */
+/**
+ * Returns the probability that a bracket's YES pays. The probabilities of a complete ladder sum to one; those of
+ * thresholds are nested.
+ */
 export function probabilityOf(distribution: TemperatureDistribution, bracket: Bracket): number {
   return probabilityWithin(distribution, { ...bracketRange(bracket), step: bracket.step ?? 1 });
 }

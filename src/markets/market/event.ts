@@ -19,7 +19,7 @@ export interface NamedEvent {
 
 /**
  * Parses an event ticker: `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` is the
- * hour that starts at 12 local clock time. Undefined if the ticker does not name a series and a day.
+ * hour that starts at 12:00 local clock time. Returns undefined if the ticker does not name a series and a day.
  */
 export function readEventTicker(ticker: string): NamedEvent | undefined {
   const [, seriesTicker, year, name, day, hour] =
@@ -39,7 +39,7 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
 
 export interface EventEnds {
   outcomes: readonly EventEnd[];
-  /** Markets without a known relation to the others; each may pay or not, independently. */
+  /** Markets without a known relation to the others; each pays or does not pay independently. */
   free: ReadonlySet<string>;
 }
 
@@ -97,7 +97,7 @@ export interface MarketEvent {
   /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. */
   date: string;
   hour?: number;
-  /** From cold to warm. */
+  /** Ordered from coldest to warmest. */
   markets: readonly Market[];
 }
 

@@ -2,7 +2,10 @@ import { toHundredths, valueOf } from './contracts.js';
 import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
 
-/** Returns the fee rule of the event, or else of its series. Undefined if unknown; orders are then refused. */
+/**
+ * Returns the fee rule of the event, or else of its series; undefined if neither is known, in which case orders are
+ * refused.
+ */
 export function feeRuleOf(
   { feeRules }: { feeRules: ReadonlyMap<string, FeeRule> },
   { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,

@@ -19,7 +19,7 @@ export interface MarketName {
   /** For example `84° to 85°`. */
   label: string;
   isListed: boolean;
-  /** Settlement source according to the rules on the market's day; null if not certain. */
+  /** Settlement source under the rules in force on the market's day; null if not certain. */
   source: SettlementSource | null;
 }
 

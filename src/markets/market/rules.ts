@@ -7,7 +7,9 @@ export type SettlementSource =
   | 'Kalshi Weather Index'
   | 'AccuWeather';
 
-/** Parsed rules of a temperature market. Uses only the rules' text, because titles and tickers have been wrong. */
+/**
+ * Parsed rules of a temperature market. Only the text of the rules is used, because titles and tickers have been wrong.
+ */
 export interface TemperatureRules {
   measure: 'maximum' | 'minimum' | 'hour';
   /** Place as written, without the report, such as `New York City`. */

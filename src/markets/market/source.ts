@@ -26,7 +26,10 @@ export interface VenueNote {
 
 export type NoteBook = ReturnType<typeof createNoteBook>;
 
-/** Any further names share one entry, so that a complete change in the venue's data cannot exhaust memory. */
+/**
+ * Maximum number of names counted separately. Any further names share one entry, so that a complete change in the
+ * venue's data cannot exhaust memory.
+ */
 const MAX_NAMES = 50;
 const MAX_LENGTH = 200;
 
@@ -52,7 +55,7 @@ export interface Pause {
 }
 
 export const TIME_TO_LIVE_MS = 30_000;
-/** Orders are refused on data older than this. */
+/** Orders are refused if the data is older than this. */
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
 export interface MarketData {
@@ -72,7 +75,7 @@ export interface MarketData {
   bookTimes?: ReadonlyMap<string, Date>;
   /** Books that contain only the best price and size of each side, as old as the data. */
   shallow?: ReadonlyMap<string, true>;
-  /** Books that may be out of date, and since when. Each contains its last certain state. */
+  /** Times since which books may be out of date, by market ticker. Each such book shows its last certain state. */
   doubts?: ReadonlyMap<string, Date>;
   /** Keyed by series, and by event for events with their own rules. Read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;
@@ -117,7 +120,7 @@ export const LISTING_LAG_MS = MINUTE_MS;
 
 export interface MarketSource {
   readonly name: string;
-  /** Reads everything. Rejects if the response cannot be trusted; the caller keeps its previous data. */
+  /** Reads everything. Rejects if the response cannot be trusted, in which case the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
   /**
    * Finds markets, including those that `read` no longer returns. Skips unknown and contradictory markets. Rejects like
@@ -125,7 +128,7 @@ export interface MarketSource {
    */
   find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
   /**
-   * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Absent if the
+   * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Omitted if the
    * source has no prints. Rejects like `read`.
    * @param since inclusive
    */
@@ -142,6 +145,9 @@ export interface SettledDay extends Target {
 }
 
 export interface MarketHistory {
-  /** Reads the final outcomes of an inclusive range of at most 31 days, hours included. Rejects like `read`. */
+  /**
+   * Reads the final outcomes of an inclusive range of at most 31 days, including those of hourly events. Rejects like
+   * `read`.
+   */
   readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }

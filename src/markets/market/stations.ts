@@ -92,7 +92,7 @@ const stationRows: readonly Row[] = [
   ['KSDF', 'Louisville', 'Louisville', 'Louisville Muhammad Ali International Airport', 38.17406, -85.7365, 'America/Kentucky/Louisville', -5, 'LMK', 'KXHIGHTSDF', 'KXLOWTSDF'],
 ];
 
-/** Number of compared days on which the station's report was in the winning bracket. */
+/** `matched`: number of the `compared` days on which the station's report was in the winning bracket. */
 type Evidence = { matched: number; compared: number } | 'rules text only';
 
 /**
@@ -233,7 +233,9 @@ export const seriesOfCity = (city: string): string[] => [
 
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 
-/** Returns the station of a place in rules that do not name the report; undefined unless exactly one matches. */
+/**
+ * Returns the station for a place name from rules that do not name the report; undefined unless exactly one matches.
+ */
 export function findStationOfPlace(place: string): Station | undefined {
   const text = place.toLowerCase();
   const found = stations.filter(({ formerPlaces }) => formerPlaces.some((name) => text.includes(name)));

@@ -48,16 +48,16 @@ interface Ending {
   reason: string;
 }
 
-/** An order ends after this long even if prints from before its end are still unknown. */
+/** Longest time that an order stays open past its end because earlier prints are still unknown. */
 const LONGEST_WAIT_MS = HOUR_MS;
-/** Maximum lag of an unchanged order's stored watermark; well within what one read of prints covers. */
+/** Maximum lag of an unchanged order's stored watermark; well within the period that one read of prints covers. */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 
 /**
- * Advances an account's resting paper orders in one market to now, inside the transaction `orm`: fills them from new
- * prints and ends those that are due. The watermark is stored together with the fills, so a crash cannot make a print
- * count twice.
- * @returns how many orders filled, at least in part, or ended
+ * Advances an account's resting paper orders in one market up to now, inside the transaction `orm`: fills them from new
+ * prints and ends those that are due. The watermark is stored together with the fills, so a print cannot count twice
+ * after a crash.
+ * @returns the number of orders that filled, at least in part, or ended
  */
 export async function advanceOrders(
   orm: Orm,
@@ -158,7 +158,7 @@ function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held)
     return { side, action, price, contracts, fee: charge.fee };
   });
   const filled = sumCounts(charged.map(({ contracts }) => contracts));
-  // A settlement or a correction booked in the meantime may have used up the reserved contracts or cash.
+  // A settlement or correction booked in the meantime may have used up the reserved contracts or cash.
   if (action === 'sell' && (position?.side !== side || position.contracts < filled))
     return { ...nothing, failure: 'Cancelled because the contracts to sell are no longer held.' };
   const booked = bookFills(position, charged);
@@ -218,7 +218,7 @@ function conclude(
 }
 
 /**
- * The queue place rarely changes. The print watermark changes with every pass, so it is only stored every
+ * The queue position rarely changes. The print watermark changes with every pass, so it is only stored every
  * `WRITTEN_EVERY_MS`.
  */
 function isWorthWriting(before: OrderRow, next: OrderRow): boolean {

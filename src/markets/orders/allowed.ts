@@ -9,10 +9,10 @@ import { assertWithinRisk } from '../risk/gate.js';
 import type { AccountState } from './queries.js';
 import { assertReachable, type TradableMarket } from './tradable.js';
 
-/** A paper order that passed every check and then travelled for `latencyMs`. */
+/** A paper order that passed every check and then spent `latencyMs` in flight. */
 export interface ArrivedOrder {
   latencyMs: number;
-  /** Book at the time of the check, without what the Organization's earlier paper orders took. */
+  /** Book at the time of the check, minus the liquidity taken by the Organization's earlier paper orders. */
   book: OrderBook;
   /** Contracts available within the limit price at the time of the check. */
   within: number;
@@ -21,19 +21,19 @@ export interface ArrivedOrder {
 export interface Grounds {
   view: TradableMarket;
   state: AccountState;
-  /** For a paper order, without what the Organization's earlier paper orders took. */
+  /** For a paper order, minus the liquidity taken by the Organization's earlier paper orders. */
   book: OrderBook;
   cash: Micros;
   /** Undefined if the facts could not be read. */
   facts: RiskFacts | undefined;
   at: Date;
-  /** Set for an arrived paper order, whose price was checked before it travelled. */
+  /** Set for an arrived paper order, whose price was checked before it was sent. */
   sent?: ArrivedOrder | undefined;
 }
 
 /**
  * Runs every check of an order in a tradable market. Pure, so that a preview and a placed order pass the same checks.
- * @returns the most that the order can take from the balance
+ * @returns the maximum amount that the order can take from the balance
  * @throws AppError insufficient_position, price_moved, entitlement_required, entitlement_read_only, risk_limit,
  * insufficient_funds
  */
@@ -74,8 +74,8 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
 }
 
 /**
- * Maximum cost of a purchase. Each fill is rounded on its own, so many small fills can cost more than one large fill at
- * the limit price. The fills of a paper order are known, so their cost counts if it is higher.
+ * Maximum cost of a purchase. Each fill is rounded individually, so many small fills can cost more than one large fill
+ * at the limit price. The fills of a paper order are known, so their cost is used if it is higher.
  */
 function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefined): Micros {
   const worst = worstCost(feeRule, input);
@@ -84,7 +84,8 @@ function maxCost(input: OrderInput, feeRule: FeeRule, book: OrderBook | undefine
 }
 
 /**
- * Maximum amount that the order can take from the balance. Each closed pair pays a dollar at once, which is deducted.
+ * Maximum amount that the order can take from the balance. Each closed pair immediately pays a dollar, which is
+ * deducted.
  */
 function outlayOf(input: OrderInput, grossCost: Micros, state: AccountState): Micros {
   if (input.action === 'sell') return 0n;

@@ -19,7 +19,7 @@ interface Seen {
   nowMs: number;
 }
 
-/** Stations publish their hourly report in the last ten minutes of the hour. */
+/** Time after each full hour at which stations start publishing their next hourly report. */
 const REPORT_MS = 50 * MINUTE_MS;
 
 const causes: Causes = {
@@ -57,8 +57,8 @@ export const gateOf = (snapshot: Snapshot, ticker: string) => {
 };
 
 /**
- * Why a resting order must be cancelled now, because of its `cancelOn` conditions or its market; undefined if it may
- * stay.
+ * Returns why a resting order must be cancelled now, because of its `cancelOn` conditions or its market; undefined if
+ * it may stay.
  */
 export function findCause(order: OrderRow, seen: Seen): string | undefined {
   const { current } = seen.snapshots;
@@ -75,7 +75,8 @@ export function findCause(order: OrderRow, seen: Seen): string | undefined {
 }
 
 /**
- * Why the switches or the Organization's access to markets no longer allow a resting order; undefined if they still do.
+ * Returns why the switches or the Organization's access to markets no longer allow a resting order; undefined if they
+ * still do.
  */
 export function findBarrier(
   order: OrderRow,

@@ -64,7 +64,7 @@ export function createOrderChanges({ db, clock, log, live, resting, inTurn }: Ch
     if (remaining === 0) return cancel(change);
     const { orgId, id } = change;
     const { mode, ticker, status } = (await find(orgId, id)).order;
-    // Prints up to now still fill the order at its old size.
+    // Prints up to now still count toward the order at its old size.
     if (status === 'resting' && mode === 'paper') await resting.advance(orgId, ticker);
     const order = await decide(change, mode, async (tx, order, at) => {
       const most = remainingOf(order);

@@ -17,8 +17,8 @@ const LIMIT: Micros = 10n * CENT;
 const CONTRACTS = 5;
 
 /**
- * A small purchase that fills now and would probably still fill a while later: a cheap bracket of the day that closes
- * last. Undefined if no book has such an offer.
+ * Finds a small purchase that fills now and would probably still fill a while later: a cheap bracket of the day that
+ * closes last. Undefined if no book has such an offer.
  */
 export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | undefined {
   if (!snapshot) return undefined;
@@ -38,7 +38,7 @@ export function findFirstOrder(snapshot: Snapshot | undefined): ExampleOrder | u
       const best = asksOf(book, 'yes')[0]?.price;
       const fills = matchOrder(book, order).filledContracts === CONTRACTS;
       if (best === undefined || !fills || !isOnTick(market.priceRanges, LIMIT)) return [];
-      // The further a price is from 0 and from the limit, the less a change in the book matters.
+      // The farther a price is from 0 and from the limit, the less a change in the book matters.
       return [{ market, distance: best < 4n * CENT ? 4n * CENT - best : best - 4n * CENT }];
     })
     .toSorted(

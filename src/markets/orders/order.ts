@@ -11,8 +11,8 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import type { FillRow, OrderRow } from './queries.js';
 
 /**
- * SHA-256 in hex of every requested field, which identifies the terms of an order. Orders that may not rest leave out
- * the `rest` fields, so that hashes from before resting orders stay valid.
+ * SHA-256 in hex of every requested field, which identifies the terms of an order. The hash of an order that may not
+ * rest omits the `rest` fields, so that hashes from before resting orders stay valid.
  */
 export function requestHash(order: OrderInput): string {
   const { mode, ticker, side, action, contracts, limitPrice, timeInForce, rest } = order;
@@ -22,7 +22,7 @@ export function requestHash(order: OrderInput): string {
 }
 
 /**
- * The id that the venue uses for our order: a UUID that every instance derives from the Organization and the
+ * The id that we send to the venue with an order: a UUID that every instance derives from the Organization and the
  * idempotency key.
  */
 export const clientOrderId = ({
@@ -67,11 +67,11 @@ export interface VenueFill {
 }
 
 export type VenueOutcome =
-  /** The unfilled part is in the book. `contracts` is the order's size at the venue, including what has filled. */
+  /** The unfilled part is in the book. `contracts` is the order's size at the venue, including filled contracts. */
   | { kind: 'resting'; venueOrderId: string; fills: VenueFill[]; contracts: number }
   /**
-   * Carried out as far as possible. The venue may give no id if nothing was traded. `contracts` is set if the order was
-   * decreased before it ended.
+   * Carried out as far as possible. The venue may return no id if nothing was traded. `contracts` is set if the order
+   * was decreased before it ended.
    */
   | {
       kind: 'done';
@@ -101,7 +101,7 @@ export type LiveOrder = Pick<
 
 export type RestingOrder = LiveOrder & Pick<Trade, 'venueOrderId' | 'filledContracts'>;
 
-/** Exceeds the longest time that a request to the venue can be in flight. */
+/** Time after which an order can no longer arrive: longer than a request to the venue can be in flight. */
 export const SAFE_MS = MINUTE_MS;
 
 /** The last step of a live order; paper orders share everything before it. */
@@ -116,7 +116,7 @@ export interface LiveExecutor {
   /** Cancels an order in the venue's book. The outcome includes any fill that beat the cancellation. */
   cancel(order: RestingOrder): Promise<VenueOutcome>;
   /**
-   * Leaves at most `remaining` contracts in the venue's book; fewer after further fills. The outcome is `resting` if
+   * Leaves at most `remaining` contracts in the venue's book, or fewer after further fills. The outcome is `resting` if
    * that worked.
    */
   decrease(order: RestingOrder, remaining: number): Promise<VenueOutcome>;
@@ -145,13 +145,13 @@ export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
 
 export interface Orders {
   /**
-   * Checks an order, then fills it on paper or sends it. Durable when it resolves.
+   * Checks an order, then fills it on paper or sends it. The order is durable once this resolves.
    * @throws AppError market_data_unavailable, market_data_stale, unknown_market, market_closed, invalid_request,
    * live_trading_disabled, unavailable, idempotency_conflict, insufficient_position, price_moved, entitlement_required,
    * entitlement_read_only, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
-  /** Why a paper order would be refused now; undefined if it would pass. */
+  /** Returns why a paper order would be refused now; undefined if it would pass. */
   preview(input: PaperOrder): Promise<OrderRefusal | undefined>;
   /** Newest first. `cursor` is the id of the previous page's last order. */
   list(filter: {
@@ -170,7 +170,8 @@ export interface Orders {
   cancel(change: OrderChange): Promise<Trade>;
   /**
    * Reduces the contracts still to be filled without losing the order's place in the queue; 0 cancels the order.
-   * @throws AppError invalid_request if `remaining` exceeds what may still fill, and everything that `cancel` throws
+   * @throws AppError invalid_request if `remaining` exceeds the contracts that may still fill, and everything that
+   * `cancel` throws
    */
   decrease(change: OrderChange & { remaining: number }): Promise<Trade>;
 }

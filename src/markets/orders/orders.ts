@@ -28,9 +28,9 @@ import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 interface TurnsOptions {
   clock: Clock;
   parallel: number;
-  /** Calls beyond this number are refused at once. */
+  /** Calls beyond this number are refused immediately. */
   maxWaiting: number;
-  /** An order that has waited longer is refused, because prices have moved. */
+  /** An order that has waited longer is refused, because prices may have moved. */
   maxWaitMs: number;
 }
 

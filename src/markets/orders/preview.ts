@@ -11,7 +11,10 @@ import { requireTradable } from './tradable.js';
 import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
-/** Runs the checks for placing a paper order, without locks or writes. Undefined if the order would pass now. */
+/**
+ * Runs the checks for placing a paper order, without locks or writes. Resolves to undefined if the order would pass
+ * now.
+ */
 export async function previewOrder(
   orm: Orm,
   input: PaperOrder,
@@ -64,7 +67,8 @@ function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
 }
 
 /**
- * The largest number up to `most` that passes, or 0. Binary search, so everything below a passing number must pass too.
+ * Returns the largest number up to `most` that passes, or 0. Uses a binary search, so everything below a passing number
+ * must pass too.
  */
 function largest(most: number, passes: (count: number) => boolean): number {
   let [least, highest] = [0, most];

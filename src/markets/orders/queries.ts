@@ -29,8 +29,8 @@ export interface AccountState {
   committed: Record<Side, number>;
   taken: Taken;
   /**
-   * Listeners for the order's fills. Read here because orders of one account wait for each other, so a later query
-   * would hold up the next order.
+   * Listeners for the order's fills. Read here because the account's orders wait for each other, so a later query would
+   * hold up the next order.
    */
   listeners: Listener[];
 }
@@ -51,9 +51,9 @@ interface StateRow {
 }
 
 /**
- * One statement, planned once. The subqueries look up orders by the full key of one index: on nearly empty tables, the
- * planner considers all indexes that begin with the Organization equally good and would keep using a poor one.
- * @param bookHash of the book whose taken contracts are read
+ * A single statement, planned once. The subqueries look up orders by the full key of one index: on nearly empty tables,
+ * the planner considers all indexes that begin with the Organization equally good and would keep using a poor one.
+ * @param bookHash hash of the book whose taken contracts are read
  */
 export async function readState(
   tx: Orm,
@@ -123,11 +123,11 @@ export interface Execution {
   isNew: boolean;
   filled?: { fills: WrittenFill[]; position: Position | undefined; cashChange: Micros };
   at: Date;
-  /** What paper orders, including this one, have taken from the market's book; undefined for live orders. */
+  /** Liquidity that paper orders, including this one, have taken from the market's book; undefined for live orders. */
   book?: { hash: string; taken: Taken; forgetBefore: Date };
-  /** The part of a new live order that paper trading would have filled at once. */
+  /** The part of a new live order that paper trading would have filled immediately. */
   shadow?: { contracts: number; value: Micros; fees: Micros };
-  /** Paper queue place of a new live order that may rest. */
+  /** Paper queue position of a new live order that may rest. */
   place?: { paperAhead: number | null; seen: ShadowPlace } | undefined;
 }
 
@@ -343,9 +343,9 @@ const LEARNED_DAYS = 30;
 const ENOUGH_ORDERS = 30;
 
 /**
- * Learns from the account's live orders how far off the paper queue is. The factor is one plus the median difference
- * between the venue's first number and the paper queue's, as a share of what the book showed at the order's price when
- * it was sent.
+ * Estimates from the account's live orders how far off the paper queue is. The factor is one plus the median difference
+ * between the venue's first number and the paper queue's, as a share of the contracts that the book showed at the
+ * order's price when the order was sent.
  */
 export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Promise<QueueCorrection> {
   const since = new Date(at.getTime() - LEARNED_DAYS * DAY_MS).toISOString();
@@ -371,11 +371,11 @@ export interface Unresolved {
   label: string;
   since: Date;
   reason: string | null;
-  /** True once the response is overdue or was lost. */
+  /** True if the response is overdue or was lost. */
   isLost: boolean;
 }
 
-/** A response that takes longer is overdue. */
+/** A response that takes longer than this is overdue. */
 const OVERDUE_MS = 10_000;
 
 /** Oldest first; limited to one market if `ticker` is given. */

@@ -5,17 +5,18 @@ import { DOLLAR, type Micros } from '../market/money.js';
 import { LISTING_LAG_MS, type Print } from '../market/source.js';
 
 /**
- * The place of a paper order in the venue's queue, and its fills there. A paper order never fills earlier than a real
+ * A paper order's position in the venue's queue, and its fills there. A paper order never fills earlier than a real
  * order could have:
  * - All contracts that the book showed at its price when it came to rest are ahead of it.
  * - Only prints fill it: takers on the other side, at its price or through it, after it came to rest. They fill the
- *   queue ahead first.
- * - Orders that leave the level without a print are assumed to have stood behind it, until the book shows less than its
- *   queue ahead.
+ * queue ahead first.
+ * - Orders that leave the level without a print are assumed to have been behind it, until the book shows fewer
+ * contracts
+ * than its queue ahead.
  * - One print fills all orders of one Organization at most once in total: best price first, then oldest.
  */
 
-/** An order as a bid, in a book that holds only bids. */
+/** An order expressed as a bid, in a book that holds only bids. */
 export interface Bid {
   side: Side;
   price: Micros;
@@ -60,7 +61,7 @@ export interface QueuedOrder {
   /** Infinity if unknown. */
   queueAhead: number;
   seen: PrintsSeen;
-  /** Prints from this time on cannot fill the order; null if the order has no end. */
+  /** Prints from this time on cannot fill the order; null if the order does not expire. */
   endsAt: Date | null;
 }
 
@@ -131,8 +132,8 @@ const byPriority = (a: QueuedOrder, b: QueuedOrder): number =>
   a.bid.price === b.bid.price ? (a.id < b.id ? -1 : 1) : a.bid.price > b.bid.price ? -1 : 1;
 
 /**
- * Applies one print to the orders. Contracts ahead of one order are also ahead of the next, so they use up the print
- * only once.
+ * Applies one print to the orders. The contracts ahead of one order are also ahead of the next, so they use up the
+ * print only once.
  */
 function applyPrint(ranked: RankedOrder[], print: Print): QueueFill[] {
   const fills: QueueFill[] = [];

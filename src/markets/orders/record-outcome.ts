@@ -22,8 +22,8 @@ import { subtractCounts, sumCounts, valueOf } from '../market/contracts.js';
  * Books an outcome of a live order. Idempotent: fills are matched by the venue's id, and a final order never becomes
  * pending or rejected again. A fill that is reported later is still booked.
  * @param isOfChange true if the outcome answers a cancellation or a decrease
- * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; nothing is written
- * then
+ * @throws RangeError if the order does not exist or the venue reports more fills than were ordered; in that case,
+ * nothing is written
  */
 export function recordOutcome(
   orm: Orm,
@@ -94,7 +94,7 @@ function applyOutcome(
   return { order: { ...order, ...rejected }, fills: [] };
 }
 
-/** True if a request to change the order may still be on its way. */
+/** True if a request to change the order may still be in flight. */
 export const mayStillChange = ({ unknownSince }: Pick<OrderRow, 'unknownSince'>, at: Date): boolean =>
   unknownSince !== null && at.getTime() - unknownSince.getTime() <= SAFE_MS;
 
@@ -110,7 +110,7 @@ function addFills(
       `The venue reports ${filledContracts} filled contracts for order ${order.id}, which is for ${order.contracts}.`,
     );
   const wasOpen = isOpen(order.status);
-  // A decrease never goes below what has filled, and never applies to an order that has ended.
+  // A decrease never reduces an order below its filled contracts, and never applies to an order that has ended.
   const asked = wasOpen ? Math.min(outcome.contracts ?? order.contracts, order.contracts) : order.contracts;
   const contracts = Math.max(asked, filledContracts);
   const rests = outcome.kind === 'resting' && wasOpen && filledContracts < contracts;
@@ -138,7 +138,10 @@ function addFills(
   };
 }
 
-/** Why the order was not filled completely. Our own cancellation or expiry takes precedence over the venue's reason. */
+/**
+ * Returns why the order was not filled completely. Our own cancellation or expiry takes precedence over the venue's
+ * reason.
+ */
 function reasonOfEnd(
   order: OrderRow,
   outcome: Extract<VenueOutcome, { kind: 'done' | 'resting' }>,

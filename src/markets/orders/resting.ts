@@ -36,7 +36,7 @@ export interface Resting {
    * holds the lease.
    */
   pass(): Promise<void>;
-  /** Advances an account's paper orders in one market to now, without checking their cancel conditions. */
+  /** Advances an account's paper orders in one market up to now, without checking their cancel conditions. */
   advance(orgId: string, ticker: string): Promise<void>;
   stop(): Promise<void>;
 }
@@ -47,7 +47,7 @@ interface RestingDeps {
   live: LiveExecutor | undefined;
 }
 
-/** Longer than the pause between two passes. When the lease expires, another instance takes over. */
+/** Longer than the pause between two passes. If the lease expires, another instance takes over. */
 const LEASE_SECONDS = 60;
 const MARKETS_AT_ONCE = 200;
 const MAX_LIVE = 500;
@@ -62,7 +62,7 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
   const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
-  /** Books at the last pass; by now the venue has listed all prints from before them. */
+  /** Books as of the last pass. The venue has since listed all prints from before that pass. */
   const shown = new Map<string, ShownBook>();
   const readPrints = createPrintReader(context, markets, stopping.signal);
   const mayWork = createWorkGuard(context, snapshots, lease);
@@ -127,7 +127,7 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
   };
 }
 
-/** Keeps the current book of a market, unless it is in doubt. */
+/** Remembers the current book of a market, unless the book is in doubt. */
 export function rememberBook(
   shown: Map<string, ShownBook>,
   { current }: SnapshotStore,
@@ -162,8 +162,8 @@ export function createPrintReader(
 }
 
 /**
- * Decides whether this instance does the work. Without fresh data it offers the lease to the others, and works only if
- * none of them took it.
+ * Decides whether this instance does the work. Without fresh data, it offers the lease to the other instances and works
+ * only if none of them took it.
  */
 function createWorkGuard({ clock }: Pick<WorkContext, 'clock'>, snapshots: SnapshotStore, lease: Lease) {
   const startedAt = clock.now();
@@ -212,7 +212,7 @@ async function cancelLiveOrders(
     if (mark?.isBarred) barred++;
   }
   if (marked === 0) return;
-  // If every order must be cancelled, one request is faster than many that wait for their turns.
+  // If every order must be cancelled, a single request is faster than many that wait for their turns.
   if (barred > 1 && barred === orders.length) await live.cancelAll(orders[0]!.orgId);
   for (const order of await listRestingLive(db.orm, MAX_LIVE)) {
     stopping.throwIfAborted();
@@ -224,8 +224,8 @@ async function cancelLiveOrders(
 }
 
 /**
- * Marks an order as cancelled before the venue is asked; undefined if the order may stay. `isBarred` is true if a
- * switch or the market access forbids the order.
+ * Marks an order as cancelled before the request is sent to the venue. Resolves to undefined if the order may stay.
+ * `isBarred` is true if a switch or the market access forbids the order.
  */
 const markLive = (
   { db, clock }: WorkContext,

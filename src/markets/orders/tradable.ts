@@ -31,7 +31,7 @@ export function requireTradable(
   const snapshot = requireFresh(snapshots, nowMs);
   const market = snapshot.markets.get(ticker);
   if (!market) throw new AppError('unknown_market', `There is no market ${ticker}.`);
-  // Live orders need a market whose place is known for certain.
+  // Live orders require a market whose station is known for certain.
   if (mode === 'live' && !isPlaced(market))
     throw new AppError('live_trading_disabled', `${ticker} can be traded only on paper: ${market.problem}.`);
   if (mode === 'live' && market.exchangeIndex !== undefined)
@@ -93,8 +93,8 @@ function assertOpen({ data }: Snapshot, market: ListedMarket, nowMs: number): vo
 }
 
 /**
- * Why trading is paused; undefined if it is not. Data from before an announced pause cannot show whether the pause took
- * effect.
+ * Returns why trading is paused; undefined if it is not. Data from before an announced pause cannot show whether the
+ * pause took effect.
  */
 function pauseOf({ isTrading, resumesAt, pause, fetchedAt }: MarketData, nowMs: number): string | undefined {
   if (!isTrading)
@@ -134,7 +134,7 @@ export function invalid(pointer: string, detail: string): AppError {
  * Accepts an order that may rest or can fill at least in part. A post-only order is accepted only if no part of it
  * would fill.
  * @param whole the book as the venue shows it
- * @param book the same book, without what paper orders took
+ * @param book the same book, minus the liquidity taken by paper orders
  * @throws AppError price_moved
  */
 export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedOrder): void {

@@ -45,8 +45,8 @@ interface AcceptedOrder {
 const FORGET_AFTER_MS = 2 * MAX_TRADING_AGE_MS;
 
 /**
- * @param book without what earlier paper orders took
- * @param outlay the most that the whole order can take from the balance
+ * @param book minus the liquidity taken by earlier paper orders
+ * @param outlay the maximum amount that the whole order can take from the balance
  */
 async function fillOnPaper(
   tx: Tx,
@@ -108,7 +108,7 @@ async function fillOnPaper(
   );
 }
 
-/** State of the unfilled rest in the book; only later prints can fill it. */
+/** State of the unfilled remainder in the book; only later prints can fill it. */
 function restOf(
   { at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
@@ -122,13 +122,13 @@ function restOf(
   };
 }
 
-/** Watermark of an order for which no print has counted; only prints after `at` will. */
+/** Watermark of an order for which no print has counted yet; only prints after `at` can count. */
 const noPrints = (at: Date): PrintsSeen => ({ at: new Date(at.getTime() + 1).toISOString(), counted: {} });
 
 const aheadAtPrice = ({ input, view: { book, snapshot } }: AcceptedOrder): number | null =>
   aheadOf(book, snapshot.data.shallow?.has(input.ticker) ?? false, bidOf(input));
 
-/** The queue ahead of a paper order, corrected by what the Organization's live orders have shown. */
+/** Estimates the queue ahead of a paper order, corrected by the Organization's experience with live orders. */
 async function estimateQueue(tx: Tx, accepted: AcceptedOrder): Promise<number | null> {
   const atPrice = aheadAtPrice(accepted);
   if (!atPrice) return atPrice;
@@ -267,7 +267,7 @@ export async function checkAndWrite(
 }
 
 /**
- * Runs the checks of `checkAndWrite` before a paper order travels, and writes nothing.
+ * Runs the checks of `checkAndWrite` before a paper order is sent, and writes nothing.
  * @throws AppError see `Orders.place`
  */
 export async function checkAndSend(
@@ -285,7 +285,7 @@ export async function checkAndSend(
 interface CheckedOrder {
   tx: Tx;
   accepted: AcceptedOrder;
-  /** For a paper order, without what earlier paper orders took. */
+  /** For a paper order, minus the liquidity taken by earlier paper orders. */
   book: OrderBook;
   outlay: Micros;
 }
@@ -310,7 +310,7 @@ async function check(
   const facts = await readKnownFacts(tx, { orgId: input.orgId, mode: input.mode, at });
   const outlay = assertAllowed(input, { view, state, book, cash, facts, at, sent });
   if (input.mode === 'live') await assertResolved(tx, input, at);
-  // A crossed book does not show what can really be traded.
+  // A crossed book is not a reliable view of the contracts available.
   const matched = sent && isCrossed(view.book) ? emptyBook : book;
   return { tx, accepted: { input, view, state, at, sent }, book: matched, outlay };
 }

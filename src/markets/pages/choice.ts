@@ -7,7 +7,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { priceScales, type PriceScale, type Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
-/** Parsed address: the overview or, if there is a station, the events of one city. */
+/** Parsed query string: the overview or, if there is a station, the events of one city. */
 export type ChoiceQuery = { q: string } & (
   | { station: undefined; tab: Tab; cursor: string | undefined }
   | {
@@ -75,7 +75,7 @@ export interface Choice {
   events: MarketEvent[];
   /** Undefined if the city has no current event, or none at the requested time. */
   event: MarketEvent | undefined;
-  /** The requested time, if it has no event. */
+  /** The requested time if it has no event, otherwise null. */
   missing: { date: string; hour: number | undefined } | null;
 }
 
@@ -108,8 +108,8 @@ export const isTradable = ({ markets }: Pick<MarketEvent, 'markets'>, now: Date)
   markets.some(({ status, closeTime }) => status === 'active' && now < closeTime);
 
 /**
- * The first event that can still be traded. If no event can, the event of the current climate day or next hour,
- * otherwise the next event, otherwise the last.
+ * Returns the first event that can still be traded. If no event can, returns the event of the current climate day or
+ * next hour, otherwise the next event, otherwise the last.
  * @param events in chronological order
  */
 export function currentEvent(events: readonly MarketEvent[], now: Date): MarketEvent | undefined {

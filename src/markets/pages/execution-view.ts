@@ -70,7 +70,7 @@ const describeMean = (move: Micros) => ({
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 
-/** Profit and loss of fills, after a minute and at settlement, as far as they are known. */
+/** Profit and loss of fills, after a minute and at settlement, where known. */
 const toResults = (name: string, { pnl }: FillSums) =>
   pnl
     .map(({ fills, all, missed }, i) => ({

@@ -102,7 +102,7 @@ const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
   rain: ' rain',
 };
 
-/** Returns `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
+/** Returns text such as `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
 function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   const what = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
   if (date === null) return what;

@@ -43,7 +43,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
       isOpen,
       status: statusOf(market),
       impossible,
-      // The lowest threshold is always the likeliest, so hourly events mark none.
+      // The lowest threshold is always the likeliest, so none is marked for hourly events.
       isLikeliest:
         event.kind !== 'hourly' && isOpen && forecast !== null && forecast > 0 && forecast === highest,
       forecast: market.settlementValue === null ? forecast : null,
@@ -60,7 +60,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-/** Why YES can no longer pay; null if it still can. `measuredF` is null if only the forecast rules YES out. */
+/** Returns why YES can no longer pay; null if it still can. `measuredF` is null if only the forecast rules YES out. */
 function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
@@ -113,7 +113,7 @@ export function toBookLevels(book: OrderBook) {
   const toLevel = ({ price, contracts }: Level) => ({
     price,
     contracts,
-    /** Percent of the widest level. */
+    /** Percentage of the widest level. */
     width: ((100 * contracts) / most).toFixed(1),
   });
   return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };

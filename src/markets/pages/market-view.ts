@@ -46,7 +46,7 @@ function toSettlementView(
     report: isStation(station) && source === 'National Weather Service' ? station.report : null,
     value: kind === 'hourly' ? 'hundredths of °F' : `the ${kindLabels[kind].temperature} in whole °F`,
     rules: rulesText === '' ? null : { label: labelOf(first), text: rulesText },
-    // The comparison with the market covers maxima only.
+    // Forecasts are compared with the market for maxima only.
     evidence: kind === 'daily_maximum' ? evidence : null,
     crossCheck: kind === 'hourly' ? null : (crossChecks?.get(station.id)?.[kind] ?? null),
   };
@@ -69,7 +69,7 @@ export function dayLabel(date: string, today: string): string {
 
 type Moment = Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>;
 
-/** Today's date at a place: by standard time for daily events, by local time for hourly ones. */
+/** Today's date at a station: by standard time for daily events, by local time for hourly ones. */
 export const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
   kind === 'hourly' ? clockAt(station, now).date : climateDayAt(station, now).date;
 
@@ -208,7 +208,7 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
 }
 
 function toSettled({ kind, markets }: MarketEvent) {
-  // Every threshold up to some point pays, so the last one that pays is the result.
+  // All thresholds up to the result pay, so the last one that pays is the result.
   const winner = markets.findLast(({ settlementValue }) => settlementValue === DOLLAR);
   const isDecided = markets.every(({ settlementValue }) => settlementValue !== null);
   const temperature = markets.find(

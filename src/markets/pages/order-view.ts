@@ -63,7 +63,7 @@ export function describePlaced(order: ListedOrder): string {
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
-/** Links to the key or person as long as their page exists. */
+/** Links to the key or person if it still has a page. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
@@ -105,7 +105,10 @@ const causeNames: Record<CancelCause, string> = {
   gate_closed: 'a closed gate',
 };
 
-/** Why no other order is sent in the market, and since when. Undefined if the outcome of the last request is known. */
+/**
+ * Returns why no other order is sent in the market, and since when. Undefined if the outcome of the last request is
+ * known.
+ */
 function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
   const since = unknownSince ?? (status === 'pending' ? sentAt : null);
   if (since === null) return undefined;
@@ -144,7 +147,7 @@ export const toOrderPage = (
     isPending: order.status === 'pending',
     unresolved: describeUnresolved(order),
     isResting: order.status === 'resting',
-    // A live fill reaches the page within a second. Paper fills are booked by a periodic job.
+    // A live fill appears on the page within a second. Paper fills are booked by a periodic job.
     pollSeconds: !isOpen(order.status) ? null : order.mode === 'live' ? 0.5 : 5,
     remaining: subtractCounts(order.contracts, order.filledContracts),
     cancelOn: order.cancelOn.map((cause) => causeNames[cause]),
@@ -177,7 +180,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
-    /** Null while the venue has announced the payment but not made it. */
+    /** Null if the venue has announced the payment but not made it yet. */
     moved: cashChange === 0n && !isPaid ? null : cashChange,
     result: isPaid ? cashChange - cost : null,
   };

@@ -88,7 +88,7 @@ function decodePosition(cursor: string): OrderPosition {
   return { id, ticker };
 }
 
-/** @param found up to one row more than a page, which shows that there is a next page; undefined for a refused query */
+/** @param found one page of rows, plus one more if there is a next page; undefined for a refused query */
 export function toOrdersView(
   query: FormFields,
   found: readonly ListedOrder[] | undefined,

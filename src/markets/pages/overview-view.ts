@@ -85,7 +85,7 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
 
 const SHOWN_SIGNALS = 5;
 
-/** Tabs with the number of cities or other markets that match the search. Links keep the search. */
+/** Tabs with the number of cities or other markets that match the search. Their links keep the search. */
 export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   const tab = (name: Tab, label: string, count: number, unit: string) => ({
     label,
@@ -139,7 +139,7 @@ export function toCities(
 export const shownEvents = (snapshot: Snapshot, kind: TemperatureKind, now: Date): MarketEvent[] =>
   [...citiesOf(snapshot.events, kind).values()].map((events) => currentEvent(events, now)!);
 
-/** Returns part of a sentence; empty if no forecast is uncalibrated. */
+/** Returns part of a sentence; empty if every forecast is calibrated. */
 export function describeUncalibrated(
   { forecasts }: Snapshot,
   events: readonly Pick<MarketEvent, 'kind' | 'station' | 'date' | 'hour'>[],
@@ -203,7 +203,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
   };
 }
 
-/** Why there are no signals, if one reason applies to all events. */
+/** Returns why there are no signals, if one reason applies to all events. */
 function noneBecause(snapshot: Snapshot, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
     return 'No signals: the prices have expired. Signals return with the next prices.';

@@ -37,8 +37,8 @@ import type { Place } from '../market/place.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
 /**
- * Maximum cached accounts per snapshot. Without the cache, pages that poll every few seconds would size signals each
- * time.
+ * Maximum number of accounts whose signals are cached per snapshot. Without the cache, pages that poll every few
+ * seconds would size signals each time.
  */
 const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, RecentMap<string, Promise<SignalReport>>>();

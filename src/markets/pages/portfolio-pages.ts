@@ -60,9 +60,7 @@ const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
 const day = axisOf({ day: 'numeric', month: 'short' });
 const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
-/**
- * The equity curve with its drawing, table and ranges. The drawing is missing if there are too few points for a line.
- */
+/** The equity curve's chart, table and ranges. The chart is omitted if there are too few points for a line. */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
   return {
     ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
@@ -98,7 +96,7 @@ const hasAny = (points: readonly CurvePoint[]): boolean =>
     ({ realised, fees, unrealised }) => realised !== 0n || fees !== 0n || (unrealised ?? 0n) !== 0n,
   );
 
-/** Whole cents are precise enough for a drawing. */
+/** Whole cents are precise enough for a chart. */
 const toNumber = (micros: bigint): number => Number(micros / CENT) / 100;
 
 function drawCurve(points: readonly CurvePoint[], range: CurveRange) {

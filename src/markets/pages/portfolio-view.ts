@@ -70,7 +70,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
   };
 }
 
-/** Undefined if the value simply comes from the order book. */
+/** Returns a note about a position's value; undefined if the value simply comes from the order book. */
 function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;

@@ -9,7 +9,7 @@ import type { BestPrices } from '../snapshot/table.js';
 import type { PriceScale } from './addresses.js';
 import { isTradable } from './choice.js';
 
-/** SVG user units. The drawing stretches with its container. */
+/** SVG user units. The chart stretches with its container. */
 const WIDTH = 300;
 const HEIGHT = 60;
 /** Minimum price range of a chart in cents, so that a one-cent step does not look like a crash. */

@@ -6,7 +6,10 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
-/** Mid prices by ticker, normalised except over thresholds, because several thresholds can pay. Null without quotes. */
+/**
+ * Mid prices by ticker. Normalised unless the markets are thresholds, because several thresholds can pay. Null without
+ * quotes.
+ */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
@@ -32,7 +35,7 @@ export function possibleDegrees(observed: Observed, kind: TemperatureKind): Boun
   if (observed === null || kind === 'hourly') return none;
   return kind === 'daily_maximum'
     ? { ...none, lowest: sureDegree(observed.extremeF) }
-    : // Rounds a tie up, so that the bound always holds.
+    : // Rounds ties up, so that the bound always holds.
       { ...none, highest: Math.floor(observed.extremeF + 0.5) };
 }
 
@@ -54,7 +57,7 @@ export interface Degree {
   ticker: string | null;
 }
 
-/** Half-width of a drawing in standard deviations. */
+/** Half-width of a chart in standard deviations. */
 const REACH = 3.2;
 const MAX_DEGREES = 60;
 

@@ -19,7 +19,7 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;
-  /** Without the contracts that the Organization's paper orders have already taken. */
+  /** The venue's book minus the contracts that the Organization's paper orders have already taken. */
   book: OrderBook;
   feeRule: FeeRule;
   order: MarketableOrder & { rest?: RestTerms };

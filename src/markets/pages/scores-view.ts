@@ -37,7 +37,7 @@ export const filterOptions = (kind: TemperatureKind) => ({
   ],
 });
 
-/** When the first scores are due: daily events settle the next morning, hourly events soon after they end. */
+/** Returns when the first scores are due: daily events settle the next morning, hourly events soon after they end. */
 function describeFirstScores({
   kind,
   overall,

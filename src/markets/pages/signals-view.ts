@@ -28,7 +28,7 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   };
 }
 
-/** Null if the gate's own reason, which is shown above, says the same. */
+/** Null if it would only repeat the gate's own reason, which is shown above. */
 function reasonBeside(gate: { reason: string }, clause: string): string | null {
   const reason = sentence(clause);
   return reason.toLowerCase().endsWith(gate.reason.toLowerCase()) ? null : reason;

@@ -44,8 +44,8 @@ export interface MarketsPagesDeps {
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
 /**
- * A GET with an order in the query string shows the review. Placing the order posts it with an id, so that repeats
- * place only one order.
+ * A GET with an order in the query string shows the review. The form that places the order posts it with an id, so that
+ * repeated posts place only one order.
  */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;
@@ -145,7 +145,7 @@ async function review(
   return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
 }
 
-/** The review for a form shown with errors; null if the form is too invalid to review. */
+/** The review for a form shown with errors; null if the errors prevent a review. */
 const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =>
   review(...of).catch((error: unknown) => {
     if (error instanceof AppError) return null;
@@ -189,7 +189,7 @@ async function readFacts(
   };
 }
 
-/** Page of an unlisted market's day or hour, as far as its ticker reveals them. */
+/** Path of the page for an unlisted market's day or hour, if the ticker reveals them. */
 function findDayOfUnlisted(snapshot: Snapshot | undefined, req: Request): string | undefined {
   const ticker = String(req.params.ticker);
   if (!snapshot || snapshot.markets.has(ticker)) return undefined;
@@ -204,7 +204,7 @@ function findMarket({ markets }: Snapshot, req: Request): ListedMarket {
   return market;
 }
 
-/** Gives an expired form a new id and a message that says so. */
+/** Gives an expired form a new id and a message that it has expired. */
 function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;

@@ -25,7 +25,7 @@ export interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
-  /** The venue's full book, including what paper orders have taken. */
+  /** The venue's full book, including the contracts that paper orders have taken. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
@@ -105,7 +105,7 @@ function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput)
   };
 }
 
-/** A note if the price has moved away from the signal that the ticket was opened from. */
+/** Returns a note if the price has moved away from the signal that the ticket was opened from; otherwise null. */
 function describeSignal({ form: { values }, book, isFollowing }: TicketInput, side: Side): string | null {
   const signal = readSignal(values);
   const ask = bestPrice(book, side, 'buy');
@@ -168,7 +168,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   ];
 }
 
-/** Why the reviewed order would be refused, and a link to an order that would pass. */
+/** Returns why the reviewed order would be refused, and a link to an order that would pass. */
 function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
   const { error, remedy } = refusal;
@@ -192,7 +192,7 @@ function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   };
 }
 
-/** Why the page cannot place an order; null if it can. */
+/** Returns why the page cannot place an order; null if it can. */
 function blockedBecause({
   mayOrder,
   role,
@@ -259,7 +259,7 @@ function problemOf({
   );
 }
 
-/** Drops the name of the check at the start of the detail, which is meant for programs. */
+/** Drops the check's name, which is meant for programs, from the start of the detail. */
 const toSentence = (detail: string): string =>
   detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 

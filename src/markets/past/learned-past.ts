@@ -49,16 +49,16 @@ export function pastSnapshotTimes(
 }
 
 /**
- * Live training runs whenever new data arrives. Doing that for the past would be most of the work, for nearly identical
- * fits. Past fits are made every five days instead, in the evening, after the day's last report. The five-day steps are
- * counted from 1970, so all callers get the same times.
+ * Interval between fits of the past, counted from 1970 so that all callers get the same times. Live training runs
+ * whenever new data arrives; doing that for the past would be most of the work, for nearly identical fits. Past fits
+ * are made in the evening instead, after the day's last report.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
 /** Same windows as in the archive and in training. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
-/** Hours of a day in progress at which forecasts are recorded. The past needs no fits for other hours. */
+/** Hours of a day in progress at which forecasts are recorded. No fits of the past are needed for other hours. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
 /** The fits and reports that would have been known at any time in the past. */
@@ -67,7 +67,7 @@ export interface LearnedPast {
   find(fitId: string): TrainedFit | undefined;
   findHours(fitId: string): TrainedHourFit | undefined;
   climatesAt(at: Date): Climates;
-  /** Undefined if the report was not yet known at that time. */
+  /** Returns undefined if the report was not yet known at that time. */
   reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 

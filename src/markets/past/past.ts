@@ -25,11 +25,12 @@ import type { SimulatedWorld } from '../venue/simulation/weather.js';
 import { calibratedModel } from '../learning/calibrated.js';
 
 /**
- * Number of latest days on which the demo trades. On all of them, the simulated traders already price as they do today.
+ * Number of most recent days on which the demo trades. On all of these days, the simulated traders already price as
+ * they do today.
  */
 export const TRADED_DAYS = 30;
 
-/** Makes the records that live code would have made at a past time, from data known by then. */
+/** Creates the records that live code would have created at a past time, from data known by then. */
 function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   names: SourceNames,
@@ -50,7 +51,10 @@ interface PastPart extends Selection {
 }
 
 const others = stations.filter((station) => !leadingStations.includes(station));
-/** A part's history is held in memory while it is filled in. All 17 other stations at once took 260 MB. */
+/**
+ * Number of stations per part. A part's history is held in memory while it is filled in; all 17 other stations together
+ * took 260 MB.
+ */
 const STATIONS_AT_ONCE = 6;
 
 /**
@@ -61,19 +65,25 @@ export const pastParts: readonly PastPart[] = [
   ...inChunks(others, STATIONS_AT_ONCE).map((of) => ({ of, share: 0.4 })),
 ].flatMap(({ of, share }) => dailyKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
-/** A batch of this size takes the embedded database a few milliseconds, so it does not delay requests. */
+/**
+ * Number of records per batch. Writing a batch takes the embedded database a few milliseconds, so it does not delay
+ * requests.
+ */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** Makes the fits that training would have produced for a part over the past `days` days. */
+  /** Computes the fits that training would have produced for a part over the past `days` days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
   /** Yields the forecasts that would have been made in the past `days` days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
-  /** @returns the number of missing forecasts; resumes where an earlier run stopped */
+  /**
+   * Adds the forecast records that are missing, so an interrupted run resumes where it stopped.
+   * @returns the number added
+   */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
-  /** Records the runs and reports that forecasts learn from, for twice as many days. */
+  /** Records the runs and reports that forecasts learn from, going back twice `days` days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
@@ -192,7 +202,7 @@ function createRecordWriter(
   };
 }
 
-/** Scores days that settled while no instance was running, because the live scorer has missed them. */
+/** Scores days that settled while no instance was running, which the live scorer has missed. */
 async function scoreOpen(
   { db: { orm }, clock, names, days }: PastOptions,
   learned: LearnedPast,

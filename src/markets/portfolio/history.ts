@@ -7,13 +7,16 @@ import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.j
 import { feeRuleOf } from '../market/fees.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
-/** All points are kept for this long, then one per day forever. */
+/** How long all points are retained. After that, one per day is retained forever. */
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;
 
-/** The venue usually reports a result within hours. After a day without a result, a market counts at its sale value. */
+/**
+ * How long a closed market may lack a result before it counts at its sale value. The venue usually reports a result
+ * within hours.
+ */
 const MAX_WAIT_MS = DAY_MS;
-/** After this long, a UTC date is over and its markets are closed in every time zone. */
+/** Time from the start of a UTC date until the date is over, and its markets are closed, in every time zone. */
 const DAY_OVER_MS = 2 * DAY_MS;
 
 /** Checked between parts of the work. Once it returns false, the rest is left to other instances. */

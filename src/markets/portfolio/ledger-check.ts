@@ -79,7 +79,7 @@ const positionRule = (column: string, account: string, sign: '' | '-'): Rule => 
     where p.ticker is null or coalesce(l.actual, 0) <> p.${sql.raw(column)}`,
 });
 
-/** @param sum over the fills `f` of order `o` */
+/** @param sum SQL for the sum over the fills `f` of order `o` */
 const orderRule = (column: string, sum: string): Rule => ({
   name: `${column} of an order is the sum of its fills`,
   broken: (rows) => sql`
@@ -107,7 +107,7 @@ const rules: Rule[] = [
   positionRule('realised', 'realised', '-'),
   positionRule('fees', 'fees', ''),
   {
-    // YES counts as positive and NO as negative, so buying the other side subtracts what it closes.
+    // YES counts as positive and NO as negative, so buying the other side subtracts the contracts that it closes.
     name: 'contracts of a position equal its fills minus its settlements',
     broken: (rows) => sql`
       select coalesce(p.org_id, m.org_id) as org_id, coalesce(p.mode, m.mode) as mode,
@@ -173,7 +173,7 @@ const rules: Rule[] = [
 ];
 
 /**
- * Compares the ledger with every table kept alongside it, in one snapshot, so that a concurrent trade is seen
+ * Compares the ledger with every table maintained alongside it, in one snapshot, so that a concurrent trade is seen
  * completely or not at all. Read-only: it repairs nothing, because a person must first find out whether the ledger or
  * the table is wrong.
  * @param maxRows per rule; `count` gives the total

@@ -18,7 +18,7 @@ const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::tex
 const fillsOf = sql`${tradingFills} f where f.org_id = ${tradingOrders.orgId} and f.order_id = ${tradingOrders.id}`;
 const entriesOf = sql`${ledgerEntries} l where l.org_id = ${tradingOrders.orgId} and l.order_id = ${tradingOrders.id}`;
 
-// Leaves out columns that only filling and matching need.
+// Omits columns that only filling and matching need.
 const {
   requestHash: _hash,
   exact: _exact,

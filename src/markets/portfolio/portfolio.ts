@@ -33,9 +33,9 @@ export interface PortfolioDeps {
   paperCash: Micros;
 }
 
-/** Maximum number of valued positions, several times what a venue lists at once. */
+/** Maximum number of valued positions; several times the number of markets that a venue lists at any one time. */
 export const MAX_POSITIONS = 500;
-/** Maximum number of listed open orders; `reserved` covers all of them. */
+/** Maximum number of open orders listed; `reserved` also covers the rest. */
 export const MAX_OPEN_ORDERS = 100;
 
 export type ValuedPosition = ReturnType<typeof valuePosition>;

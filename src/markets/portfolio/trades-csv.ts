@@ -29,12 +29,12 @@ export const tradeColumns = [
   'person',
 ];
 
-/** Large enough that round trips hardly matter, small enough not to hold up other requests. */
+/** Orders per batch. Large enough that round trips hardly matter, small enough not to hold up other requests. */
 const BATCH_SIZE = 500;
 
 /**
- * All orders, oldest first, one statement per batch. Orders after `now` are left out; otherwise new orders could keep
- * the export from ending.
+ * All orders, oldest first, read with one statement per batch. Orders after `now` are left out; otherwise new orders
+ * could keep the export from ending.
  */
 export async function* exportTrades(
   orm: Orm,

@@ -25,7 +25,7 @@ export const exampleWorld = {
     today: {
       eventTicker: 'KXHIGHNY-26JAN31',
       lowest: { ticker: 'KXHIGHNY-26JAN31-T47' },
-      /** The next bracket up, which the examples trade. It asks $0.36 for 9 contracts and $0.37 for 3 more. */
+      /** The next bracket up, which the examples trade. Its asks are 9 contracts at $0.36 and 3 more at $0.37. */
       traded: {
         ticker: 'KXHIGHNY-26JAN31-B47.5',
         bracket: { kind: 'between', floor: 47, cap: 48, unit: 'fahrenheit', label: '47° to 48°' },

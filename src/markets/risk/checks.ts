@@ -200,7 +200,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   const { order, market, snapshot, worstCost: spent } = input;
   const { limits, positions, pending } = facts;
   const { ticker, side, contracts } = order;
-  // A null would compare like zero.
+  // Null would compare as zero.
   if (typeof spent !== 'bigint' || spent < 0n) throw new RangeError('what the order may cost is not known');
   if (!(spent <= limits.maxOrderCost))
     return refuse(

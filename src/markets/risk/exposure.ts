@@ -16,7 +16,7 @@ import type { LargestOrders } from './queries.js';
 export interface RiskInput {
   order: OrderInput;
   market: ListedMarket;
-  /** Without the liquidity that the Organization's paper orders have taken. */
+  /** Book minus the liquidity that the Organization's paper orders have taken. */
   book: OrderBook;
   snapshot: Snapshot;
   /** Highest cost at the limit price, fee included. Less for an order that closes pairs, 0 for a sale. */

@@ -38,10 +38,10 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
   });
 
 /**
- * Refuses an order, naming the limit, its value and the order's value. Facts that cannot be read or computed are
+ * Refuses an order, naming the limit, its value and the order's value. Facts that cannot be read or computed count as
  * refusals; only a database failure is thrown as such.
  *
- * The facts for an order to be written are read in its transaction, after locking the account's row, so that changes of
+ * To place an order, read the facts in the order's transaction, after locking the account's row, so that changes of
  * access, switches and limits bind the next order on every instance.
  * @throws AppError risk_limit, entitlement_required, entitlement_read_only
  */

@@ -13,13 +13,13 @@ export const defaultLimits: RiskLimits = {
   maxOrderContracts: 1_000,
   // A quarter of the account, so that one mistyped order cannot spend it all.
   maxOrderCost: 250n * DOLLAR,
-  // The same as for one order, which stops a loop that repeats an order.
+  // The same as the limit for one order, to stop a loop that repeats an order.
   maxPositionContracts: 1_000,
   // Half of the account on one day at one station.
   maxEventLoss: 500n * DOLLAR,
-  // A fifth of the account. After such a day, a person should look before trading continues.
+  // A fifth of the account. After such a day, a person should take a look before trading continues.
   maxDailyLoss: 200n * DOLLAR,
-  // Most orders finish at once, so twenty open ones suggest a fault at the venue or in the connection to it.
+  // Most orders finish immediately, so twenty open ones suggest a fault at the venue or in the connection to it.
   maxOpenOrders: 20,
   // Wider than a busy book moves in a minute, but narrow enough to catch a price with an extra digit.
   priceCollar: 10n * CENT,

@@ -26,7 +26,7 @@ interface SwitchDeps extends ChangeDeps {
   live: { reviewWaiting(): void } | undefined;
 }
 
-/** Commits a change of a switch, then reviews the waiting orders. */
+/** Commits a switch change, then reviews the waiting orders. */
 export async function changeSwitch<T>(
   deps: SwitchDeps,
   by: Authority,

@@ -8,7 +8,7 @@ export interface Interval {
 }
 
 export interface BootstrapOptions {
-  /** Consecutive values drawn together, which preserves their dependence. */
+  /** Number of consecutive values drawn together, which preserves their dependence. */
   blockLength: number;
   resamples: number;
   /** Coverage of the interval, with equal tails. */
@@ -28,7 +28,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
   const mean = averageOf(values);
   const blocks = blockMeans(values, blockLength).map((block) => block - mean);
   const count = Math.floor(values.length / blockLength);
-  // Blocks of one series share its mean, which hides a fraction blockLength / values.length of their spread.
+  // All blocks share the series' mean, which hides a fraction blockLength / values.length of their spread.
   const hidden = values.length / (values.length - blockLength);
   const error = Math.sqrt((hidden * averageOf(blocks.map((block) => block ** 2))) / count);
   const ratios = drawRatios(Float64Array.from(blocks), count, resamples, seed);
@@ -73,7 +73,7 @@ function drawRatios(blocks: Float64Array, count: number, resamples: number, seed
   return ratios.sort();
 }
 
-/** All gates are judged in one pass, each on about as many days, so they can share the same draws. */
+/** All gates are judged in one pass, each on about the same number of days, so they can share the same draws. */
 const recallDraws = createRecall<Uint32Array>(32);
 
 function drawIndices(below: number, count: number, seed: number): Uint32Array {

@@ -31,7 +31,7 @@ export function toPitHistogram(values: readonly DatedPit[]) {
 
 interface DayCounts {
   n: number;
-  /** Each whole degree is spread over the bins that it covers. */
+  /** Each whole-degree outcome is spread over the bins that it covers. */
   counts: readonly number[];
 }
 

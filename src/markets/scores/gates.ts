@@ -18,7 +18,7 @@ export const gateRule = Object.freeze({
    */
   falseShare: 0.1,
   minimumDays: 30,
-  /** Days in the recent window, in which the forecast must not have fallen behind. */
+  /** Length in days of the recent window, in which the forecast must not have fallen behind. */
   windowDays: 90,
   /**
    * Block length for the interval of the mean: the cube root of the window, and about as long as a weather pattern
@@ -29,7 +29,8 @@ export const gateRule = Object.freeze({
 });
 
 /**
- * A new bet begins at the start of each of the last four calendar quarters; each holds an equal share of the evidence.
+ * Number of bets. One begins at the start of each of the last four calendar quarters, and each holds an equal share of
+ * the evidence.
  */
 const QUARTERS = 4;
 /** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake eventually dominates. */
@@ -38,11 +39,11 @@ const STAKES = [0.1, 0.2, 0.4, 0.7];
 const MAX_LOSS = 0.9;
 /** Largest advantage in nats that one day can contribute, so that no single day opens a gate. */
 const MAX_GAIN = 4;
-/** Minimum evidence that opens a gate, whatever the evidence for other gates. */
+/** Minimum evidence that opens a gate, regardless of the evidence for other gates. */
 const MIN_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
-/** From simulations of 28 gates; tests check the rule against them. See the decision above. */
+/** Error rates from simulations of 28 gates; tests check the rule against these figures. See the decision above. */
 export const gateErrorRates = Object.freeze({
   gates: 28,
   /**
@@ -95,7 +96,7 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   );
 }
 
-/** Evaluates all gates on the data known at a time, one place at a time, so that requests can run in between. */
+/** Evaluates all gates on the data known at `at`, one place at a time, so that requests can run in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
@@ -129,12 +130,12 @@ const firstDayOf = (quarter: number): string =>
   `${Math.floor(quarter / 4)}-${String((quarter % 4) * 3 + 1).padStart(2, '0')}-01`;
 
 /**
- * One day at a gate. Each record compares a forecast with the cost of its outcomes; hourly kinds have many records a
- * day.
+ * A gate's records for one day. Each record compares a forecast with the cost of its outcomes; hourly kinds have many
+ * records a day.
  */
 interface JudgedDay {
   date: string;
-  /** Days since 1970. */
+  /** Days since 1970-01-01. */
   number: number;
   records: { advantage: number; worst: number }[];
 }
@@ -213,10 +214,10 @@ const numberOf = (date: string): number => Date.parse(date) / DAY_MS;
  * forecast need not first make up for its past. The bound of 1 / x holds within one quarter. A year spans seven starts,
  * so its bound is 7 / 4 times as large.
  *
- * A forecast made before the previous day has ended does not know that day's result. The dollar is therefore split into
- * as many bets as are open at once, which take turns by day. Their sum has an expectation of at most 1 at any fixed
- * time; at a stopping time the bound holds for the evidence one day later (Henzi & Ziegel, section 3, and its
- * correction, Biometrika 109, 1181).
+ * A forecast made before the previous day has ended cannot reflect that day's result. The dollar is therefore split
+ * into as many bets as are open at the same time, and the bets take turns by day. Their sum has an expectation of at
+ * most 1 at any fixed time; at a stopping time, the bound holds for the evidence one day later (Henzi & Ziegel, section
+ * 3, and its correction, Biometrika 109, 1181).
  */
 function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: number): number {
   const byBet = Array.from({ length: betsOpen }, (_, bet) =>

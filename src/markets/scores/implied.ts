@@ -11,7 +11,10 @@ export interface Share extends DegreeRange {
 
 /** Error of sums of whole-cent prices. Without it, one-cent minimum bids would be mistaken for a long tail. */
 const PRICE_ERROR = 0.015;
-/** Prior for a market's standard deviation in °F, within a factor of e^SPREAD. Matters only where prices say little. */
+/**
+ * Prior for a market's standard deviation in °F, within a factor of e^SPREAD. Matters only where prices carry little
+ * information.
+ */
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const MIN_DEVIATION = 0.4;
@@ -20,7 +23,7 @@ interface Possible {
   /** Lower bound, for a maximum. `atMost` is the upper bound, for a minimum. */
   atLeast: number | null;
   atMost?: number | null;
-  /** °F to which temperatures are rounded. Defaults to 1. */
+  /** Rounding step of temperatures in °F. Defaults to 1. */
   step?: number;
 }
 

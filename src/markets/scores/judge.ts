@@ -30,7 +30,10 @@ export interface Judge {
 }
 
 export interface PastFiller {
-  /** Resumes where an earlier run stopped. @returns the number of missing forecasts */
+  /**
+   * Adds the forecast records that are missing, so an interrupted run resumes where it stopped. @returns the number
+   * added
+   */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
@@ -68,7 +71,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
-          // The trainer will learn better fits. Until then, these are better than none.
+          // The trainer will produce better fits. Until then, these are better than none.
           if (calibration.current.fits.fits.length === 0)
             calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
         },

@@ -89,8 +89,8 @@ export async function setOutcome(
 }
 
 /**
- * Forecasts that had settled by a time. Reading them as one JSON text takes a fraction of the time that reading columns
- * takes.
+ * Forecasts that had settled by a given time. Reading them as one JSON text takes a fraction of the time that reading
+ * columns takes.
  */
 export async function listJudgedRecords(
   orm: Orm,

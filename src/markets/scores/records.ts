@@ -14,7 +14,7 @@ import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { leadsOf } from '../signals/signal.js';
 import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
-/** A record is made within this time or not at all, so that no forecast is recorded in hindsight. */
+/** A forecast is recorded within this time after it is due, or not at all, so that none is recorded in hindsight. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 export const PAST_DAYS = 75;
 const MAX_AGE_MS = MINUTE_MS;
@@ -123,9 +123,9 @@ function recordedModels({ models, observed }: DayForecast): ForecastRecord['mode
 }
 
 const WINDOW_DAYS = 30;
-/** The mean of fewer days says too little about a season. */
+/** Minimum days for a climate. The mean of fewer days is not representative of a season. */
 const MIN_DAYS = 10;
-/** Lower bound in °F, because a few similar days do not make the next one certain. */
+/** Lower bound for the deviation in °F, because a few similar days do not make the next one certain. */
 const MIN_DEVIATION_F = 1;
 
 /** Distribution of recent days, or of one hour across days, at a station. */
@@ -142,8 +142,8 @@ export const climateKey = ({ kind, stationId, hour }: Omit<Target, 'date'>): str
   hour === undefined ? `${kind} ${stationId}` : `${kind} ${stationId} ${hour}`;
 
 /**
- * Climates from the reports of the last 30 days that were known at a time. Targets with fewer than 10 reports have no
- * climate.
+ * Climates from the reports of the last 30 days that were known at a given time. Targets with fewer than 10 reports
+ * have no climate.
  */
 export async function readClimates(
   { orm }: Database,

@@ -212,7 +212,7 @@ export async function listScoredRecords(orm: Orm, wanted: Wanted, limit: number)
     .limit(limit);
 }
 
-/** Cheap to read. Changes whenever a record is written or scored. */
+/** Counts that are cheap to read and change whenever a record is written or scored. */
 export async function countRecords(
   orm: Orm,
   wanted: Wanted,

@@ -113,7 +113,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
 const placesAsked = ({ kind, station }: Pick<ScoresQuery, 'kind' | 'station'>) =>
   placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
-/** Reads one station at a time: the brackets of 90 days are megabytes, and other work can run in between. */
+/** Reads one station at a time: 90 days of brackets take up megabytes, and other work can run in between. */
 async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
@@ -125,7 +125,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Changes whenever anything in the answer of `readScores` changes, except its times. */
+/** Returns a version that changes with everything in the answer of `readScores` except the times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresQuery, 'kind'>,
@@ -216,7 +216,7 @@ function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): str
 }
 
 /**
- * For each kind, station and lead, the database is checked for changes at most once in this time, however many requests
+ * Minimum time between checks of the database for changes, for each kind, station and lead, however many requests
  * arrive.
  */
 const KEPT_MS = 30_000;
@@ -250,7 +250,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
     if (found && clock.now() - found.madeMs < KEPT_MS) return found.answer;
     const answer = make(asked, found?.answer);
     kept.set(key, { madeMs: clock.now(), answer });
-    // Callers that are already waiting get the failure; the next call tries again.
+    // Callers that are already waiting receive the error; the next call tries again.
     answer.catch(() => kept.delete(key));
     return answer;
   };

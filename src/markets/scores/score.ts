@@ -15,9 +15,9 @@ import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { atMostOfMarket, type AtMost } from './implied.js';
 
-/** Smaller probabilities do not visibly change the score. */
+/** Probabilities below this do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
-/** Limit of the sum in °F, so that it ends for any distribution. */
+/** Limit of the sum in °F, so that the sum ends for any distribution. */
 const MAX_DISTANCE = 500;
 /** Step of the sum in °F. Summing over hundredths would be ten times the work for the same score. */
 const WIDTH_OF_HUNDREDTHS = 0.1;
@@ -134,12 +134,12 @@ function scoreAgainstCosts(
   return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
 }
 
-/** Dollars. */
+/** Minimum cost in dollars. */
 const MIN_COST = 0.01;
 
 /**
  * Cost of each outcome: YES of its bracket or, between thresholds, YES of the lower plus NO of the higher, minus the
- * dollar that they always pay.
+ * dollar that the two always pay.
  */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
@@ -226,7 +226,7 @@ export const recordedBracket = (
 
 /** Floor for probabilities. A forecast that ruled out the outcome is penalised heavily, but not infinitely. */
 const MIN_PROBABILITY = 1e-4;
-/** Dollars. A wider spread gives no meaningful price. */
+/** Maximum spread for which the mid price is meaningful. */
 const MAX_SPREAD = DOLLAR / 5n;
 
 const COSTED_CONTRACTS = 10;

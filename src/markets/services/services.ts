@@ -76,7 +76,7 @@ export const tradingJobs = (
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
     : []),
-  // Runs a few seconds after each refresh of the default schedule.
+  // On the default schedule, runs a few seconds after each market refresh.
   ...(printFollower
     ? [{ name: 'tape-prints', schedule: '6,36 * * * * *', run: () => printFollower.follow() }]
     : []),
@@ -91,13 +91,13 @@ export const bookingJobs = ({
   background,
   isReplay,
 }: TradingServices): Job[] => [
-  // Runs twice per refresh of the default schedule, the first time a few seconds after it.
+  // On the default schedule, runs twice per market refresh, the first time a few seconds after it.
   { name: 'advance-resting-orders', schedule: '4,19,34,49 * * * * *', run: () => resting.pass() },
-  // Runs a few seconds after each refresh of the default schedule.
+  // On the default schedule, runs a few seconds after each market refresh.
   { name: 'settle-markets', schedule: '8,38 * * * * *', run: () => settlement.settle() },
   { name: 'record-portfolio-history', schedule: '15 */15 * * * *', run: () => settlement.recordHistory() },
   { name: 'clean-up-trading', schedule: '0 41 * * * *', run: () => settlement.cleanUp() },
-  // Runs a few seconds after each refresh of the default schedule.
+  // On the default schedule, runs a few seconds after each market refresh.
   ...(isReplay
     ? []
     : [

@@ -24,7 +24,7 @@ import type { Selection } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 
-/** With more held markets than this, preferring them would have little effect. */
+/** Maximum number of held markets to prefer; preferring more would have little effect. */
 const MAX_HELD = 200;
 
 /** Markets with positions or resting orders as of the last lookup. Each call starts a new lookup in the background. */
@@ -56,8 +56,8 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather service
- * publishes no limit but asks clients to request no more than they need.
+ * Amounts to 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather
+ * service publishes no limit but asks clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
@@ -74,10 +74,10 @@ export interface SourceOptions {
   /** Key for signing requests to the venue. Without a key, only public data is read. */
   key: VenueKey | undefined;
   budget: VenueBudget;
-  /** Markets whose books are read first if there is no time for all. */
+  /** Markets whose books are read first if there is not enough time for all. */
   interest?: () => ReadonlySet<string>;
   observations?: readonly ObservationPart[] | undefined;
-  /** Settings for the venue's stream. By default there are no updates between two reads. */
+  /** Settings for the venue's stream. By default, there are no updates between reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
   log: Logger;

@@ -105,7 +105,7 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
 /**
- * Closes positions, or corrects the profit of closed ones. No contracts stay held in a market that has been paid out.
+ * Closes positions, or corrects the profit of closed ones. No position stays open in a market that has been paid out.
  */
 export async function closePositions(
   tx: Orm,
@@ -122,7 +122,10 @@ export async function closePositions(
     where p.org_id = ${orgId}::uuid and p.mode = ${mode} and p.ticker = e.ticker`);
 }
 
-/** Moves cash, below zero if necessary, because a payout that is taken back may already be spent. */
+/**
+ * Moves an account's cash, below zero if necessary, because a payout that the venue takes back may already have been
+ * spent.
+ */
 export async function moveCash(tx: Orm, account: Account, change: bigint): Promise<void> {
   const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
   await tx

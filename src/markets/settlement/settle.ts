@@ -194,7 +194,8 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
 }
 
 /**
- * Settles everything that is held or was settled recently. Passes share what they have learned, which saves requests.
+ * Settles everything that is held or was settled recently. Passes share the times at which markets were last requested,
+ * which saves requests.
  */
 export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps) {
   const ends = createEnds({ markets, clock, log });

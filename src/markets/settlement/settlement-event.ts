@@ -59,7 +59,7 @@ export function doubtAbout(market: ListedMarket): string | undefined {
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
   if (temperature === null || !isPlaced(market)) return undefined;
   if (isFairPrice(value)) return 'the market pays a last fair price although a temperature was reported';
-  // The venue's payout counts, even if it contradicts the market's rule.
+  // The venue's payout applies even if it contradicts the market's rule.
   return value > 0n === bracketPays(market.bracket, temperature)
     ? undefined
     : 'the payout contradicts the rule of the market for the reported temperature';
@@ -89,8 +89,8 @@ export interface PlannedEvent extends SettlementEvent, Holding {
 
 /**
  * Plans the rows to record for the venue's current event, given the holding and the recorded events. Pure. Invariant:
- * afterwards the last final event has paid everything that was closed, whatever came before and in whatever order. Each
- * later event books its difference from the previous one. A repeated event plans nothing.
+ * afterwards, the last final event has paid everything that was closed, regardless of the earlier events and their
+ * order. Each later event books its difference from the previous one. A repeated event plans nothing.
  */
 export function planSettlement(
   held: Holding | undefined,

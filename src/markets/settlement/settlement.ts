@@ -21,9 +21,12 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
 /** Longer than the pause between two passes. When the lease expires, another instance takes over. */
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
-/** Ample: contracts taken by paper orders count only until the venue's next book, which arrives seconds later. */
+/**
+ * How long paper books are retained. Contracts taken by paper orders count only until the venue's next book, which
+ * arrives seconds later.
+ */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
-/** Longer than the period of an execution report. */
+/** How long queue positions are retained: longer than the period of an execution report. */
 const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;
 
 export type Settlement = ReturnType<typeof createSettlement>;
@@ -53,7 +56,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
     return ending.finally(() => running.delete(ending));
   }
 
-  /** Returns the current snapshot if it is fresh. Otherwise this instance releases the lease to another. */
+  /** Returns the current snapshot if it is fresh. Otherwise this instance releases the lease to another instance. */
   async function findFreshSnapshot(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;

@@ -51,7 +51,10 @@ function problemOfEvent(
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
-/** Forecasts cap the probability of a bracket just below 1, so sizing tolerates sums that are this far from one. */
+/**
+ * Tolerated difference of a sum of probabilities from one, because forecasts cap the probability of a bracket just
+ * below 1.
+ */
 const NEARLY_ONE = 1e-6;
 
 /**
@@ -97,7 +100,9 @@ function problemOfBook(book: OrderBook): string | undefined {
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 
-/** Withholds all signals of an event with a doubtful book, because its purchases are sized together. */
+/**
+ * Withholds all signals of an event if one of its books is doubtful, because the event's purchases are sized together.
+ */
 export function withholdDoubtful(
   report: SignalReport,
   doubts: ReadonlyMap<string, Date> | undefined,
@@ -127,7 +132,7 @@ export interface EventCase {
   event: MarketEvent;
   day: DayForecast | undefined;
   gate: Gate;
-  /** Why nothing may be sized: for the whole event, or by market ticker in `problems`. */
+  /** Reasons why nothing may be sized: for the whole event, or by market ticker in `problems`. */
   problem: string | undefined;
   problems: ReadonlyMap<string, string>;
   /** Why the sized purchases are not signals; undefined if they are. */

@@ -7,16 +7,22 @@ import type { SizedPurchase } from '../sizing/model.js';
 
 /** A quarter of full Kelly, because an error in the probability costs far more growth than a smaller stake. */
 export const KELLY_SHARE = 0.25;
-/** Shares of the bankroll, including holdings. Stakes in an event add up because every purchase may lose. */
+/**
+ * Caps on stakes as shares of the bankroll, including holdings. Stakes in an event add up because every purchase may
+ * lose.
+ */
 export const MARKET_CAP = 0.05;
 export const EVENT_CAP = 0.1;
 /** Cap for all events of one climate date, because forecast errors of neighbouring cities are correlated. */
 export const DAY_CAP = 0.2;
 
-/** There are four runs a day, so an older run means that forecasts are broken. */
+/** Maximum age of a model run. There are four runs a day, so an older run means that forecasts are broken. */
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
 export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
-/** During the day, traders without recent observations lose to traders with them. Stations report every hour. */
+/**
+ * Maximum age of an observation. During the day, traders without recent observations lose to traders with them.
+ * Stations report every hour.
+ */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
 /**
@@ -34,7 +40,7 @@ type Leads = readonly [longest: number, second: number, ...rest: number[]];
 
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
-/** A purchase that rests in the book. Its fill is uncertain, and more likely if the counterparty knows more. */
+/** A purchase that rests in the book. Its fill is uncertain, and more likely if the counterparty is better informed. */
 export interface RestHint {
   /** One step above the side's best bid if that stays below the ask; otherwise the best bid. */
   price: Micros;
@@ -73,7 +79,7 @@ export interface EventSignals {
   hour?: number | undefined;
   method: ForecastMethod | null;
   isCalibrated: boolean;
-  /** Whether such forecasts have beaten the market. Signals require an open gate. */
+  /** Whether forecasts like the event's have beaten the market. Signals require an open gate. */
   gate: Gate;
   /** From cold to warm, YES before NO. */
   signals: readonly Signal[];
@@ -136,12 +142,13 @@ export interface GateBook {
 
 export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 
-/** Gates are judged every few minutes. An older judgement no longer counts. */
+/** Age beyond which a judgement no longer counts; gates are judged every few minutes. */
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The gate of the next recording time, at which the market will know more than now. Gates are closed after the last
- * recording time and long before the first. Judgements from after `at`, or more than a day before it, do not count.
+ * The gate of the next recording time, when the market will have more information than now. Gates are closed after the
+ * last recording time and long before the first. Judgements from after `at`, or more than a day before it, do not
+ * count.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,

@@ -94,7 +94,7 @@ export function* sizeEvents(
   return sizes;
 }
 
-/** Purchases that only close pairs spend nothing: each pair returns its dollar at once and frees its cost. */
+/** Purchases that only close pairs spend nothing: each pair immediately returns its dollar and frees its cost. */
 const spentOn = ({ purchases }: SizedEvent): Micros =>
   purchases.reduce((sum, { contracts, closing, stake }) => (closing < contracts ? sum + stake : sum), 0n);
 

@@ -34,10 +34,11 @@ function swapRows(matrix: Float64Array, right: Float64Array, a: number, b: numbe
 }
 
 const MAX_STEPS = 200;
-/** In growth per unit of wealth. The sign of smaller multipliers is not reliable. */
+/** Multipliers below this, in growth per unit of wealth, do not have a reliable sign. */
 const NO_WORTH = 1e-14;
 /**
- * Predicted growth gained by a step. Below the first value the bounds are rechecked, below the second the search ends.
+ * Predicted growth gained by a step. Below the first value, the bounds are rechecked; below the second, the search
+ * ends.
  */
 const LITTLE_GAIN = 1e-8;
 const NO_GAIN = 1e-22;
@@ -56,14 +57,14 @@ export interface Guess {
 
 /**
  * Refines a nearly optimal point to rounding accuracy, by Newton's method on the legs between their bounds and the
- * binding limits. Either set gains or loses one member whenever a step reaches a bound or a multiplier has the wrong
- * sign (J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ * binding limits. A leg or limit enters or leaves this set whenever a step reaches a bound or a multiplier has the
+ * wrong sign (J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
  */
 export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   const { targets } = problem;
   const { x, multipliers: y, isFree, isTight } = guess;
-  // Tracked separately from x. Near zero, recomputing it from `slack` would lose all significant digits, on which the
-  // derivatives depend.
+  // `s` is tracked separately from `x`. Near zero, recomputing it from `slack` would lose all significant digits, on
+  // which the derivatives depend.
   const s = rowsAt(problem, x);
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : isTight[i] ? y[i]! : 0;
@@ -129,8 +130,8 @@ interface StepStart {
 }
 
 /**
- * Steps until a bound or limit. Returns the constraint that was met and the growth that the full step was predicted to
- * gain.
+ * Steps until a bound or limit is met. Returns the constraint that was met and the growth that the full step was
+ * predicted to gain.
  */
 function stepAlong(
   { columns, targets, upper }: ConcaveProblem,

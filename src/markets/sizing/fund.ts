@@ -19,8 +19,8 @@ export const reachOf = ({ markets }: EventToSize, fund: Fund): number =>
   markets.reduce((sum, { held }) => sum + (held?.contracts ?? 0), Math.max(0, inDollars(fund.cash)));
 
 /**
- * Converts headroom to limits on the offers' legs. Closing a pair returns its dollar at once and frees what the closed
- * contract cost. The dollar goes to the fund but not to spendable cash, because orders do not execute together.
+ * Converts headroom to limits on the offers' legs. Closing a pair immediately returns its dollar and frees the cost of
+ * the closed contract. The dollar goes to the fund but not to spendable cash, because orders do not execute together.
  */
 export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }: Fund) {
   const legs = offers.flatMap((offer) => offer.legs);

@@ -15,8 +15,8 @@ interface Maximum {
 
 const TARGET_GAP = 1e-10;
 /**
- * Relative changes of bounds and limits for the restarts. With them, the optimum is proven for all but 2 of 360,000
- * random events, almost half of them degenerate.
+ * Relative changes of bounds and limits for the restarts. With the restarts, the optimum is proven for all but 2 of
+ * 360,000 random events, almost half of them degenerate.
  */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 

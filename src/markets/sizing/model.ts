@@ -45,7 +45,8 @@ export interface SizedPurchase {
   contracts: number;
   limitPrice: Micros;
   /**
-   * Contracts that close a pair with a contract held on the other side. The venue pays a dollar for each pair at once.
+   * Contracts that close a pair with a contract held on the other side. The venue immediately pays a dollar for each
+   * pair.
    */
   closing: number;
   averagePrice: Micros;
@@ -58,14 +59,14 @@ export interface SizedPurchase {
   /** Share of the bankroll that the event's joint optimum puts into this purchase, in full and at `kellyShare`. */
   fullKelly: number;
   fractionalKelly: number;
-  /** Bought although it costs more than it is worth alone, because it reduces the risk of the other purchases. */
+  /** True if the purchase costs more than it is worth alone but reduces the risk of the other purchases. */
   isHedge: boolean;
   limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }
 
 /**
- * The part of the bankroll at stake, treated as a separate purse: the Kelly share of everything, from which holdings in
- * the event were bought. A purchase turns the purse's cash into contracts and leaves the optimum unchanged, so nothing
+ * The part of the bankroll at stake, treated as a separate fund: the Kelly share of everything, from which holdings in
+ * the event were bought. A purchase turns the fund's cash into contracts and leaves the optimum unchanged, so nothing
  * is bought twice.
  */
 export interface Fund {

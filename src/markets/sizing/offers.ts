@@ -22,11 +22,11 @@ export const outcomesOf = ({
 }: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
   outcomes ?? markets.map(({ probability }) => probability);
 
-/** Sizes are rejected if their gap to the true optimum, in growth, is larger. */
+/** Maximum gap, in growth, between accepted sizes and the true optimum. */
 export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
 
-/** Why nothing in the event can be sized; undefined if something can. */
+/** Returns why nothing in the event can be sized; undefined if something can. */
 export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): string | undefined {
   const { kellyShare } = event;
   const probabilities = outcomesOf(event);
@@ -190,7 +190,7 @@ function toLegs(
 export const stakeOf = (offer: Offer, contracts: number): Micros =>
   contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
 
-/** Cost of the contracts that do not close a pair; those that do return a dollar at once. */
+/** Cost of the contracts beyond those that close a pair. Each closed pair pays out a dollar immediately. */
 export const openStakeOf = (offer: Offer, contracts: number): Micros =>
   contracts <= offer.closable ? 0n : stakeOf(offer, contracts) - stakeOf(offer, offer.closable);
 

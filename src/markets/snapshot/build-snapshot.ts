@@ -61,7 +61,7 @@ export interface SnapshotRules {
 
 /**
  * Builds a snapshot from its inputs alone: the same inputs give the same snapshot, no matter when or in how many steps.
- * @param before if the model fails, its forecasts are kept and age
+ * @param before if the model fails, its forecasts are reused and keep their original times
  */
 export function* buildSnapshotInSteps(
   inputs: SnapshotInputs,

@@ -22,7 +22,7 @@ export interface RefreshDeps {
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
-  /** A source that takes longer is abandoned, even if it ignores its signal. */
+  /** A source that takes longer than this is abandoned, even if it ignores its abort signal. */
   timeOutMs?: number;
   forecastWaitMs?: number;
 }
@@ -35,7 +35,7 @@ export interface Refresher {
 
 /**
  * Swaps the snapshot once the markets arrive. Late forecasts lead to another snapshot; until then, the previous
- * forecasts stay.
+ * forecasts remain in use.
  */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
@@ -84,7 +84,8 @@ interface Parts {
 }
 
 /**
- * Makes snapshots from the parts. In between, venue changes update only the books and prices of the current snapshot.
+ * Creates snapshots from the sources' data. Between snapshots, venue changes update only the books and prices of the
+ * current one.
  */
 function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, stopping: AbortSignal) {
   const { clock, store, log, metrics } = deps;
@@ -153,7 +154,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
-    /** Runs swaps one after another. Each uses the data present when its turn comes. */
+    /** Runs swaps one after another. Each uses the data available when it starts. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {
       return swapping;

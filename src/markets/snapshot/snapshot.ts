@@ -75,7 +75,7 @@ export interface Snapshot {
   gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];
-  /** The refresh's own snapshot, if prices and books have changed since. Omitted on the refresh's own snapshot. */
+  /** The last refresh's snapshot, if prices or books have changed since. Omitted on that snapshot itself. */
   refreshed?: Snapshot;
 }
 

@@ -14,7 +14,7 @@ interface Source<T> {
 export interface SourcePart<T> {
   readonly data: T | undefined;
   readonly state: SourceState;
-  /** Never rejects. A failure keeps the data and changes the state. */
+  /** Reads the source again. Never rejects: after a failure, the data stays the same and the state changes. */
   ask(): Promise<void>;
 }
 

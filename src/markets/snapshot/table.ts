@@ -4,7 +4,7 @@ import { time } from '../../core/db/sql.js';
 /** Best YES bid and ask in millionths of a dollar; null if the book has no such price. */
 export type BestPrices = [bid: number | null, ask: number | null];
 
-/** Prices of an event's markets every five minutes while a market is open. Kept for three days. */
+/** Prices of an event's markets every five minutes while a market is open. Retained for three days. */
 export const priceHistory = pgTable(
   'price_history',
   {

@@ -15,13 +15,13 @@ export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
     prints?: readonly PrintsRead[];
   };
 
-/** Stored in the header record. Tapes of other formats are refused. */
+/** Format version, stored in the header record. Tapes with another version are refused. */
 export const TAPE_FORMAT = 1;
 
 /**
  * Serializes as JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds,
- * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which is read back as the one shared object. No value
- * that is written has such keys of its own.
+ * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which is read back as the one shared object. Values
+ * passed in never have such keys themselves.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 
@@ -53,7 +53,7 @@ function decode(value: unknown): unknown {
 
 const special: Partial<Record<string, (value: unknown) => unknown>> = {
   $n(value) {
-    // Bounded, because parsing an endless number would never finish. No amount needs more digits.
+    // The length is limited, because parsing an enormous number would block the process. No amount needs more digits.
     if (typeof value !== 'string' || !/^-?\d{1,100}$/.test(value))
       throw new RangeError('$n is not a whole number');
     return BigInt(value);
@@ -85,9 +85,9 @@ const PLAIN_HEADER = 10;
 /** Length in bytes of the whole header: plain header, extra length, field name, field length and member length. */
 const HEADER = 20;
 const HAS_EXTRA = 4;
-/** Longest record. A file that states a larger length is not a tape. */
+/** Maximum length of a record in bytes. A file that states a larger length is not a tape. */
 const MAX_MEMBER = 16 * 1024 * 1024;
-/** Longest uncompressed record, to guard against decompression bombs. */
+/** Maximum length of an uncompressed record, to guard against decompression bombs. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
 /** @throws RangeError for a record that would be too long to read back */

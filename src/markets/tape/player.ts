@@ -9,7 +9,7 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
-/** Longer gaps on the tape are skipped. */
+/** Longest gap that is played; longer gaps on the tape are skipped. */
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {

@@ -56,9 +56,9 @@ export function tapedPrints(
   };
 }
 
-/** Each market costs one API call. */
+/** Maximum number of markets followed at the same time, because reading each market costs one API call. */
 const MARKETS_AT_ONCE = 40;
-/** Longer than both a fill's observation period and the pause between two reads. */
+/** How long a market is followed: longer than both a fill's observation period and the pause between two reads. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
 /** Reads the prints of markets that may be traded, so that they are taped whether or not an order is placed. */
@@ -90,7 +90,7 @@ export function createPrintFollower({
       for (const ticker of tickers())
         if (followed.has(ticker) || followed.size < MARKETS_AT_ONCE)
           followed.set(ticker, nowMs + FOLLOWED_MS);
-      // The lookback is limited, so prints missed before then stay unknown.
+      // The lookback is limited, so prints missed before then are never read.
       const since = new Date(Math.max(readMs - LISTING_LAG_MS, nowMs - FOLLOWED_MS));
       if (stopping.signal.aborted) return;
       try {

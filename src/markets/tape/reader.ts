@@ -11,7 +11,7 @@ import {
   type TapeRecord,
 } from './format.js';
 
-/** Thrown if the file is not a tape or is damaged. The message says where. */
+/** Thrown if the file is not a tape or is damaged. The message includes the location. */
 export class TapeError extends Error {}
 
 export interface TapeEntry {

@@ -17,7 +17,7 @@ import {
 import { createPrintsToTape } from './prints.js';
 
 /**
- * Fails at startup if the tape cannot be written, because a missed day cannot be taped later.
+ * Fails at startup if the tape cannot be written, because days missed now cannot be taped later.
  * @throws ConfigError
  */
 export function requireTapeTarget(file: string): void {
@@ -63,7 +63,7 @@ export interface TapeWriter {
 class SharedTapeError extends Error {}
 
 /**
- * Appends each refresh to a file, keeping existing records except one truncated at the end. If the file was moved or
+ * Appends each refresh to a file, preserving existing records except one truncated at the end. If the file was moved or
  * emptied, a new tape is started. Records of two services must not be mixed, so a writer stops when it finds that
  * another process has written to the file.
  */

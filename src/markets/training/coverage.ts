@@ -75,7 +75,7 @@ export async function readCoverage(
   };
 }
 
-/** Hourly data belongs to areas, and every area is required. */
+/** Returns the places that must have data: the given stations, or for hourly data all areas. */
 const countedPlaces = (kind: TemperatureKind, stations: readonly Place[]): readonly Place[] =>
   kind === 'hourly' ? placesOf(kind) : stations;
 

@@ -28,7 +28,7 @@ import {
 } from '../learning/queries.js';
 import { climateReports, observedHours } from '../learning/table.js';
 
-/** All data known at one time: the only input of training and scoring. `at` excludes later data. */
+/** All data known at one time: the only input to training and scoring. `at` excludes later data. */
 export class KnownHistory {
   readonly knownAt: Date;
   readonly runs: readonly KnownRun[];
@@ -47,7 +47,7 @@ export class KnownHistory {
     this.hours = hours;
   }
 
-  /** Keeps the runs and hours fetched by `knownAt`, and the last report of each target. */
+  /** Selects the runs and hours fetched by `knownAt`, and the last report of each target. */
   static at(
     knownAt: Date,
     {
@@ -83,15 +83,18 @@ export class KnownHistory {
   }
 }
 
-/** Longer than the training windows, to compensate for days without data. */
+/** Number of days of data read: longer than the training windows, to compensate for days without data. */
 const WINDOW_DAYS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 90,
   daily_minimum: 90,
   hourly: 60,
 };
-/** Stations are pooled, so sixty days of all stations are more than training uses. */
+/**
+ * Number of days read for fits of days in progress. Stations are pooled, so sixty days of all stations are more than
+ * training uses.
+ */
 export const HOURS_WINDOW_DAYS = 65;
-/** Number of days of a long history read at once, which is several thousand runs. */
+/** Number of days of a long history that are read at a time: several thousand runs. */
 const LONG_PART_DAYS = 180;
 const FURTHEST_DAYS = 5;
 /** Rows per write, to limit how long the event loop is blocked. */

@@ -104,7 +104,7 @@ function findReport(history: KnownHistory, station: Place, run: KnownRun): Repor
   return { end: spanOf(station, run).end, report: { temperatureF, knownAt } };
 }
 
-/** Hours of one day share their error, so the amount of data is counted in days. */
+/** Hours of the same day have correlated errors, so the amount of data is counted in days. */
 export const daysIn = (cases: readonly Pick<KnownRun, 'stationId' | 'date'>[]): number =>
   new Set(cases.map(({ stationId, date }) => `${stationId} ${date}`)).size;
 
@@ -135,7 +135,7 @@ const POSSIBLE_SLOPE = { lowest: 0.5, highest: 1.5 };
 /** °F. Larger than any known error of a grid point (6.3). */
 const LARGEST_CORRECTION_F = 8;
 
-/** A recent fit is kept unless the data has grown by `MUCH_MORE`. Fits to years of data change slowly. */
+/** How long a fit is reused, unless the data has grown by `MUCH_MORE`. Fits to years of data change slowly. */
 const KEPT_MS = { pooled: 18 * HOUR_MS, own: 5 * DAY_MS };
 const MUCH_MORE = 1.1;
 
@@ -145,8 +145,8 @@ export const isRecent = (fit: Fit, cases: number, at: Date): boolean =>
   cases < MUCH_MORE * fit.n;
 
 /**
- * Fits a group: all stations together, or one station's own long history with seasonal terms. Keeps the previous fit if
- * it is recent or its training set has not changed.
+ * Fits a group: all stations together, or one station's own long history with seasonal terms. Reuses the previous fit
+ * if it is recent or its training set has not changed.
  * @returns the reason as text if there is no usable fit
  */
 export function* makeFitInSteps(
@@ -234,8 +234,8 @@ const isSame = (fit: Fit, seen: Seen): boolean =>
 const SEASONS = [0, 91, 183, 274];
 
 /**
- * Returns the reason for rejecting a fit, in words. Single stations are checked when the fit is used, so that one bad
- * station does not invalidate the fit for all.
+ * Returns a readable reason for rejecting a fit, or undefined if it is acceptable. Individual stations are checked when
+ * the fit is used, so that one bad station does not invalidate the fit for all.
  */
 export function problemOf(
   {

@@ -16,7 +16,7 @@ export interface News {
 export const noNews: News = Object.freeze({ runs: [], reports: [], hours: [] });
 
 /**
- * Passes on only what is new in a snapshot, because runs stay unchanged for hours and reports for good.
+ * Passes only the new parts of a snapshot to `learn`, because runs stay unchanged for hours and reports permanently.
  * @param learn if it fails, the next call passes the same news again
  */
 export function createCollector(
@@ -74,7 +74,9 @@ const reportsIn = ({ events, asOf }: Snapshot): SettledDay[] =>
 
 const keyOfHour = ({ stationId, date, hour }: KnownHour): string => `${stationId} ${date} hour ${hour}`;
 
-/** Other models may run every hour; one run every six hours is enough. */
+/**
+ * Minimum time between archived runs of other models. These may run every hour, but one run every six hours is enough.
+ */
 const FURTHER_RUN_MS = 6 * HOUR_MS;
 
 const keyOfRun = (run: DayEnsemble): string => {

@@ -24,7 +24,7 @@ const trainedIn = (t: Trained, { forecastSource, marketSource }: SourceNames, { 
     lte(t.trainedAt, at),
   );
 
-/** Row limit per statement; the next clean-up continues. */
+/** Maximum number of fits deleted per statement; the next clean-up deletes the rest. */
 const FITS_DELETED_AT_ONCE = 500;
 
 export async function insertFits(orm: Orm, sources: SourceNames, fits: readonly TrainedFit[]): Promise<void> {

@@ -43,13 +43,13 @@ export interface HourTrainingOptions {
 const WINDOW_DAYS = 60;
 /**
  * Minimum number of dates, not cases, because stations share a date's weather. With at least nine dates of seven
- * stations, a fit beats no fit at every hour (measured).
+ * stations, using a fit is better than using none, at every hour (measured).
  */
 const MIN_DATES = 9;
-/** More cases do not improve a fit, but take longer. */
+/** Maximum number of cases per fit. More cases do not improve a fit, but take longer. */
 const MAX_CASES = 1_500;
 const CASES_AT_ONCE = 200;
-/** Refitting all hours takes seconds, so a recent fit is kept unless the data has grown by `MUCH_MORE`. */
+/** How long a fit is reused, unless the data has grown by `MUCH_MORE`: refitting all hours takes seconds. */
 const KEPT_MS = 18 * HOUR_MS;
 const MUCH_MORE = 2;
 /** °F. No day's maximum exceeds both its maximum so far and the forecast for its remaining hours by more than this. */
@@ -87,7 +87,7 @@ export function* trainHoursInSteps(
 
 type Wanted = Pick<HourFit, 'kind' | 'hour'>;
 
-/** @returns the reason as text if there is no usable fit, or a fit without cases if the previous fit was kept */
+/** @returns the fit, without cases if the previous fit was reused, or the reason as text if there is no usable fit */
 function* trainHour(
   history: KnownHistory,
   days: readonly KnownStationDay[],
@@ -232,5 +232,5 @@ export function problemOf(fit: SameDayFit, rawCrps: number): string | undefined 
   return undefined;
 }
 
-/** Change of the extreme in °F per °F of change in the forecast for the remaining hours. */
+/** Plausible change of the extreme in °F per °F of change in the forecast for the remaining hours. */
 const POSSIBLE_SLOPE = { lowest: -0.5, highest: 3 };

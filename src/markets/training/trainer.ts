@@ -36,18 +36,27 @@ import { LONGEST_AGE_DAYS } from '../learning/calibrated.js';
 /** How often to look for data that another instance or a command has added. */
 const LOOK_EVERY_MS = HOUR_MS;
 const KEPT_DAYS = 400;
-/** Seasonal fits use the first model's daily runs and the reports, so both are kept as long as training looks back. */
+/**
+ * Retention of the first model's daily runs and the reports, which seasonal fits use: a little longer than training
+ * looks back.
+ */
 const LONG_KEPT_DAYS = SEASONAL_WINDOW_DAYS + 10;
-/** Each day adds 46 of these fits with up to 1,500 days each, which take three megabytes. */
+/**
+ * Retention of fits for days in progress. Each day adds 46 of these fits with up to 1,500 days each, which take three
+ * megabytes.
+ */
 const HOUR_FITS_KEPT_DAYS = 60;
 
 /** Keeps the forecast calibrated. Several instances may run at the same time. */
 export interface Trainer {
-  /** Loads the newest stored fits, which are used until better ones are made. Never rejects. */
+  /** Loads the newest stored fits, which are used until newer ones are made. Never rejects. */
   load(): Promise<void>;
   /** Records the news, and trains if there is new data. */
   learn(news: News): Promise<void>;
-  /** Deletes data after 400 days, and inputs of seasonal fits after two years, a limited number of rows at a time. */
+  /**
+   * Deletes data after 400 days, and inputs of seasonal fits after two years; each call deletes a limited number of
+   * rows.
+   */
   cleanUp(): Promise<void>;
   stop(): void;
 }

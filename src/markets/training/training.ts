@@ -33,15 +33,21 @@ import type { Place } from '../market/place.js';
 import { LONGEST_AGE_DAYS, aheadRow } from '../learning/calibrated.js';
 
 /**
- * Minimum over all stations. 30 errors determine the standard deviation to within an eighth; the ridge penalty shrinks
- * terms with few errors.
+ * Minimum number of days, summed over all stations. 30 errors determine the standard deviation to within an eighth; the
+ * ridge penalty shrinks terms with few errors.
  */
 const MIN_POOLED_DAYS = 30;
-/** Sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit, but take longer. */
+/**
+ * Maximum number of cases: sixty days of all stations, or 31 days of all areas' hours. More cases do not improve a fit,
+ * but take longer.
+ */
 const MAX_POOLED_CASES = 3_000;
-/** Minimum for one station and lead. A shorter history shows each season only once, with that year's weather. */
+/**
+ * Minimum number of days for one station and lead. A shorter history shows each season only once, with that year's
+ * weather.
+ */
 export const MIN_SEASONAL_DAYS = 548;
-/** A third year does not improve the fit (measured). */
+/** Two years; a third year does not improve the fit (measured). */
 export const SEASONAL_WINDOW_DAYS = 730;
 
 export interface TrainedFit {
@@ -224,7 +230,7 @@ interface PooledFit {
 /** Age of the first model's earlier run relative to its latest, in hours. */
 const EARLIER_HOURS = LEAD_STEP_HOURS;
 
-/** Compares models by the training residuals of their fits. A mix is kept as long as all its fits are kept. */
+/** Compares models by the training residuals of their fits. A mix is reused as long as all its fits are reused. */
 function* trainMixesInSteps(
   pooled: readonly PooledFit[],
   trainedAt: Date,
@@ -254,7 +260,7 @@ function* trainMixesInSteps(
       : learnMix(new Map(fits.map(([name, each]) => [name, recallErrors(each)])));
     if (isKept) mixes.push(before);
     else if (learned) {
-      // May be later than the data that the fits were trained on, because recent fits are kept when new cases arrive.
+      // May be later than the data that the fits were trained on, because recent fits are reused when new cases arrive.
       const knownThrough = new Date(Math.max(...fits.map(([, { cases }]) => knownThroughMs(cases))));
       const mix = { id: newId(), kind, leadHours, ...learned, knownThrough, trainedAt };
       mixes.push(mix);

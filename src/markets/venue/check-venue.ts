@@ -33,8 +33,8 @@ const alarming: ReadonlySet<NoteKind> = new Set([
 export const isAlarming = ({ notes }: VenueReport): boolean => notes.some(({ kind }) => alarming.has(kind));
 
 /**
- * Reads every series in the venue's climate category as the service would, and reports what could not be placed. Uses
- * only public data, without a key.
+ * Reads every series in the venue's climate category as the service would, and reports markets that could not be
+ * placed. Uses only public data, without a key.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function checkVenue(

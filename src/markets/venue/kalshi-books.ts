@@ -8,7 +8,7 @@ import { toOrderBook } from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
 import { type KalshiOrderBook, kalshiOrderBookSchema, kalshiOrderBooksSchema } from './kalshi-schema.js';
 
-/** A full book is used for this long; after that, the listing's best prices are more accurate. */
+/** How long a full book is used; after that, the listing's best prices are more accurate. */
 const WHOLE_BOOK_MS = 30_000;
 
 type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;

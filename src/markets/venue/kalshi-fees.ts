@@ -9,7 +9,7 @@ import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } f
 
 /** The venue's name for the category; must match exactly. */
 const CATEGORY = 'Climate and Weather';
-/** New series appear a few times a month, and fees change at announced times. */
+/** How long the list of series is reused. New series appear a few times a month, and fees change at announced times. */
 const CATALOGUE_FRESH_MS = HOUR_MS;
 /** Upper bound on the length of the list, which has about 400 series. */
 const MAX_SERIES = 2_000;
@@ -47,7 +47,7 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
   }
 
   return {
-    /** Returns all series, refreshed hourly; keeps the last good list while the venue is failing. */
+    /** Returns all series, refreshed hourly; while the venue is failing, returns the last good list. */
     async read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }> {
       if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
       try {
@@ -63,7 +63,7 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
 
 const stationSeries = new Set(stations.flatMap(({ series: { maximum, minimum } }) => [maximum, minimum]));
 
-/** Series of known stations come first; the others wait if not all can be read at once. */
+/** Orders the series of known stations first, so that the others wait if not all can be read in one pass. */
 const byImportance = (a: KalshiSeries, b: KalshiSeries): number =>
   Number(stationSeries.has(b.ticker)) - Number(stationSeries.has(a.ticker)) || (a.ticker < b.ticker ? -1 : 1);
 
@@ -102,7 +102,7 @@ const eventChangesSchema = z.object({
   cursor: z.string().nullish(),
 });
 
-/** Fees of one event; null fields use the value of its series. */
+/** Fees of one event; for null fields, the values of the event's series apply. */
 interface EventChange {
   eventTicker: string;
   seriesTicker: string;
@@ -136,7 +136,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     changesReadAt = now;
     await readOrWarn('/series/fee_changes', signal, async () => {
       const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
-      // The list may drop past changes, so they are kept until the series is read again.
+      // The list may drop past changes, so they are retained until the series are read again.
       const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
       seriesChanges = [
         ...past,

@@ -22,7 +22,7 @@ export interface KalshiHistoryOptions {
 }
 
 /**
- * Returns outcomes of past days that are final, have a complete ladder, and were paid in agreement with the stated
+ * Returns final outcomes of past days that have a complete ladder and were paid in agreement with the stated
  * temperature. Recent days take one query per series; days before the venue's cutoff (a few months ago) take one query
  * per day, at the client's rate limit: 31 days of 48 series are 48 to 1,488 reads and take up to 75 seconds.
  */

@@ -147,7 +147,10 @@ const readPrice = (text: string): Micros | null => toPrice(parseDollars(text));
 
 const toPrice = (price: Micros): Micros | null => (price > 0n && price < DOLLAR ? price : null);
 
-/** Prices, sizes and worst cases assume payouts without bounds, so markets with settlement bounds are not traded. */
+/**
+ * Prices, sizes and worst cases assume that payouts have no settlement bounds, so markets with such bounds are not
+ * traded.
+ */
 function readBounds({ settlement_bounds_type: type, settlement_floor_dollars: floor }: KalshiMarket) {
   if (type === 'default') return undefined;
   if (type !== 'floor') return `its payout has unknown bounds (“${type.slice(0, 40)}”)`;
@@ -176,7 +179,7 @@ function isPayable(value: Micros, result: string): boolean {
   return result === 'no' ? value === 0n : value >= 0n && value <= DOLLAR;
 }
 
-/** Usually a number; sometimes a sentence that starts with one. */
+/** Parses a value, which is usually a number but sometimes a sentence that starts with a number. */
 function readValue(text: string): number | null {
   const [, digits] = /^(-?\d+(?:\.\d{1,2})?)(?!\.?\d)/.exec(text) ?? [];
   return digits === undefined ? null : Number(digits);

@@ -4,7 +4,7 @@ import { HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { KalshiClient } from './kalshi-client.js';
 import type { Pause } from '../market/source.js';
 
-/** While trading is paused, the schedule is read again after this time. */
+/** How often the schedule is read again while trading is paused. */
 const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
 /** Pauses are reported this long before they start, which is longer than the maximum age of data for trading. */
 const AHEAD_MS = 10 * MINUTE_MS;

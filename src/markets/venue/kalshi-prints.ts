@@ -28,7 +28,7 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
 const MARKETS_AT_ONCE = 4;
 
-/** Reads prints with one query per market, because the venue filters by a single ticker. */
+/** Reads prints with one query per market, because the venue can filter by only one ticker. */
 export async function readKalshiPrints(
   { client, clock }: { client: KalshiClient; clock: Clock },
   tickers: readonly string[],

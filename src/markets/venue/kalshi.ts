@@ -31,7 +31,9 @@ interface Known {
   notes: readonly VenueNote[];
 }
 
-/** Caches parsed markets: parsing again costs ten times more, and identical objects keep derived values valid. */
+/**
+ * Caches parsed markets: parsing costs ten times as much as a lookup, and identical objects keep derived values valid.
+ */
 function createMarketReader() {
   let known = new Map<string, Known>();
 
@@ -122,14 +124,16 @@ export interface KalshiSourceOptions {
   /** Default: the venue's whole climate category. */
   series: readonly string[] | undefined;
   budget?: VenueBudget | undefined;
-  /** Called at the first read to start keeping books from the stream. If omitted, books are as old as the last read. */
+  /**
+   * Called at the first read to start maintaining books from the stream. If omitted, books are as old as the last read.
+   */
   keepBooks?: (() => KeptBooks) | undefined;
   interest?: (() => ReadonlySet<string>) | undefined;
   clock: Clock;
   log: Logger;
 }
 
-/** Open markets do not vanish before they close, so an empty list is not trusted for this long. */
+/** How long an empty list is not trusted, because open markets do not vanish before they close. */
 const NOT_EMPTY_MS = 5 * MINUTE_MS;
 
 interface SeenSeries {

@@ -15,7 +15,7 @@ import type { NoteKind } from '../market/source.js';
 import type { Place } from '../market/place.js';
 import type { KalshiMarket } from './kalshi-schema.js';
 
-/** Thrown for a market that contradicts itself, which is then excluded. */
+/** Thrown for a market whose data contradicts itself; the market is then excluded. */
 export class ContradictionError extends Error {
   readonly what: string;
   constructor(ticker: string, what: string, detail: string) {
@@ -139,7 +139,7 @@ function findPlaceOf({
     const station = findStationOfReport(report);
     return station ? { station } : unknown(report);
   }
-  // For a single day, the rules named The Weather Company but gave only the city.
+  // On one day, the rules named The Weather Company but gave only the city.
   const station = source === 'The Weather Company' ? findStationOfCity(place) : findStationOfPlace(place);
   return station ? { station } : unknown(place);
 }

@@ -28,7 +28,7 @@ function bookTimeOf(seed: string, eventTicker: string, at: Date): Date {
 const askContracts = [12, 3, 1, 1, 1];
 const bidContracts = [3, 1, 1, 1, 1];
 
-/** Makes a book around the crowd's belief; levels farther from it are smaller and have worse prices. */
+/** Creates a book around the crowd's belief; levels farther from it are smaller and have worse prices. */
 export function makeBook(seed: string, ticker: string, probability: number, changedAt: Date): OrderBook {
   const next = uniformsOf(seed, ticker, changedAt.getTime());
   const mid = probability * 100 + 0.5 * nextGaussian(next);
@@ -242,7 +242,7 @@ export function printsOf({ seed }: Seeded, state: EventState, { markets, books }
 const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
-/** Yields the event's state at each book change within a period, after its state before the period. */
+/** Yields the event's state at the start of a period, then its state at each book change within the period. */
 export function* statesWithin(
   world: Seeded,
   subject: SimulatedSubject,
@@ -278,7 +278,7 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
   return since < finalMs ? 'determined' : 'finalized';
 }
 
-/** Makes brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. */
+/** Creates brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. */
 function makeLadder(world: Seeded, subject: SimulatedSubject): Bracket[] {
   const expected = Math.floor(believe(world, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')

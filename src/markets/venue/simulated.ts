@@ -216,7 +216,7 @@ const settledOn = ({ weather }: Seeded, subjects: readonly SimulatedSubject[], a
 
 const eventOf = (ticker: string): string => ticker.slice(0, ticker.search(/-(?:[TB]-?[\d.]+|[A-Z]{3})$/));
 
-/** Finds past events too; empty for an unknown ticker and before the event opens. */
+/** Returns an event, including past events; empty for an unknown ticker and before the event opens. */
 function findEvent(world: Seeded, eventTicker: string, at: Date): ListedEvent {
   const subject = readSubject(eventTicker);
   return subject ? listEvent(world, eventStateOf(world, subject, at)) : findRain(world, eventTicker, at);

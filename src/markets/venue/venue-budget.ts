@@ -3,11 +3,11 @@ interface Waiter {
   go: () => void;
 }
 
-/** A bucket never slows down below this share of its rate. */
+/** Minimum rate of a slowed bucket, as a share of its normal rate. */
 const LEAST_SHARE = 1 / 8;
 /** A slowed bucket doubles its rate after this long without a refusal. */
 const RECOVERY_MS = 10_000;
-/** Requests in flight at the same time are refused together, which counts as one refusal. */
+/** Refusals within this time count as one, because requests in flight at the same time are refused together. */
 const ONE_REFUSAL_MS = 1_000;
 
 /** Resolves when it is the caller's turn; an abort removes the caller from the queue and rejects. */
@@ -87,7 +87,7 @@ function createTokenBucket(initial: BucketLimits) {
       if (isUrgent || timer === undefined) serveNow();
       return taken;
     },
-    /** Called when the venue refused a request, because its bucket then has fewer tokens than this one. */
+    /** Called when the venue refused a request, because the venue's bucket then has fewer tokens than this one. */
     slowDown(): void {
       count();
       tokens = Math.min(tokens, 0);

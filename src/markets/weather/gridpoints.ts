@@ -87,9 +87,11 @@ export function readGrid(
 const isFirst = (run: DayEnsemble, i: number, runs: readonly DayEnsemble[]): boolean =>
   runs.findIndex(({ kind, date }) => kind === run.kind && date === run.date) === i;
 
-/** Offices rarely move their grid, so a station's grid point is requested once a day. */
+/**
+ * How long a grid point is reused. Offices rarely move their grid, so a station's grid point is requested once a day.
+ */
 const POINT_LASTS_MS = DAY_MS;
-/** Days further ahead have no markets. */
+/** Maximum lead of a forecast; days further ahead have no markets. */
 const FURTHEST_MS = 3 * DAY_MS;
 
 /** Requests 24 stations once an hour, and their grid points once a day: 600 requests a day. */

@@ -16,7 +16,10 @@ import {
 } from './weather.js';
 import { UnexpectedStatusError, createPoll, lastForecasts, placeOf, readJson } from './read-json.js';
 
-/** Enough for 31 days with five runs of each maximum and minimum at 24 stations and of each hour in 4 areas. */
+/**
+ * Maximum number of forecasts in a response: enough for 31 days with five runs of each maximum and minimum at 24
+ * stations and of each hour in 4 areas.
+ */
 const MAX_FORECASTS = 25_000;
 const possibleF = z.number().min(-100).max(150);
 
@@ -167,7 +170,7 @@ function toRun(
   };
 }
 
-/** Removes the name and password, which are sent in a header that is never logged. */
+/** Returns the URL without its user name and password, which are sent in a header that is never logged. */
 function addressOf(url: string): URL {
   const address = new URL(url);
   address.username = '';
@@ -176,7 +179,10 @@ function addressOf(url: string): URL {
   return address;
 }
 
-/** Shorter values occur in ordinary text, so hiding them would not protect anything. */
+/**
+ * Minimum length of a value that is hidden in messages. Shorter values occur in ordinary text, so hiding them would not
+ * protect anything.
+ */
 const SHORTEST_SECRET = 4;
 
 /** Returns every secret part of the URL in every encoding, because models may repeat the request in their responses. */
@@ -207,7 +213,7 @@ function credentialsOf(url: string): Record<string, string> {
   return { authorization: `Basic ${Buffer.from(pair).toString('base64')}` };
 }
 
-/** Limits requests to 288 a day, however often markets are read. */
+/** Minimum time between requests, which limits them to 288 a day, however often markets are read. */
 const FORECASTS_EVERY_MS = 5 * MINUTE_MS;
 /** HTTP statuses of a model without history: 404 Not Found, 410 Gone, 501 Not Implemented. */
 const noHistoryStatuses = new Set([404, 410, 501]);

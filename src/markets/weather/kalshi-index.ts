@@ -44,14 +44,17 @@ const calibrationsAnswerSchema = z.looseObject({
   calibrations: z.array(calibrationSchema).max(10_000),
 });
 
-/** A minute's value appears after two or three minutes. Four areas at 10 tokens use 40 of 12,000 tokens per minute. */
+/**
+ * Interval between reads of the index. A minute's value appears after two or three minutes. Four areas at 10 tokens use
+ * 40 of 12,000 tokens per minute.
+ */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
 /** Readings count if they arrive within this time after their minute, so a value younger than this is not final. */
 const RECEIPT_MS = 5 * MINUTE_MS;
-/** The first request reaches back this far, to include every hour of today. */
+/** How far back the first request reaches, to include every hour of today. */
 const FIRST_WINDOW_MS = 26 * HOUR_MS;
-/** Later requests reach back this far to include late values. */
+/** How far back later requests reach, to include late values. */
 const OVERLAP_MS = 15 * MINUTE_MS;
 const HOURS_KEPT_MS = 3 * DAY_MS;
 /** `degraded` means that a station was absent or substituted; markets still settle on the value. */

@@ -25,7 +25,7 @@ interface ReportedTemperatures {
   temperatureC: number | null;
   /** Extremes of the six hours before the report. */
   sixHours: ReportedRange;
-  /** Extremes of the calendar day in local standard time, included in the report at its end. */
+  /** Extremes of the calendar day in local standard time, included in the report made at the end of that day. */
   day: ReportedRange;
 }
 
@@ -65,7 +65,10 @@ const toFahrenheit = (celsius: number): number => celsius * 1.8 + 32;
 const ASK_BACK_MS = 3 * HOUR_MS;
 /** Reports may arrive late and corrections later, so each request reaches back this far before the latest report. */
 const OVERLAP_MS = 3 * HOUR_MS;
-/** Maximum number of concurrent requests, so that 24 stations take a few seconds instead of one burst. */
+/**
+ * Maximum number of concurrent requests, so that requests for 24 stations are spread over a few seconds instead of sent
+ * in one burst.
+ */
 const AT_ONCE = 4;
 /** Time limit for all stations together, so that forecasts do not wait for a slow service. */
 const TIMEOUT_MS = 15_000;
@@ -181,7 +184,7 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
   };
 }
 
-/** Returns the extremes that reports within the day prove; empty without such a report. */
+/** Returns the extremes proven by reports within the day; empty if there are no such reports. */
 function extremesOf(
   station: Station,
   { date, start, end }: ClimateDay,

@@ -6,7 +6,7 @@ import { isStation, places } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { Place } from '../market/place.js';
 
-/** Grid points are at most a quarter of a degree apart. */
+/** Maximum distance of a place from its grid point. Grid points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;
 
 /** One hourly series in °F; null if the service has no value. */
@@ -15,7 +15,7 @@ export const hourlyF = z.array(z.number().min(-100).max(150).nullable());
 export const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
 
 /**
- * Requests all stations and areas at once, with hours in UTC and temperatures in °F.
+ * Query for all stations and areas together, with hours in UTC and temperatures in °F.
  *
  * A request counts as several of the free 600 a minute, 5,000 an hour and 10,000 a day: one per place, times a tenth of
  * the number of series per place (each member is a series) if above ten, times the number of weeks if above one.

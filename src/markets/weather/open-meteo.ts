@@ -246,10 +246,13 @@ function createFurtherModel(
   };
 }
 
-/** Mixes use a run about half a day older than the newest, so runs more than a day old are not needed. */
+/**
+ * How long runs are stored. Mixes use a run about half a day older than the newest, so runs more than a day old are not
+ * needed.
+ */
 const KEPT_RUNS_MS = DAY_MS;
 
-/** Keeps the first model's runs, so that the run from half a day earlier can be used alongside the newest. */
+/** Stores the first model's runs, so that the run from half a day earlier can be used alongside the newest. */
 function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] {
   const byRun = new Map<number, readonly DayEnsemble[]>();
   return (newest) => {

@@ -14,7 +14,7 @@ export interface PlaceForecasts {
 
 interface Options {
   model: string;
-  /** @throws Error whose message says why the station has no forecast */
+  /** @throws Error whose message explains why the station has no forecast */
   ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
   clock: Clock;
   of?: readonly Station[];
@@ -29,14 +29,17 @@ export interface Pace {
 
 export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 
-/** 24 stations once an hour are 576 requests a day, or twice as many while requests fail. */
+/**
+ * Interval between requests for a station. 24 stations once an hour are 576 requests a day, or twice as many while
+ * requests fail.
+ */
 const EVERY_MS = HOUR_MS;
 const RETRY_MS = 30 * MINUTE_MS;
 /** Minimum time between requests, as requested by the Iowa Environmental Mesonet. */
 export const APART_MS = 4_000;
 const FIRST_PAUSE_MS = 2 * MINUTE_MS;
 const LONGEST_PAUSE_MS = 2 * HOUR_MS;
-/** Older runs are not used by any model. */
+/** Runs older than this are not used by any model. */
 const OLDEST_RUN_MS = DAY_MS;
 
 interface Known {

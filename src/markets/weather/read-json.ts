@@ -45,7 +45,7 @@ export function createPoll<T>(
   };
 }
 
-/** Forecasts stay in use this long during failures, because they remain the newest until about the next run. */
+/** How long forecasts stay in use during failures; they remain the newest until about the next run. */
 const FORECASTS_LAST_MS = 3 * HOUR_MS;
 
 /**

@@ -118,7 +118,10 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   };
 }
 
-/** °F. An hour outside the bulletin's window that is this close to its extreme may contain the day's extreme. */
+/**
+ * °F. If an hour outside the bulletin's window is within this of the bulletin's extreme, it may contain the day's
+ * extreme.
+ */
 const NEAR_F = 1;
 
 function numberOf(row: Row, name: string, url: string): number | undefined {
@@ -134,7 +137,8 @@ const LAMP = 'LAV';
 
 /**
  * Returns LAMP's temperatures at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts
- * begin an hour after their cycle, so earlier hours come from earlier cycles. Undefined unless all hours are present.
+ * begin an hour after their cycle, so earlier hours are from earlier cycles. Returns undefined unless all hours are
+ * present.
  * @throws the errors of `parseBulletins`
  */
 export function parseHours(

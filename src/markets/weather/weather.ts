@@ -25,7 +25,7 @@ const POSSIBLE_F = { lowest: -100, highest: 150 };
 export const isPossible = (temperatureF: number): boolean =>
   temperatureF >= POSSIBLE_F.lowest && temperatureF <= POSSIBLE_F.highest;
 
-/** With fewer members, the spread is not meaningful. */
+/** Minimum number of members; with fewer, the spread is not meaningful. */
 export const MIN_MEMBERS = 10;
 
 /** A source's first model, which alone determines whether a forecast exists and how old it is. */

@@ -51,7 +51,7 @@ export interface ArchiveDeps {
   dir: string;
   /** Events read or deleted per statement. */
   chunkSize: number;
-  /** Pause after each event statement, as a multiple of the statement's duration. */
+  /** Pause after each statement that reads or deletes events, as a multiple of the statement's duration. */
   rest: number;
   signal: AbortSignal;
   /** Called when events are written, read back and deleted, so each event is reported three times. */
@@ -261,7 +261,7 @@ async function compareProduct(
   );
 }
 
-/** Merges the hours of unlisted combinations of dimensions into `OTHER`, as ingestion does. */
+/** Merges the hourly sums of unlisted combinations of dimensions into `OTHER`, as ingestion does. */
 function asCounted(hours: ReadonlyMap<string, Sum>, listed: ReadonlySet<string>): Map<string, Sum> {
   const counted = new Map<string, Sum>();
   for (const [name, { quantity, events }] of hours) {
@@ -344,7 +344,7 @@ function throwIfInterrupted({ signal }: ArchiveDeps): void {
 
 /**
  * Runs a statement, then pauses so that other work can use the database.
- * @throws InterruptedError before running the statement
+ * @throws InterruptedError instead of running the statement if the run has been interrupted
  */
 async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
   throwIfInterrupted(deps);

@@ -13,7 +13,10 @@ export class ArchiveError extends Error {
   override name = 'ArchiveError';
 }
 
-/** For example `2025-10/acme-live`. A month's folder can be moved to other storage as a whole. */
+/**
+ * Start of an archive file's path, such as `2025-10/acme-live`. A month's folder can be moved to other storage as a
+ * whole.
+ */
 export const baseNameOf = (slug: string, { period, livemode }: Month): string =>
   `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}`;
 
@@ -34,8 +37,8 @@ export interface WrittenFile {
 }
 
 /**
- * Writes a file completely or not at all: its name appears only once the contents are on disk. Each piece is a gzip
- * member of its own, which bounds memory.
+ * Writes a file completely or not at all: its name appears only once the contents are on disk. Each piece is a separate
+ * gzip member, which bounds memory.
  */
 export async function writePieces(
   dir: string,
@@ -63,7 +66,7 @@ export async function writeWhole(
   base: string,
   fill: (write: (data: Buffer) => Promise<unknown>) => Promise<string>,
 ): Promise<void> {
-  // Overwrites what a killed run left behind.
+  // Overwrites a partial file left behind by a killed run.
   const part = join(dir, `${base}.part`);
   await mkdir(dirname(part), { recursive: true, mode: 0o700 });
   const handle = await open(part, 'w', 0o600);
@@ -137,7 +140,7 @@ interface Reading {
 }
 
 interface ReadOptions {
-  /** Number of events that an earlier run deleted. */
+  /** Number of events already deleted by an earlier run. */
   skip: number;
   chunkSize: number;
   /** Called with each product's sums once they are complete. */

@@ -43,7 +43,7 @@ export interface ArchivedEvent extends EventPosition {
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
   sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
 
-/** Written as a range of times, so that the index on Organization, product, mode and time is used. */
+/** Filters by a range of times, so that the index on Organization, product, mode and time is used. */
 const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, of = sql``): SQL =>
   sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
@@ -99,7 +99,7 @@ export async function sumArchives(
 }
 
 /**
- * Net change from corrections for a row `s` of sums. A month's file holds its events as they were sent, before
+ * Net change from corrections for a row `s` of a sum table. A month's file holds its events as they were sent, before
  * corrections.
  */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
@@ -131,7 +131,7 @@ export const listArchivedSums = (orm: Orm, month: Month): Promise<ArchivedSum[]>
   );
 
 export interface HourSum extends Sum {
-  /** `2025-10-31T13`. */
+  /** Such as `2025-10-31T13`. */
   hour: string;
   apiKeyId: string;
   metric: string;
@@ -308,7 +308,7 @@ export async function moveState(
     where ${ofMonth(month)}`);
 }
 
-/** An arbitrary constant. */
+/** Key of the advisory lock; an arbitrary constant. */
 const ARCHIVE_LOCK = 4_283_641_098;
 
 /**

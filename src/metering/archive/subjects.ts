@@ -64,11 +64,11 @@ export async function createSubjectCheck(
 const nameOf = (slot: string, { subject, metric }: { subject: string; metric: string }): string =>
   `${slot} ${metric} ${subject}`;
 
-/** `2025-10-31T13:45` for 13:47. */
+/** Returns the start of a time's five-minute slot, such as `2025-10-31T13:45` for 13:47. */
 const slotOf = (occurredAt: string): string =>
   `${occurredAt.slice(0, 15)}${Number(occurredAt[15]) < 5 ? 0 : 5}`;
 
-/** When each product began to count subjects, as RFC 3339 with microseconds. */
+/** Time at which each product began to count usage by subject, as RFC 3339 with microseconds. */
 async function listSubjectsSince(orm: Orm, ids: string[]): Promise<Map<string, string>> {
   const rows = await selectRows<{ id: string; since: string }>(
     orm,

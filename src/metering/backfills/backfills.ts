@@ -76,7 +76,7 @@ interface Batch {
 
 /**
  * Adds a batch to an open backfill.
- * @throws AppError not_found, backfill_state; for the first broken rule not_found, unknown_metric, unknown_dimension,
+ * @throws AppError not_found, backfill_state, or the first broken rule: unknown_metric, unknown_dimension,
  * timestamp_out_of_range, quantity_out_of_range
  */
 export async function stageEvents(

@@ -124,7 +124,7 @@ export const listStageable = (orm: Orm, slugs: string[]): Promise<StageableProdu
     from products where slug = any (${textArray(slugs)}::text[])`,
   );
 
-/** Months of a mode whose events are archived or being archived. */
+/** Months whose events in the given mode are archived or being archived. */
 export const listArchivedMonths = (orm: Orm, orgId: string, livemode: boolean): Promise<string[]> =>
   selectTexts(
     orm,
@@ -254,8 +254,8 @@ export const listStagedKeys = (tx: Tx, { orgId, id, cursor }: Backfill, limit: n
 
 /**
  * Adds the combinations of dimensions in staged events to each month's list while the list has room, so that each
- * event's sums are known before it is counted. If a concurrent request takes the same number, the insert fails and
- * `change` retries.
+ * event's sums are known before it is counted. If a concurrent request takes the same number in the list, the insert
+ * fails and `change` retries.
  */
 export async function listStagedCombinations(
   tx: Tx,

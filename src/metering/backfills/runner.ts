@@ -154,7 +154,7 @@ const statements: Partial<Record<BackfillState, Template>> = {
   discarding: discardNext,
 };
 
-/** Length of one turn, slightly below the job's schedule. */
+/** Length of one turn, slightly shorter than the job's interval. */
 const TURN_MS = 1_500;
 const BACKFILLS = 20;
 

@@ -76,8 +76,7 @@ export const usageBackfillEvents = pgTable(
 );
 
 /**
- * Sums of the staged events and their outcome. With these, showing a backfill of a million events reads only a few
- * rows.
+ * Sums of the staged events and of their outcome, so that showing a backfill of a million events reads only a few rows.
  */
 export const usageBackfillSums = pgTable(
   'usage_backfill_sums',

@@ -218,7 +218,7 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
 }
 
 /**
- * Rejects a past time before the preview is shown; the change itself would reject it only afterwards.
+ * Rejects invalid times before the preview is shown, not only when the change is made.
  * @throws AppError invalid_request
  */
 function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
@@ -261,7 +261,7 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
 
 const endMs = (expiresAt: string | null): number => (expiresAt === null ? Infinity : Date.parse(expiresAt));
 
-/** The first number may be negative. */
+/** Adds two decimals, the first of which may be negative. */
 const addSigned = (a: string, b: string): string =>
   a.startsWith('-') ? differenceOf(b, a.slice(1)) : addDecimals(a, b);
 const subtractSigned = (a: string, b: string): string =>

@@ -14,7 +14,7 @@ import { readProductSums } from '../events/page-queries.js';
 import { parsePeriod } from '../reports/period.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
-/** A product's live usage in the month. Decimals are exact text. */
+/** A product's live usage in the month. Decimals are text, which keeps all their digits. */
 interface ProductUse {
   slug: string;
   name: string;
@@ -64,7 +64,7 @@ export const customerSummary: CustomerSummary = {
 
 interface UsesRow {
   orgId: string;
-  /** Highest share of the cap first, at most `MAX_USES`. */
+  /** At most `MAX_USES` products, sorted by share of the cap, highest first. */
   uses: ProductUse[];
   count: number;
 }
@@ -157,8 +157,8 @@ function toUseView({ used, cap, ...product }: ProductUse) {
 const PANEL_PRODUCTS = 8;
 
 /**
- * Products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30 days of
- * usage; also the latest problem in sending usage to Stripe.
+ * Reads the products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30
+ * days of usage. Also reads the latest problem in sending usage to Stripe.
  */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());

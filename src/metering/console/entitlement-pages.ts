@@ -102,7 +102,7 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
 function addGrant(router: Router, deps: ConsoleDeps): void {
   const { orm } = deps.db;
 
-  /** Reads the product named in the address, and the customer's entitlement to it. */
+  /** Reads the product named in the path, and the customer's entitlement to it. */
   const readSubject = async (req: Request) => {
     const customer = await readCustomer(deps, req);
     const { product: slug } = parseQueryForm(chosenSchema, readQuery(req));
@@ -192,7 +192,7 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Undefined applies the product's cap; null means unlimited. */
+/** Returns undefined to apply the product's cap, or null for unlimited usage. */
 function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
   if (cap === 'product') return undefined;
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
@@ -211,10 +211,10 @@ function toFields(grant: Grant | undefined): FormFields {
   };
 }
 
-/** To the minute, as browsers show it. */
+/** Formats a time to the minute, as browsers show it. */
 const toField = (at: Date): string => at.toISOString().slice(0, 16);
 
-/** If the typed minute is unchanged, the current seconds are kept. */
+/** Reads a typed time. If its minute is unchanged, keeps the current seconds. */
 function readTime(typed: string | undefined, current: Date | null | undefined): Date | undefined {
   if (typed === undefined) return undefined;
   return current && toField(current) === typed ? current : new Date(`${typed}Z`);

@@ -135,7 +135,7 @@ const numbersOf = (fields: FormFields): number[] =>
   );
 
 /**
- * Ignores rows with neither a value nor a price.
+ * Reads the price form, ignoring rows with neither a value nor a price.
  * @throws AppError invalid_request that names the field
  */
 function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {

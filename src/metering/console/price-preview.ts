@@ -6,11 +6,11 @@ import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 
-/** Maximum number of customers whose hourly sums are read, starting with the largest usage of the month. */
+/** Maximum number of customers whose hourly sums are read, starting with those with the most usage in the month. */
 const MAX_CUSTOMERS = 500;
 const SHOWN_CUSTOMERS = 20;
 
-/** A month's live usage and its cost at two prices. Decimals are exact text. */
+/** A month's live usage and its cost at two prices. Decimals are text, which keeps all their digits. */
 interface Costs {
   quantity: string;
   before: string;
@@ -21,7 +21,7 @@ interface PreviewRow extends Costs {
   /** Null unless the row is a customer's. */
   slug: string | null;
   name: string | null;
-  /** A value with a price of its own; null for all others together. */
+  /** A dimension value with its own price; null for all other values together. */
   value: string | null;
   kind: 'customer' | 'value' | 'total';
   customers: number;
@@ -39,8 +39,8 @@ interface Asked {
 const pricesOf = (price: CreditPrice | null): string => JSON.stringify(price?.by?.prices ?? {});
 
 /**
- * Selects one row for each customer, one for each value with a price of its own, and one for the total. Reads the
- * month's totals by their index, and the hours of the largest customers by primary key.
+ * Selects one row for each customer, one for each value with its own price, and one for the total. Reads the month's
+ * totals by their index, and the hourly sums of the customers with the most usage by primary key.
  */
 export function selectPreview({ product, period, after }: Asked, t: GroupTables): SQL {
   const before = toCreditPrice(product);
@@ -102,7 +102,7 @@ export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: A
     values: [...byValue].map(([value, own]) => ({ value, ...sumCosts(own) })).toSorted(byCost),
     total: sumCosts(of('total')),
     unknown: sumDecimals(of('total').map(({ unknown }) => unknown)),
-    /** Number of customers with usage, and of those included in the sums. */
+    /** Number of customers with usage, and number of customers included in the sums. */
     customerCount: of('total').reduce((sum, row) => sum + row.customers, 0),
     countedCustomers: customers.reduce((sum, count) => sum + count, 0),
   };

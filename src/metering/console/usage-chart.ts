@@ -26,7 +26,8 @@ interface Chosen {
 }
 
 /**
- * Usage of one product by customer, or the number of events of every product. Undefined if the range has too many sums.
+ * Returns one product's usage by customer, or every product's number of events. Returns undefined if the range has too
+ * many sums.
  */
 export async function readUsageChart(db: ReportedDatabase, range: Range, chosen: Chosen) {
   const step = stepOf(range);

@@ -28,7 +28,7 @@ import { readUsageChart, type NameOf } from './usage-chart.js';
 
 const USAGE = `${CONSOLE}/usage`;
 
-/** If there are more customers or products than this, the page offers a search instead of a list. */
+/** Maximum number of customers or products in a list. If there are more, the page offers a search instead. */
 const MAX_OPTIONS = 200;
 const MAX_MATCHES = 20;
 
@@ -83,7 +83,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
 }
 
 /**
- * Reads the filters, which default to the totals of this month in live mode. A search may match several customers or
+ * Reads the filters, which default to this month's totals in live mode. A search may match several customers or
  * products.
  */
 async function readRequest(deps: ConsoleDeps, query: FormFields) {

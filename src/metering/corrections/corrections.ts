@@ -25,7 +25,7 @@ export interface Correction {
   /** An exact decimal; 0 voids the event. */
   quantity: string;
   reason: string;
-  /** Makes a repeated request harmless. */
+  /** Makes it safe to repeat the request. */
   correctionKey: string;
 }
 
@@ -46,7 +46,10 @@ export interface Corrected {
 
 /** How long after receipt an API key may correct an event. */
 export const MAX_AGE_DAYS = 35;
-/** Bounds the response size, because reading an event returns all of its corrections. */
+/**
+ * Maximum number of times that an API key may correct an event. Bounds the response size, because reading an event
+ * returns all of its corrections.
+ */
 export const MAX_TIMES = 1_000;
 
 const AUDITED_CORRECTIONS = 20;

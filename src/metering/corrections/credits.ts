@@ -16,8 +16,8 @@ interface Change {
 }
 
 /**
- * Gives back or burns the credits by which the corrections change costs, at each event's own price. Call this after
- * writing all sums, because the account is locked last. Runs no statement if no event has a price.
+ * Gives back or burns credits for the cost changes that the corrections cause, at each event's own price. Call this
+ * after writing all sums, because the account is locked last. Runs no statement if no event has a price.
  */
 export async function correctCredits(
   tx: Tx,

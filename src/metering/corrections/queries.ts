@@ -103,7 +103,7 @@ export async function insertCorrections(
     from json_to_recordset(${JSON.stringify(rows)}::json) as c ("productId" uuid, "apiKeyId" uuid, "occurredAt" timestamptz,
       livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text, subject text, dimensions text, "creditPrice" numeric)
     order by "idempotencyKey" collate "C", number`);
-  // The SQL text holds only our own literals; the keys are parameters.
+  // The SQL text contains only our own literals; the keys are parameters.
   const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
   const isCorrected = sql`c.org_id = ${orgId}::uuid and c.correction_key = any (${keys}::text[])`;
   const inserted = sql`with corrected as materialized (select * from usage_corrections c where ${isCorrected})`;
@@ -111,7 +111,7 @@ export async function insertCorrections(
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
   if (corrections.some(({ event }) => event.subject !== ''))
     await tx.execute(sql`${inserted} ${sql.raw(addToSubjects((name) => name))}`);
-  // A separate statement, because a distributed database cannot correlate a subquery with a CTE.
+  // This is a separate statement because a distributed database cannot correlate a subquery with a CTE.
   await tx.execute(noteCorrected(isCorrected));
 }
 
@@ -123,7 +123,7 @@ export interface EarlierCorrection {
   quantity: string;
 }
 
-/** Lists the existing corrections of these events, in order. */
+/** Lists the existing corrections of these events, ordered by event key and correction number. */
 export const listHistory = (
   orm: Orm,
   orgId: string,

@@ -7,7 +7,7 @@ export const MAX_CORRECTIONS = 100;
 
 export const reasonField = text(200).describe('The reason, kept with the event and in the audit log.');
 
-/** Per correction: three texts with every character escaped, and a quantity. */
+/** Maximum body size. Each correction has three texts, in which every character may be escaped, and a quantity. */
 export const MAX_BODY_BYTES = MAX_CORRECTIONS * (3 * MAX_KEY_BYTES + 320);
 
 export const correctionsSchema = z

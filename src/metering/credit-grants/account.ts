@@ -75,7 +75,7 @@ const changeEntry = (entry: Omit<Entry, 'at' | 'hour'>, at: Date): Entry => ({
   hour: toHour(at.getTime()),
 });
 
-/** A grant's terms as corrections need them, even if the grant has left the account. */
+/** The terms of a grant that corrections need, even if the grant has left the account. */
 export interface GrantTerms {
   /** The grant as it would return to an account. Its remaining amount is not used. */
   held: HeldGrant;
@@ -118,7 +118,8 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
 
 /**
  * Gives back what a flush burned: first to the overdraft, then to the grants, most recently burned first. Credits
- * beyond the current overdraft undo repayments, newest first, and then forgiveness. Settle the account afterwards.
+ * beyond the current overdraft undo repayments, newest first, and then forgiveness. The caller must settle the account
+ * afterwards.
  */
 export function giveBack(
   account: Account,

@@ -25,7 +25,7 @@ export interface CreditGrant extends Omit<
   GrantRow,
   'request' | 'lost' | 'hasRolled' | 'lastExpiry' | 'scope'
 > {
-  /** What events burned, minus what corrections gave back. */
+  /** Credits that events burned, minus credits that corrections gave back. */
   burned: string;
   /** Credits still available; 0 unless the grant is scheduled or open. */
   remaining: string;
@@ -73,7 +73,7 @@ export async function readCredits(orm: Orm, id: AccountId, at: Date): Promise<Cr
   };
 }
 
-/** @param burnt the account at that time, with entries that the row's sums do not include yet */
+/** @param burnt the account at `at`, with entries that the row's sums do not include yet */
 export function toGrant(
   { request: _request, scope: _scope, lost, hasRolled, lastExpiry, ...row }: GrantRow,
   { account, entries }: Burnt,

@@ -36,7 +36,7 @@ import {
 /** Maximum number of open and scheduled grants per Organization and mode. */
 export const MAX_OPEN = 64;
 /**
- * Maximum number of grants kept in an account, including those that expired in the last 8 days, because late events may
+ * Maximum number of grants in an account, including those that expired in the last 8 days, because late events may
  * still burn them.
  */
 export const MAX_KEPT = 256;
@@ -191,7 +191,7 @@ export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGra
   rollover: rolloverPercent === null ? null : { percent: rolloverPercent, for: `P${rolloverDays}D` },
 });
 
-/** Normalizes the body and leaves out defaults, so that equal requests compare as equal. */
+/** Normalizes the body and leaves out defaults, so that equivalent requests compare equal. */
 function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): Record<string, unknown> {
   const fields = {
     ...sent,

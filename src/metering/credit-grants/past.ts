@@ -68,7 +68,7 @@ async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): 
 }
 
 /**
- * Reads what corrections need from the ledger.
+ * Reads the part of the ledger that corrections need.
  * @param account the locked account, brought up to date
  */
 export async function readPast(
@@ -88,7 +88,7 @@ export async function readPast(
 }
 
 async function readLedger(tx: Tx, id: AccountId, needed: readonly Flush[]): Promise<Past> {
-  // Removes duplicates, because the query would add up a repeated flush twice.
+  // Removes duplicates, because the query would count a repeated flush twice.
   const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
   const burned = await listBurned(tx, id, flushes);

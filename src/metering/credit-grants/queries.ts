@@ -80,13 +80,13 @@ const columnsOf = ({ grants, overdrafts }: Account) => {
   };
 };
 
-/** Locks the account until the transaction ends. Take all locks on sums before this. */
+/** Locks the account until the transaction ends. Take all locks on sums before calling this. */
 export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
   await tx.insert(creditAccounts).values(id).onConflictDoNothing();
   const row = await selectRow<{ account: AccountArrays }>(
     tx,
-    // This must not call a function: after waiting for the lock, Postgres would keep the function's result for the old
-    // row.
+    // The query must not call a function: after waiting for the lock, Postgres would keep the function's result for the
+    // old row.
     sql`select ${sql.raw(`json_build_object(${accountJson('a')})`)} as account from credit_accounts a
     where ${ownRows('a', id)} for update`,
   );

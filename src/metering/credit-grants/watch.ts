@@ -44,7 +44,7 @@ function queueMessages(deps: MessageDeps, { isDue, expiring, ...account }: Due):
   });
 }
 
-/** Lists accounts with a listening endpoint, each with what has not been reported yet. */
+/** Lists accounts with a listening endpoint, each with its unreported thresholds and grant expiries. */
 function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date): Promise<Due[]> {
   const [at, until] = [now, new Date(now.getTime() + 7 * DAY_MS)].map((time) => time.toISOString());
   return selectFromAll<Due>(

@@ -44,8 +44,8 @@ interface Burning {
 
 /**
  * CTEs that burn credits for the rows of another CTE, which has org_id, livemode, product_id, hour and credits (rows
- * may repeat). Accounts are locked last, after all sums, and in primary-key order. `burnt` holds the accounts
- * afterwards.
+ * may repeat). Accounts are locked last, after all sums, and in primary-key order. The `burnt` CTE contains the
+ * resulting accounts.
  */
 export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
@@ -73,7 +73,7 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
 ), ${enterTaken(t, 'burnt', now)}`;
 
 /**
- * CTE: adds the entries of accounts that burned credits to the ledger. Two statements with the same time may add to the
+ * CTE: adds to the ledger the entries of accounts that burned credits. Two statements with the same time may add to the
  * same entry.
  */
 export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
@@ -104,9 +104,9 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: for a row with org_id and livemode, each `product` of an array with the `room` left for it after holds; no rows
- * if there is no account. Simulates burning the holds in the order in which they were made. In any other order, a hold
- * could take the only grant that an earlier hold may use, although another grant covers the later hold.
+ * SQL: for a row with org_id and livemode, each `product` in an array with the `room` left for that product after
+ * holds; no rows if there is no account. Simulates burning the holds in the order in which they were made. In any other
+ * order, a hold could take the only grant that an earlier hold may use, although another grant covers the later hold.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
     select r.*

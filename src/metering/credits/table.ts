@@ -29,7 +29,7 @@ export const creditGrants = pgTable(
     /** 0 to 100; the lowest number burns first. */
     priority: integer().notNull(),
     /**
-     * Percentage of the remaining credits that stays valid for `rolloverDays` more days at expiry; null without
+     * Percentage of the credits remaining at expiry that stays valid for `rolloverDays` more days; null without
      * rollover.
      */
     rolloverPercent: integer('rollover_percent'),

@@ -19,7 +19,10 @@ export interface ProductUse {
   usedYesterday: string;
 }
 
-/** Highest share of the cap first. Each sum is a primary-key lookup: one row of the totals and at most 48 hours. */
+/**
+ * Lists the entitlements in effect, highest share of the cap first. Each sum is looked up by primary key: one row of
+ * the totals and at most 48 hours.
+ */
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,

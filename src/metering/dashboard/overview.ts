@@ -32,7 +32,7 @@ const NEAR = 0.8;
 /** The page announces new events until their total number exceeds this. */
 const FIRST_EVENTS = 10;
 
-/** The usage of each product, or the first steps until the first event arrives. */
+/** Reads each product's usage, or the first steps until the first event arrives. */
 export const readOverviewPanel: ReadOverviewPanel = async (
   { db, clock },
   { session: { orgId, role }, livemode, origin },

@@ -20,7 +20,7 @@ const DAYS = 70;
 /** Recent events are hourly. Each earlier event stands for half a day, so that the demo starts quickly. */
 const RECENT_MS = 7 * DAY_MS;
 const EARLIER_STEP_MS = 12 * HOUR_MS;
-/** Less than the age at which ingestion refuses events. */
+/** Longest period covered by a batch: less than the age at which ingestion refuses events. */
 const BATCH_MS = 6 * DAY_MS;
 const BATCH = 250;
 const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
@@ -128,7 +128,10 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
   return events.sort((a, b) => a.occurredAt!.localeCompare(b.occurredAt!));
 }
 
-/** Usage without a cap is higher; usage with a cap almost reaches it by the end of each month. */
+/**
+ * Returns a step's usage. Without a cap, usage is higher; with a cap, it almost reaches the cap by the end of each
+ * month.
+ */
 function usageOf(unitCap: string | null, at: number, stepMs: number, share: number): number {
   let sum = 0;
   for (let hour = at; hour < at + stepMs; hour += HOUR_MS) {
@@ -144,7 +147,7 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Records hourly call counts for the period for which they are kept, including a few refused calls. */
+/** Records hourly call counts for the whole retention period, including a few refused calls. */
 async function recordCalls(
   run: Run,
   { share, isSecond }: DemoKey,
@@ -179,14 +182,14 @@ const describeUse = (chance: number): Pick<UsageEvent, 'subject' | 'dimensions'>
   dimensions: { model: chance > 0.1 && chance < 0.5 ? 'large' : 'small' },
 });
 
-/** Around 1; highest at 15:00 UTC and lowest at 3:00. */
+/** A factor around 1; highest at 15:00 UTC and lowest at 3:00. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
 
-/** Around 1; lower on weekends. */
+/** A factor around 1; lower on weekends. */
 const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDay()) ? 0.65 : 1.14);
 
-/** Deterministic, from −1 to 1, so demos created in the same hour are identical. */
+/** A deterministic value from −1 to 1, so demos created in the same hour are identical. */
 const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);
 
-/** Deterministic, from 0 to 1. */
+/** A deterministic value from 0 to 1. */
 const hashOf = (n: number): number => Math.abs(Math.sin(n * 78.233) * 43_758.545) % 1;

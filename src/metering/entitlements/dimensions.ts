@@ -121,8 +121,8 @@ export interface Combination {
 
 /**
  * Lists combinations while there is room, in a separate commit. If two statements choose the same number, the second
- * one lists fewer than its caller asked for, and the caller asks again.
- * $1 org, $2 product, $3 livemode, $4 period, $5 dimensions, per combination
+ * one lists fewer than its caller requested, and the caller tries again. $1 org, $2 product, $3 livemode, $4 period, $5
+ * dimensions, per combination
  */
 const listCombinations: Template = {
   name: 'usage_combinations_list',

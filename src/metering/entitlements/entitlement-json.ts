@@ -61,7 +61,7 @@ function validate(value: unknown, text: string): Check {
   };
 }
 
-/** An entitlement as clients see it. `remaining` is never negative; null without a cap. */
+/** An entitlement as clients see it. `remaining` is never negative, and is null without a cap. */
 export function toEntitlementView(entitlement: CurrentEntitlement) {
   const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
     entitlement;
@@ -86,7 +86,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
   };
 }
 
-/** Calls that ask the same question and share one query also share the answer's JSON. */
+/** Identical calls that share one query also share the JSON of the results. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
 export function checkResultsJson(

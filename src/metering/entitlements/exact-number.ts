@@ -4,7 +4,7 @@ import { fieldError } from '../../core/pages/form.js';
 
 const MAX_DIGITS = 100;
 
-/** The range of a double. Beyond it, a number would become infinite or zero. */
+/** Maximum exponent of a double. Beyond it, a number would become infinite or zero. */
 const MAX_EXPONENT = 308;
 
 /**

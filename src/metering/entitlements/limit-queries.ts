@@ -53,8 +53,8 @@ cross join lateral (
 ) u`;
 
 /**
- * SQL: how one table's rows at the edges of a rolling window adjust the window's sum of whole hours. Each table is read
- * separately, so corrections cost nothing where there are none.
+ * SQL: adjusts a rolling window's sum of whole hours for one table's rows at the edges of the window. Each table is
+ * read separately, so usage without corrections costs nothing extra.
  */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
@@ -236,9 +236,9 @@ const countedEvents = (t: Names): string => `(
     )`;
 
 /**
- * Finds when enough usage has left a rolling window: first the hour, from the sums, then the event. $1 org, $2 product,
- * $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7 whether more than $6 must
- * leave
+ * Finds when enough usage has left a rolling window: first finds the hour from the hourly sums, then the event within
+ * that hour. $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question
+ * · $7 whether more than $6 must leave
  */
 export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',
@@ -313,8 +313,8 @@ interface FreeQuestion {
 }
 
 /**
- * Maximum number of distinct waits looked up, those that need the most units first. Any other refusal gets the longest
- * wait found for its window.
+ * Maximum number of distinct waits to look up, starting with those that need the most units. Any other refusal gets the
+ * longest wait found for its window.
  */
 const MAX_QUESTIONS = 8;
 

@@ -14,7 +14,7 @@ export const shortestMs = MINUTE_MS;
 export const longestMs = 31 * DAY_MS;
 export const shortestPerSubjectMs = HOUR_MS;
 
-/** Undefined for a calendar window or an invalid duration. */
+/** Returns undefined for a calendar window or an invalid duration. */
 export function durationMs(window: string): number | undefined {
   const parts = duration.exec(window);
   if (!parts) return undefined;

@@ -6,7 +6,9 @@ import type { EntitlementKind } from './table.js';
 
 const MAX_OWN = 500;
 
-/** A request with more wrong slugs than this probably has one systematic error. */
+/**
+ * Maximum number of wrong slugs for which to make suggestions. A request with more probably has one systematic error.
+ */
 const MAX_WRONG = 10;
 
 /**

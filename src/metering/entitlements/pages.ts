@@ -20,7 +20,7 @@ const PATH = '/dashboard/entitlements';
 
 const PAGE_SIZE = 50;
 
-/** Last product slug of the previous page. */
+/** `cursor` is the last product slug of the previous page. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
 export function entitlementPages(context: Context): Router {

@@ -33,9 +33,9 @@ export interface ProductInput {
 }
 
 /**
- * Longest time for which a statement may still miss a change to a product, including the difference between two
- * instances' clocks. Subjects count only after this delay, so every reader can tell from the time of receipt which
- * events count.
+ * Delay before a product's subjects count. It covers the longest time for which a statement may still miss a change to
+ * a product, including the difference between two instances' clocks, so every reader can tell from the time of receipt
+ * which events count.
  */
 const SUBJECTS_BEGIN_MS = MINUTE_MS;
 

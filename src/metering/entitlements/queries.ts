@@ -158,7 +158,10 @@ const isInEffect = (orgId: string, now: Date) =>
     or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
   );
 
-/** An entitlement in any state, with the month's balances of both modes. Decimals are exact text. */
+/**
+ * An entitlement in any state, with the month's balances of both modes. Decimals are text, which keeps all their
+ * digits.
+ */
 export interface BalanceRow {
   productId: string;
   hasLimits: boolean;

@@ -107,7 +107,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
         parallel: parallelReads,
         queueLimit,
         fullWeight: 1_600,
-        // A flush reads each key's products once for all of its calls, so extra calls are nearly free.
+        // A flush reads each key's products once for all of the key's calls, so extra calls are nearly free.
         gather: { weight: 1_600, ms: 5 },
         maxWeight: 6_400,
         weigh: (request) => request.slugs.length,

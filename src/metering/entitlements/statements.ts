@@ -3,7 +3,7 @@ import type { Names, Template } from '../../core/db/client.js';
 import { openGrants } from '../credits/statements.js';
 import { effectiveCap, type EntitlementKind } from './table.js';
 
-/** A row of `checkEntitlements`. */
+/** A row that `checkEntitlements` returns. */
 export interface BalanceRow {
   /** Index of the pair; in `listEntitlements`, of the call. */
   place: string;
@@ -21,7 +21,7 @@ export interface BalanceRow {
   credits: string | null;
 }
 
-/** A row of `findEntitlements` and `listEntitlements`. */
+/** A row that `findEntitlements` and `listEntitlements` return. */
 export interface EntitlementRow extends BalanceRow {
   productSlug: string;
   productName: string;
@@ -39,7 +39,7 @@ export interface NoEntitlementRow {
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
-/** What the limits apply to, as JSON; null without limits. */
+/** The `LimitedSubject` as JSON; null without limits. */
 const limitedSubject = (entitlement: string, { id, metric }: { id: string; metric: string }): string =>
   `case when ${entitlement}.limits is not null then
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},

@@ -14,7 +14,10 @@ import {
 import { time } from '../../core/db/sql.js';
 import { organizations } from '../../accounts/organizations/table.js';
 
-/** Far above any plausible event, and far below values that would ruin a total. */
+/**
+ * Default maximum quantity of one usage event: far above any plausible quantity, and far below values that would
+ * distort a total.
+ */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';
 
 export const enforcements = ['warn', 'block'] as const;
@@ -83,7 +86,7 @@ export interface UsageLimit {
 export const entitlementKinds = ['live', 'read_only'] as const;
 export type EntitlementKind = (typeof entitlementKinds)[number];
 
-/** In effect from `startsAt` (inclusive) until `endsAt` (exclusive). */
+/** An entitlement is in effect from `startsAt` (inclusive) until `endsAt` (exclusive). */
 export const entitlements = pgTable(
   'entitlements',
   {

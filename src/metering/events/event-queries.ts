@@ -23,7 +23,7 @@ export interface EventRow {
   apiKeyId: string;
   keyName: string | null;
   keyPrefix: string | null;
-  /** In order; null if the event was never corrected. */
+  /** Oldest first; null if the event was never corrected. */
   corrections: EventCorrection[] | null;
 }
 

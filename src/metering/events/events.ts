@@ -84,7 +84,7 @@ function decodePosition(cursor: string): EventPosition {
   return { occurredAt, idempotencyKey };
 }
 
-/** Large enough to make round trips negligible, and small enough not to delay other requests. */
+/** Events per batch: large enough to make round trips negligible, and small enough not to delay other requests. */
 const BATCH_SIZE = 2_000;
 
 /**

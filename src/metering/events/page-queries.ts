@@ -6,8 +6,8 @@ import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
  * Queries of the usage pages, based on the events in `event-queries.ts`. Each statement uses an index over one
- * Organization's rows, which the plan test verifies. They run on the pages' own pool, so a slow page cannot delay
- * ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
+ * Organization's rows, which the plan test verifies. The statements run on the pages' own pool, so a slow page cannot
+ * delay ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
  */
 
 export interface UsageProduct {
@@ -82,7 +82,10 @@ export interface UsageSum {
   keyPrefix: string | null;
   quantity: string;
   events: string;
-  /** Sums of the requested API key, or of all keys if none was requested; null if the key has no usage here. */
+  /**
+   * Sums of the requested API key, or of all keys if none was requested; null if the requested key has no usage in this
+   * row.
+   */
   keyQuantity: string | null;
   keyEvents: string | null;
   /** Number of sums of this kind. For API keys, only the largest sums are returned. */
@@ -97,7 +100,10 @@ interface SumRange {
   maxKeys: number;
 }
 
-/** A range's sums by step and by API key, in one pass over its hours. Returns only the keys with the largest sums. */
+/**
+ * Returns a range's sums by step and by API key, in one pass over its hourly sums. Includes only the keys with the
+ * largest sums.
+ */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
   // Without a key, both sums are the same expression, so the database computes it once.
@@ -131,7 +137,7 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/** Usage in one step through one API key, or through all keys that are not among the largest. */
+/** Usage in one step by one API key, or by all keys that are not among those with the most usage. */
 export interface KeyStep {
   /** Rank of the key by usage; all remaining keys share the last place. */
   place: number;
@@ -193,8 +199,8 @@ export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
 }
 
 /**
- * An Organization's usage of a product in one time step. `quantity` is of the product's metric; `events` counts events
- * of any metric.
+ * An Organization's usage of a product in one time step. `quantity` includes only the product's metric; `events` counts
+ * events of any metric.
  */
 export interface ProductSum {
   productId: string;

@@ -49,9 +49,9 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 }
 
 /**
- * Builds the answer to a sender with a valid key.
+ * Builds the response to a sender with a valid key.
  * @param suggestions "did you mean" questions to add for unknown slugs
- * @param pointerOf points to the field that broke a rule
+ * @param pointerOf returns the pointer to a field that broke a rule
  * @param horizonMonths how long idempotency keys are remembered; undefined if forever
  * @throws AppError for a strict batch with a broken rule: `errors` lists all of them
  */

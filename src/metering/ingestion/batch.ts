@@ -167,7 +167,7 @@ export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Bat
   return { ...batch, pairs, aboveCeiling };
 }
 
-/** From 7 days before to 5 minutes after the receipt, both inclusive. */
+/** Whether a time is at most 7 days before and at most 5 minutes after the receipt. */
 export function isInWindow(time: string, receivedAtMs: number): boolean {
   const ms = Date.parse(time);
   return ms >= receivedAtMs - MAX_PAST_MS && ms <= receivedAtMs + MAX_FUTURE_MS;

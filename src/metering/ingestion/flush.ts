@@ -37,15 +37,15 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** For this long after a repeat, further repeats are likely. */
+/** How long after a repeat further repeats are considered likely. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
  * Records the batches and returns each batch's outcome after the commit. One statement decides all batches. A batch
- * with a refused pair leaves nothing behind and does not affect the others; in a lenient batch, only that pair's events
- * are left out. If a quantity exceeded its product's maximum, the other events of that pair are sent again without it.
- * Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
- * combination of dimensions are sent again once it is listed.
+ * with a refused pair records nothing and does not affect the others; in a lenient batch, only that pair's events are
+ * left out. If an event exceeded its product's maximum quantity, the pair's other events are sent again without that
+ * event. Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
+ * combination of dimensions are sent again once the combination is listed.
  * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(
@@ -69,7 +69,7 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
+  // The loop terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
   // combination.
   if (again.length > 0) {
     await addCombinations(run, findUnlisted(again, outcomes));

@@ -6,7 +6,7 @@ import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 
-/** What a statement that raises totals reports about a subject with limits. */
+/** A subject with limits, as returned by a statement that raises totals. */
 export interface Limited extends Subject {
   /** The subject's limits as JSON. */
   declared: string;
@@ -25,7 +25,9 @@ export interface LimitedUse {
   report: (state: LimitState) => void;
 }
 
-/** SQL: `Limited.total` for a row with org_id, product_id, livemode and metric, next to a CTE `raised`. */
+/**
+ * SQL: `Limited.total` for a row with org_id, product_id, livemode and metric. The query must define a `raised` CTE.
+ */
 export const totalAround = (t: Names, subject: string, now: string): string => `(
     select trim_scale(coalesce(sum(quantity), 0))::text from (
       select quantity + lowered as quantity from raised
@@ -57,7 +59,10 @@ interface Known {
 export type Headroom = ReturnType<typeof createHeadroom>;
 
 const MAX_KNOWN = 10_000;
-/** A total decreases only when a wrong total is repaired. The cache notices a repair after this time. */
+/**
+ * How long a cached reading is used. A total decreases only when a wrong total is repaired, and the cache notices a
+ * repair after this time.
+ */
 const KEPT_MS = MINUTE_MS;
 
 /**

@@ -42,7 +42,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     queueLimit: queueLimit(MAX_QUEUED_EVENTS),
   }));
 
-  // One at a time, because a dry run holds locks on rows that real events need until it is rolled back.
+  // Dry runs go one at a time, because each holds locks on rows that real events need until it is rolled back.
   const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: async ([batch]) => [await dryRun(group, batch!).catch(toRefusal)],
     parallel: 1,
@@ -88,7 +88,7 @@ export const shareOfQueue = ({ groups }: Shards, limit: number): number => limit
 export function createRecorder<Request, Outcome>(
   recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
 ) {
-  /** When each server was first found unavailable; removed once the server answers. */
+  /** Time at which each server was first found unavailable; the entry is removed once the server responds. */
   const awaySince = new Map<string, number>();
 
   /** Halves a refused flush until it finds the request that the database refuses. Only that request gets the error. */
@@ -97,7 +97,8 @@ export function createRecorder<Request, Outcome>(
       return await recordWithRetry(group, batches);
     } catch (error) {
       if (error instanceof ShardGroupGoneError) throw error;
-      // Returned instead of thrown, because the other half of a split flush may be committed and keeps its answers.
+      // Errors are returned instead of thrown, because the other half of a split flush may be committed and must still
+      // be answered.
       if (isDatabaseUnavailable(error) || batches.length === 1) return batches.map(() => toRefusal(error));
       const middle = batches.length >> 1;
       return [

@@ -20,13 +20,13 @@ const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
 
 /**
- * Whether an event of one of the batch's pairs was above its product's maximum, here or in another batch that shares
- * the pair.
+ * Whether an event of one of the batch's pairs was above its product's maximum, in this batch or in another one that
+ * shares the pair.
  */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
 
-/** The variant of the statement that records a pair with this problem. */
+/** Returns the variant of the statement that records a pair with this problem, or undefined if no variant does. */
 export const textAfter = (problem: string | null | undefined): TextKind | undefined =>
   problem === NEEDS_PRICED ? 'priced' : problem === NEEDS_EXTENDED ? 'extended' : undefined;
 

@@ -13,14 +13,17 @@ import {
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
-/** A character beyond the basic multilingual plane, written by ASCII-only encoders as two `\uXXXX` escapes. */
+/**
+ * Maximum bytes per character. ASCII-only encoders write a character beyond the basic multilingual plane as two
+ * `\uXXXX` escapes.
+ */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
-/** A subject, and dimensions with their keys. */
+/** Maximum bytes of a subject, and of dimensions with their keys. */
 const DETAIL_BYTES = (MAX_SUBJECT_LENGTH + 2 * MAX_DIMENSIONS * MAX_VALUE_LENGTH) * MAX_CHARACTER_BYTES;
-/** Field names and punctuation of an event, its time, and a quantity of 100 digits. */
+/** Maximum bytes of an event's field names and punctuation, its time, and a quantity of 100 digits. */
 const OTHER_BYTES = 320;
-/** A full batch of the largest possible events, fully escaped. */
+/** Maximum size of a body: a full batch of the largest possible events, fully escaped. */
 export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_KEY_BYTES + DETAIL_BYTES + OTHER_BYTES);
 
 export const subjectField = text(MAX_SUBJECT_LENGTH).describe(
@@ -70,7 +73,7 @@ const timePattern = z.core.regexes.datetime({ offset: true });
 const isTextOf = (pattern: RegExp, value: unknown) => typeof value === 'string' && pattern.test(value);
 
 /**
- * Whether `usageEventSchema` accepts an event from JSON, checked in a fifth of the time ("JSON and HTTP by hand" in
+ * Whether `usageEventSchema` accepts an event from JSON. Takes a fifth of the schema's time ("JSON and HTTP by hand" in
  * bench/README.md).
  */
 export function isUsageEvent(event: unknown): event is UsageEvent {

@@ -30,13 +30,16 @@ interface Sums {
    * entitlements. Rows may repeat.
    */
   entitled: string;
-  /** Whether `inserted` has a column `subject`. */
+  /** Whether `inserted` has a `subject` column. */
   hasSubjects: boolean;
-  /** Whether `inserted` has a column `dimensions`. */
+  /** Whether `inserted` has a `dimensions` column. */
   hasDimensions: boolean;
   /** Whether `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
   knowsOthers?: boolean;
-  /** Which grants the events burn if `inserted` has credit_price: those of the usage's hour, or those open now. */
+  /**
+   * Which grants the events burn if `inserted` has credit_price: those open in the hour of the usage, or those open
+   * now.
+   */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
@@ -106,8 +109,8 @@ const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: 
 };
 
 /**
- * Runs after the hours. Needs no order, because each statement that changes a month's subjects has locked the month's
- * total, and sorting all events would cost 5%.
+ * Runs after the hours. The rows need no order, because each statement that changes a month's subjects has locked the
+ * month's total, and sorting all events would cost 5%.
  */
 const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_subject as (
   insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
@@ -354,10 +357,10 @@ export interface IngestRow {
 }
 
 /**
- * For events that were not new: the indexes of those that differ from the first event with the same key, and whether
- * the mode differs. A repeat without a time matches any time, because the first event may have used its time of
- * receipt. $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8
- * subject, $9 dimensions, per event
+ * Finds, among events that were not new, those that differ from the first event with the same key. Returns their
+ * indexes and whether the mode differs. A repeat without a time matches any time, because the first event may have used
+ * its time of receipt. $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or
+ * null, $8 subject, $9 dimensions, per event
  */
 export const findMismatches: Template = {
   name: 'usage_find_mismatches',

@@ -184,7 +184,7 @@ export const usageSubjects = pgTable(
     productId: uuid('product_id').notNull(),
     livemode: boolean().notNull(),
     subject: bytewiseText('subject').notNull(),
-    /** Start of the five minutes. */
+    /** Start of the five-minute slot. */
     slot: time('slot').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
@@ -243,7 +243,7 @@ export const usageArchivedTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     deletedQuantity: numeric('deleted_quantity').notNull(),
     deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
-    /** Quantity × credit price of the deleted events. Their corrections are kept. */
+    /** Quantity × credit price of the deleted events. Their corrections are not deleted. */
     deletedCredits: numeric('deleted_credits').notNull().default('0'),
   },
   (t) => [
@@ -279,7 +279,7 @@ export const usageReservations = pgTable(
     expiresAt: time('expires_at').notNull(),
     releasedAt: time('released_at'),
     settledAt: time('settled_at'),
-    /** Time given by the settlement; null if it gave none. */
+    /** Event time given in the settlement; null if none was given. */
     settleOccurredAt: time('settle_occurred_at'),
     livemode: boolean().notNull(),
     /** For a settled reservation, whether its event was new. */

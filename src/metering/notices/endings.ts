@@ -10,7 +10,7 @@ import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 
 type EndingDeps = ChangeDeps & { db: ReportedDatabase };
 
-/** Maximum number of endings per Organization in one run; the next run reports more. */
+/** Maximum number of endings per Organization in one run; the next run reports further endings. */
 const MAX_ENDS = 100;
 const FIRST_NOTICE_MS = 7 * DAY_MS;
 

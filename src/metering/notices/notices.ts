@@ -13,10 +13,10 @@ import { capLevels, capNotices, keyNotices } from './table.js';
 type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
 const EXPIRY_MS = 7 * DAY_MS;
-/** Maximum number of keys per email; the next run names more. */
+/** Maximum number of keys per email; the next run sends further keys. */
 const KEYS_PER_MAIL = 20;
 const MAX_RECIPIENTS = 100;
-/** How long notices are kept. Months that ended earlier are no longer reported. */
+/** How long notices are retained. Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
 interface CapUse extends Record<string, string | null> {

@@ -7,7 +7,10 @@ import { toSection } from '../../core/text-table.js';
 const MAX_ROWS = 1000;
 const SHOWN_ROWS = 100;
 
-/** `burned`: what a product burned; `rest`: what remains of a grant; `overdraft`: what a product owes. */
+/**
+ * `burned`: credits that a product burned; `rest`: credits that remain of a grant; `overdraft`: credits that a product
+ * owes.
+ */
 const titles = {
   burned: 'Credits burned that differ from quantity × price of the events',
   rest: 'Grants whose remaining credits differ from their entries',
@@ -28,7 +31,7 @@ export interface CreditDrift {
   count: number;
 }
 
-/** Whether credits are used at all. If not, there is no need to read all events for them. */
+/** Whether credits are used at all. If not, the comparison need not read all events. */
 const usesCredits = (tx: Orm): Promise<object | undefined> =>
   selectRow(
     tx,
@@ -36,7 +39,9 @@ const usesCredits = (tx: Orm): Promise<object | undefined> =>
       union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`,
   );
 
-/** A union, because a shard coordinator runs it on each shard and then receives only one row per grant and product. */
+/**
+ * Uses a union, because a shard coordinator runs it on each shard and then receives only one row per grant and product.
+ */
 const linesOf = (isOwn: SQL): SQL => sql`
     select 'burned' as "check", org_id, livemode, product_id as id, case kind when 'burn' then amount else -amount end as recorded, 0 as expected
     from credit_entries where kind in ('burn', 'return') and ${isOwn}

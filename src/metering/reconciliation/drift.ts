@@ -4,15 +4,16 @@ import type { Orm } from '../../core/db/client.js';
 import { OTHER_SQL } from '../entitlements/dimensions.js';
 
 /**
- * A row of sums that does not match its events. Decimals and counts are exact text. `recorded` is the row's value, null
- * if the row is missing; `actual` is the sum of the events and their corrections, null if there are none.
+ * A row of sums that does not match its events. Decimals and counts are text, which keeps all their digits. `recorded`
+ * is the row's value, null if the row is missing; `actual` is the sum of the events and their corrections, null if
+ * there are none.
  */
 export interface DriftRow {
   orgId: string;
   /** Slugs, or an id if the Organization's or product's row was deleted. */
   organization: string;
   product: string;
-  /** The month's first day, or the start of the hour or the five minutes, in UTC. */
+  /** The month's first day, or the start of the hour or the five-minute slot, in UTC. */
   period: string;
   livemode: boolean;
   metric: string;
@@ -123,7 +124,7 @@ function driftOf(name: SumTable, scope: DriftScope): SQL {
   ), actual as (
     ${
       deleted === undefined
-        ? // A join, because a shard coordinator runs correlated subqueries only on tables.
+        ? // Uses a join, because a shard coordinator runs correlated subqueries only on tables.
           sql`select t.* from found t left join usage_archived_totals a on ${archivedOf(monthOfRow)} where a.org_id is null`
         : sql`select ${keys}, sum(quantity) as quantity, sum(events) as events
     from (select * from found union all ${deleted} where deleted_events > 0 and ${isIn(scope, monthOfRow)}) t
@@ -206,7 +207,9 @@ export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftS
 export interface Repair {
   orgId: string;
   rows: number;
-  /** The first changed rows, with old and new quantity and number of events; null for a row that did not exist. */
+  /**
+   * The first changed rows, with old and new quantities and event counts, which are null for a row that did not exist.
+   */
   changes: Record<string, unknown>[];
 }
 

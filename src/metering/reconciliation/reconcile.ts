@@ -27,7 +27,7 @@ export interface DriftReport {
 }
 
 export interface RepairReport {
-  /** Number of Organizations with repaired rows, then the number of rows by table. */
+  /** Number of Organizations with repaired rows, followed by the number of repaired rows in each table. */
   organizations: number;
   totals: number;
   hours: number;
@@ -59,11 +59,11 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 
 /**
  * Recomputes totals, hours and sums by subject from their events, in one transaction with the audit rows (on a sharded
- * database, one transaction per shard group).
- * Finding drift reads every event, so it happens before the lock. Under the lock, only the affected months are summed
- * again. The lock allows reads and blocks ingestion. It takes the tables in the same order as the recording statements
- * (events, corrections, totals, hours, subjects), so they may wait for each other but never deadlock, and no event can
- * be committed between computing a sum and writing it. A waiting ingestion then adds to the corrected rows.
+ * database, one transaction per shard group). Finding drift reads every event, so it happens before the lock. Under the
+ * lock, only the affected months are summed again. The lock allows reads and blocks ingestion. It takes the tables in
+ * the same order as the recording statements (events, corrections, totals, hours, subjects), so a repair and ingestion
+ * may wait for each other but never deadlock, and no event can be committed between computing a sum and writing it. A
+ * waiting ingestion then adds to the corrected rows.
  * @throws Error if rows still differ afterwards, in which case nothing changes, or if the lock cannot be acquired in
  * time
  */
@@ -91,11 +91,12 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
-    // Blocks corrections, also on a sharded database. Sorted, like all code that locks several Organizations.
+    // Blocks corrections, even on a sharded database. The ids are sorted, as in all code that locks several
+    // Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
       await lockOrganizationId(tx, orgId);
     if (!isFrozen) {
-      // Short, because every later ingestion waits behind this lock request.
+      // The timeout is short because every later ingestion waits behind this lock request.
       await tx.execute(sql`set local lock_timeout = '2s'`);
       await tx.execute(
         sql`lock table usage_events, usage_corrections, usage_totals, usage_hours, usage_subjects in share row exclusive mode`,
@@ -104,7 +105,7 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
     const subjects = await repairDrift(tx, 'subjects', places, AUDITED_ROWS);
-    // Sorted, so that the audit chains of several Organizations are always locked in the same order.
+    // Sorted so that the audit chains of several Organizations are always locked in the same order.
     const orgIds = new Set([...totals, ...hours, ...subjects].map(({ orgId }) => orgId).sort());
     for (const orgId of orgIds) {
       const detailsOf = (repairs: Repair[]) => {

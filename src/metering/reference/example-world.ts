@@ -1,7 +1,7 @@
 import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
 import { exampleSecret } from '../../core/reference/example-world.js';
 
-/** The products and credits that the example Organizations may use, and what they have used. */
+/** The products and credits that the example Organizations may use, and their usage. */
 export const exampleWorld = {
   ...accounts,
   products: {

@@ -30,8 +30,8 @@ export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode
 }
 
 /**
- * Chooses the product by slug, or the first with usage this month, or else the first. @throws AppError not_found that
- * names the field
+ * Chooses the product by slug. Without a slug, chooses the first product with usage this month, or else the first, or
+ * returns undefined if there are no products. @throws AppError not_found that names the field
  */
 export async function chooseProduct(
   orm: Orm,
@@ -48,7 +48,9 @@ export async function chooseProduct(
   );
 }
 
-/** Like `chooseProduct`, but reads the products itself. @throws AppError not_found, also if there are no products */
+/**
+ * Like `chooseProduct`, but reads the products itself. @throws AppError not_found, including if there are no products
+ */
 export async function requireProduct(
   deps: PageDeps,
   orgId: string,
@@ -60,7 +62,7 @@ export async function requireProduct(
   return product;
 }
 
-/** Undefined if no key was requested. @throws AppError not_found that names the field */
+/** Returns undefined if no key was requested. @throws AppError not_found that names the field */
 export async function chooseKey(
   orm: Orm,
   orgId: string,
@@ -76,7 +78,7 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
-/** Refuses what the Organization does not own, without revealing whether it exists elsewhere. */
+/** Refuses a product or API key that the Organization does not own, without revealing whether it exists elsewhere. */
 function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],

@@ -65,7 +65,7 @@ export function usagePages(context: Context): Router {
 }
 
 const MAX_HOLDING_KEYS = 20;
-/** More than the number of values that can have sums in one month. */
+/** Maximum number of parts to read: more than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
 
 /** Current limits and holds of the product's metric, regardless of the period shown. */
@@ -79,8 +79,8 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 const SHOWN_PARTS = 20;
 
 /**
- * The largest parts of the report's usage by dimension and by subject. Empty for a single API key, because these sums
- * are not kept by key.
+ * Reads the largest parts of the report's usage by dimension and by subject. Empty if the report covers only one API
+ * key, because these sums are not stored by key.
  */
 async function readParts(
   { db }: Context,

@@ -81,7 +81,10 @@ export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
   to: toDateText(lastDay(to)),
 });
 
-/** The period of equal length before (-1) or after (1); undefined if it is outside the years that a page accepts. */
+/**
+ * The adjacent period of equal length, before (-1) or after (1); undefined if it is outside the years that a page
+ * accepts.
+ */
 export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
   const lengthMs = period.to.getTime() - period.from.getTime();
   const shift = (at: Date) => new Date(at.getTime() + direction * lengthMs);
@@ -99,8 +102,8 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
 }
 
 /**
- * The previous period. If the period is still in progress, limited to the number of hours that have started, including
- * the current hour.
+ * The previous period, or undefined if a page does not accept it. If the given period is still in progress, the
+ * previous period is limited to the number of hours that have started, including the current hour.
  */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);

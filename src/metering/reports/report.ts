@@ -87,7 +87,9 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
-    /** Usage of the largest API keys, indexed by step; undefined if the rows contain only one key's usage. */
+    /**
+     * Usage of the API keys with the most usage, indexed by step; undefined if the rows contain only one key's usage.
+     */
     byKey: key === undefined && keys.length > 1 ? await readByKey(orm, scope, period, metric) : undefined,
     /** If the period has no usage, the last hour with usage in each mode. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },

@@ -96,7 +96,10 @@ export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, 
       }));
   });
 
-/** Adds the limit with the least room, its remaining quantity, and when there will be enough room. */
+/**
+ * Returns an error for each refused request, by the request's index. The error names the limit with the least room, its
+ * remaining quantity, and when there will be enough room.
+ */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
   refused: Refused[],

@@ -71,7 +71,7 @@ export interface Reserved {
   isRepeat: boolean;
 }
 
-/** Organization and mode of the calling key, which sees only their reservations. */
+/** Organization and mode of the calling key. The key sees only reservations of that Organization and mode. */
 type Owner = Pick<Subject, 'orgId' | 'livemode'>;
 
 interface Page {
@@ -133,7 +133,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
     },
     /** @throws AppError not_found */
     find: (owner: Owner, id: string) => findOne(db, owner, id),
-    /** Newest first, starting below `after`. */
+    /** Lists reservations newest first, starting below the id `after`. */
     list: (owner: Owner, page: Page) => listByOwner(db, owner, page, clock.now()),
     drain: () => coalescer.drain(),
   };
@@ -177,8 +177,8 @@ export function createReservationWatch({
 }
 
 /**
- * The lowest id that may still be held, because ids start with their creation time. An hour's margin covers slow
- * clocks.
+ * The lowest id that a held reservation may have, because ids start with their creation time. An hour's margin covers
+ * slow clocks.
  */
 const lowestHeldId = (nowMs: number): string =>
   uuid({
@@ -266,8 +266,8 @@ async function decideAll(
 }
 
 /**
- * Undefined for requests that must be decided again, because another flush was faster or `reserve` does not decide
- * them.
+ * Results are undefined for requests that must be decided again, because another flush was faster or `reserve` does not
+ * decide them.
  */
 async function decideOnce(
   group: ShardGroup,

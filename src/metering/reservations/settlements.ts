@@ -55,7 +55,8 @@ export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
 /**
- * A settlement that waited for another settlement of the same reservation sees the other's result in the next round.
+ * Maximum number of rounds. A settlement that waited for another settlement of the same reservation sees the other's
+ * result in the next round.
  */
 const MAX_ROUNDS = 10;
 
@@ -95,7 +96,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
   };
 }
 
-/** The hold had already expired or been released. */
+/** True if the hold had already expired or been released when it was settled. */
 const isLate = ({ settledAtMs, expiresAtMs, releasedAtMs }: Reservation): boolean =>
   releasedAtMs !== null || expiresAtMs <= settledAtMs!;
 
@@ -247,7 +248,8 @@ const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verd
 const isRepeat = ({ outcome, isCounted }: Verdict): boolean => outcome === 'repeated' || !isCounted;
 
 /**
- * Reads the warnings for settlements that counted nothing, because the statement returns warnings only when it counts.
+ * Reads the warnings for settlements that counted nothing, because the statement returns warnings only for settlements
+ * that count usage.
  */
 async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(isRepeat);
@@ -269,7 +271,10 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   }
 }
 
-/** Reads the overdrafts of products for which nothing was burned. For all others, the statement returned them. */
+/**
+ * Reads the overdrafts of products for which nothing was burned. The statement has already returned all other
+ * overdrafts.
+ */
 async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Promise<void> {
   const priced = verdicts.filter(({ isPriced }) => isPriced);
   const unread = priced.filter((verdict) => isRepeat(verdict) || verdict.overdraft == null);

@@ -110,8 +110,8 @@ const monthOf = (occurredAt: string): string =>
  * order. If two settlements of one reservation overlap, the second one waits, gets `retry` and then sees the result of
  * the first. Expired and released holds are settled too, even if the Organization is no longer entitled, because the
  * usage has already happened. `settle` leaves reservations with a price to `settlePriced`, which burns the event's
- * credits at that price after all sums.
- * $1 hashed secret, $2 reservation, $3 quantity (null: what was held), $4 occurred at (null: now), per request · $5 now
+ * credits at that price after all sums. $1 hashed secret, $2 reservation, $3 quantity (null: the held quantity), $4
+ * occurred at (null: now), per request · $5 now
  */
 export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { createRecentMap } from '../../core/collections.js';
 import { DAY_MS, MINUTE_MS, readRetryAfter, SECOND_MS } from '../../core/time.js';
 
-/** The requests to `POST /v1/billing/meter_events` follow Stripe's OpenAPI document of this version. */
+/** Stripe API version. The requests to `POST /v1/billing/meter_events` follow this version's OpenAPI document. */
 const API_VERSION = '2026-10-28.endive';
 /** Timeout for sending one event, and for checking one event. */
 export const TIMEOUT_MS = 20 * SECOND_MS;
@@ -18,7 +18,7 @@ export interface MeterEvent {
   timestampSeconds: number;
 }
 
-/** Stripe recorded nothing. `isGeneral` means that it would refuse other events too. */
+/** Stripe recorded nothing. `isGeneral` means that Stripe would refuse other events too. */
 export interface Refusal {
   kind: 'refused';
   reason: string;
@@ -115,7 +115,9 @@ export function createStripeClient(key: string, baseUrl: string): Stripe {
 
 type Call = (path: string, signal: AbortSignal, body?: URLSearchParams) => Promise<HttpAnswer>;
 
-/** @returns a function that says why an event cannot be sent. The function throws if Stripe gives no usable answer. */
+/**
+ * @returns a function that says why an event cannot be sent. The function throws if Stripe returns no usable response.
+ */
 function createCheck(call: Call) {
   const customers = createRecentMap<string, number>(MAX_CUSTOMERS_KEPT);
   let meters: { known: Promise<Map<string, Meter>>; atMs: number } | undefined;

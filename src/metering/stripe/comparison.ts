@@ -10,7 +10,7 @@ import { identifierOf, type EventKey } from './stripe.js';
 
 const MAX_ROWS = 1000;
 const SHOWN_ROWS = 100;
-/** After this time, the hour has been compared and most of its late events have arrived. */
+/** Age at which an hour has been compared and most of its late events have arrived. */
 const SETTLED_AFTER_MS = 1.5 * HOUR_MS;
 
 interface Difference {

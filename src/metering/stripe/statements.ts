@@ -1,8 +1,8 @@
 import type { Template } from '../../core/db/client.js';
 
-/** Stripe refuses values with more significant digits. A later revision carries the rest. */
+/** Maximum number of significant digits that Stripe accepts in a value. A later revision carries the rest. */
 const MAX_DIGITS = 15;
-/** Decimal places. Smaller differences are not sent. */
+/** Maximum number of decimal places. Smaller differences are not sent. */
 const MAX_SCALE = 12;
 
 /** SQL: the part of a difference that one meter event can carry; null if it is too small. */
@@ -67,9 +67,9 @@ const isSame = (a: string, b: string): string =>
 
 /**
  * Claims due rows and, before anything is sent, records since when their outcome is unknown. A row whose outcome has
- * been unknown for too long changes to `unknown` instead and is never sent again. Until a row is first sent, it follows
- * changes to the customer and the meter.
- * $1 now, $2 end of the lease, $3 latest `unknown_since` that must not be sent again, $4 livemode, $5 rows
+ * been unknown for too long changes to `unknown` instead and is never sent again. Until a row is first sent, its
+ * customer and meter are updated if they change. $1 now, $2 end of the lease, $3 latest `unknown_since` that must not
+ * be sent again, $4 livemode, $5 rows
  */
 export const claimEvents: Template = {
   name: 'stripe_claim',

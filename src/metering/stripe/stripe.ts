@@ -15,17 +15,20 @@ import {
   type PlanRow,
 } from './statements.js';
 
-/** Waits for an hour's last events, so that most hours need only one revision. */
+/** How long to wait for an hour's last events after it ends, so that most hours need only one revision. */
 const CLOSED_AFTER_MS = 5 * MINUTE_MS;
 const RECENT_MS = 6 * HOUR_MS;
-/** API keys report late events and correct events within 35 days; operators may correct older events. */
+/**
+ * Age up to which API keys can change an hour's usage: they report late events and correct events within 35 days.
+ * Operators may correct older events.
+ */
 const LATE_MS = 36 * DAY_MS;
 const LATEST_MS = 400 * DAY_MS;
 const ORGANIZATIONS_PER_PAGE = 20;
 const PLAN_LEASE_SECONDS = 300;
 
 /**
- * Maximum number of rows sent at once. Rows of the same customer and meter are sent one after the other, as Stripe
+ * Maximum number of rows sent concurrently. Rows of the same customer and meter are sent one after the other, as Stripe
  * requires.
  */
 const IN_FLIGHT = 16;
@@ -36,12 +39,15 @@ const BATCHES_PER_RUN = 100;
  */
 const LEASE_MS = (IN_FLIGHT + 1) * TIMEOUT_MS + MINUTE_MS;
 /**
- * Stripe refuses a repeated identifier for 24 hours. The remaining hour covers the last attempt and inaccurate clocks.
+ * How long an event with an unknown outcome may be sent again. Stripe refuses a repeated identifier for 24 hours; the
+ * remaining hour covers the last attempt and inaccurate clocks.
  */
 const RESENT_FOR_MS = 23 * HOUR_MS;
 const FIRST_PAUSE_MS = 30 * SECOND_MS;
 const LONGEST_PAUSE_MS = HOUR_MS;
-/** Stripe accepts timestamps of the last 35 days. */
+/**
+ * Events older than this are sent with the current time, because Stripe accepts only timestamps of the last 35 days.
+ */
 const OLDEST_TIMESTAMP_MS = 34 * DAY_MS;
 const MAX_COUNTED = 1000;
 
@@ -63,7 +69,8 @@ export function stripeJobs({ config, ...context }: WorkContext): Job[] {
 }
 
 /**
- * Compares recent hours on every run, hours that API keys can still change once an hour, and older hours once a day.
+ * Compares recent hours on every run. Once an hour, also compares older hours that API keys can still change, and once
+ * a day, all hours up to `LATEST_MS` ago.
  */
 export function createPlanner({ db, clock, livemode, log }: Omit<StripeDeps, 'stripe' | 'metrics'>) {
   const lease = createLease(db.orm, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });
@@ -133,7 +140,7 @@ export function createMeterSender(deps: StripeDeps) {
     return false;
   }
 
-  /** An instance that was suspended must not send what others have already sent, perhaps days ago. */
+  /** An instance that was suspended must not send events that other instances have already sent, perhaps days ago. */
   async function sendInTime(row: ClaimRow, until: number): Promise<Answer> {
     const nowMs = clock.now();
     return nowMs > until - TIMEOUT_MS ? lateAnswer : stripe.send(toMeterEvent(row, nowMs));

@@ -24,15 +24,14 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * A CTE that queues threshold evaluations in `usage_checks`, next to `hourly` and `raised` in the statement that
- * records events. Adds a row only if an endpoint listens, and not if the month's total shows that no threshold can have
- * been reached since the last evaluation.
- * The statement cannot evaluate thresholds itself, because its view of a window is older than the locks it waited for:
- * if two statements reach a threshold together, neither might see it. A later statement that takes the queued row sees,
- * in one snapshot, everything committed with that row. If two rows are queued, at least one is taken with a snapshot
- * that includes the events of both.
- * Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row, and a flush may
- * have hundreds. Limits per subject have no thresholds.
+ * A CTE that queues threshold evaluations in `usage_checks`. The statement, which records events, must also define the
+ * CTEs `hourly` and `raised`. Adds a row only if an endpoint listens, and not if the month's total shows that no
+ * threshold can have been reached since the last evaluation. The statement cannot evaluate thresholds itself, because
+ * its view of a window is older than the locks it waited for: if two statements reach a threshold together, neither
+ * might see it. A later statement that takes the queued row sees, in one snapshot, everything committed with that row.
+ * If two rows are queued, at least one is taken with a snapshot that includes the events of both. Each `in` hashes a
+ * table once, whereas a join of CTEs would compare every row with every other row, and a flush may have hundreds.
+ * Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
  * rows may repeat
  */
@@ -64,19 +63,18 @@ export const noteCorrected = (isCorrected: SQL): SQL => sql`
   group by c.org_id, c.product_id, c.livemode, c.metric, date_trunc('day', c.occurred_at at time zone 'UTC')`;
 
 /**
- * Takes the rows queued in the oldest second and writes the resulting messages in one commit.
- * A calendar window is the one that contains the events, and its message key prevents a second message. Once that key
- * may have been deleted, no threshold of the window is reported; otherwise a late correction would report it again.
- * A rolling window ends when the events were recorded, or when they occurred if the sender's clock was ahead. The time
- * of its last message is a separate row, which a statement can update only once, so rows more than a second apart are
- * never taken together. For all queued rows of a product, the rolling window is first read once, ending at the earliest
- * of their times; usually this already shows that none of them reaches a new threshold.
- * Next to the month's total, the statement stores how far the total must grow before a new threshold can be reached. It
- * locks totals in the same order as the statements that record events. Only events and corrections raise the usage in a
- * window, and totals plus corrected amounts include both. If the total has already grown that far, another evaluation
- * is queued. The stored bound is 0, so that every recording statement queues an evaluation, if a rolling window may
- * reach a threshold again or a calendar window may differ from the events' month.
- * Returns the number of rows taken. $1 now
+ * Takes the rows queued in the oldest second and writes the resulting messages in one commit. A calendar window is the
+ * one that contains the events, and its message key prevents a second message. Once that key may have been deleted, no
+ * threshold of the window is reported; otherwise a late correction would report it again. A rolling window ends when
+ * the events were recorded, or when they occurred if the sender's clock was ahead. The time of its last message is a
+ * separate row, which a statement can update only once, so rows more than a second apart are never taken together. For
+ * all queued rows of a product, the rolling window is first read once, ending at the earliest of their times; usually
+ * this already shows that none of them reaches a new threshold. With the month's total, the statement stores how far
+ * the total must grow before a new threshold can be reached. It locks totals in the same order as the statements that
+ * record events. Only events and corrections raise the usage in a window, and totals plus corrected amounts include
+ * both. If the total has already grown that far, another evaluation is queued. The stored bound is 0, so that every
+ * recording statement queues an evaluation, if a rolling window may reach a threshold again or a calendar window may
+ * differ from the events' month. Returns the number of rows taken. $1 now
  */
 export const evaluate: Template = {
   name: 'usage_thresholds_evaluate',

@@ -20,7 +20,7 @@ export const linksOf = ({ text }: Answer): string[] =>
 export const formsOf = ({ text }: Answer): string[] =>
   [...mainOf(text).matchAll(/<form [^>]*action="([^"]*)"/g)].map(([, action]) => decode(action!));
 
-/** The text that the copy button takes from the element with this id. */
+/** The text that the copy button copies from the element with this id. */
 export const copiedOf = ({ text }: Answer, id: string): string =>
   decode(new RegExp(`<code id="${id}">(.*?)</code>`, 's').exec(text)?.[1] ?? '');
 

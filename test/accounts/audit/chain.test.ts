@@ -18,7 +18,7 @@ import { auditOf } from '../../support/audit.js';
 const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 
 const call = operatorClient(() => service);
-/** Asserts that rows are numbered without a gap and that each hash matches its row. */
+/** Asserts that rows are numbered without gaps and that each hash matches its row. */
 async function expectChain(orgId: string, length: number): Promise<void> {
   const rows = await auditOf(database.db, orgId);
   expect(rows.map(({ seq }) => seq)).toEqual(Array.from({ length }, (_, i) => i + 1));

@@ -23,7 +23,7 @@ export async function writeRows(
   }
 }
 
-/** Writes the rows in one statement, for long logs. */
+/** Writes the rows in one statement, which is faster for long logs. */
 export async function writeRowsAtOnce(
   db: Database,
   orgId: string,

@@ -28,7 +28,7 @@ const execute = (statement: ReturnType<typeof sql>) => database.db.orm.execute(s
 const insert = (values: Partial<typeof auditLog.$inferInsert>) =>
   database.db.orm.insert(auditLog).values({ ...rows[0]!, id: uuid(), ...values });
 
-/** Rewrites the rows from `from` on with consistent hashes, as a role with full rights could. */
+/** Rewrites the rows from number `from` onward with consistent hashes, as a role with full privileges could. */
 async function rewrite(change: (row: (typeof rows)[number]) => void, from = 1): Promise<void> {
   let hash = from === 1 ? genesisHash(orgId) : rows[from - 2]!.hash!;
   for (const row of (await auditOf(database.db, orgId)).slice(from - 1)) {

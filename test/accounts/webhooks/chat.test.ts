@@ -69,7 +69,7 @@ describe('a chat', () => {
     for (let i = 0; i < 25; i++) await tell(orgId, `Key ${i}`);
     const counts: number[] = [];
     for (let half = 0; half < 4; half++) {
-      // Three instances sweep at once, and one of them sweeps again just before the pause ends.
+      // Three instances sweep at the same time, and one of them sweeps again just before the pause ends.
       await Promise.all([sweep(), sweep(), sweep()]);
       service.clock.advance(499);
       await sweep();

@@ -135,7 +135,7 @@ describe('a delivery', () => {
     await sweep();
     verifyBySpecification(next, received[1]!, service.clock.now());
     expect(() => verifyBySpecification(secret, received[1]!, service.clock.now())).toThrow();
-    // Without a grace period, a leaked secret stops signing at once.
+    // Without a grace period, a leaked secret stops signing immediately.
     const { secret: last } = await rotateSecret(service.context, actorOf(orgId), endpointId, 0);
     await tell(orgId);
     await sweep();
@@ -365,7 +365,7 @@ describe('concurrent instances', () => {
     const { url, received } = await receive();
     await organizationWith(url, 60);
     const dispatchers = [1, 2, 3].map(() => createDispatcher(service.context, chat));
-    // Deliveries that do not fit into one sweep wait for the next.
+    // Deliveries that do not fit into one sweep wait for the next sweep.
     while (received.length < 60) await Promise.all(dispatchers.map((dispatcher) => dispatcher.sweep()));
     expect(new Set(received.map(({ headers }) => headers['webhook-id'])).size).toBe(60);
     expect(received).toHaveLength(60);

@@ -61,7 +61,7 @@ describe('a receiver URL', () => {
     'https://8.8.8.8/',
     'https://[2606:4700::1111]/',
     'https://[::ffff:8.8.8.8]/',
-    // The addresses behind a host name are checked only when connecting.
+    // The IP addresses behind a host name are checked only when connecting.
     'https://localhost/',
   ])('%s is accepted', (url) => {
     expect(whyNoReceiver(url, production)).toBeUndefined();
@@ -126,7 +126,7 @@ describe('a receiver URL', () => {
 describe('a receiver’s name', () => {
   afterEach(() => vi.restoreAllMocks());
 
-  /** Sets the addresses that every host name resolves to from now on. */
+  /** Sets the IP addresses that every host name resolves to from now on. */
   function resolveTo(...addresses: string[]) {
     const isSix = (address: string) => address.includes(':');
     answer('resolve4', () => Promise.resolve(addresses.filter((address) => !isSix(address))));

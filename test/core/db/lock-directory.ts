@@ -2,8 +2,8 @@ import { createInterface } from 'node:readline';
 import { lockDirectory } from '../../../src/core/db/directory-lock.js';
 
 /**
- * For each line `START_AT_MS DIRECTORY`, claims the directory at that time and prints the outcome. Runs until it is
- * killed.
+ * For each line `START_AT_MS DIRECTORY`, claims the directory at that time and prints the outcome. Runs until the
+ * process is killed.
  */
 process.stdout.write('ready\n');
 for await (const line of createInterface({ input: process.stdin })) {

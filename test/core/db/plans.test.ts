@@ -12,7 +12,10 @@ import { createTenant, sendUsage, usageEvent } from '../../metering/support/usag
 import { createListener } from '../../support/webhook-messages.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Tables that requests must read by index, so that a request's cost does not grow with other Organizations' rows. */
+/**
+ * Tables that requests must read through an index, so that a request's cost does not grow with other Organizations'
+ * rows.
+ */
 const bigTables = [
   'usage_events',
   'usage_totals',
@@ -41,7 +44,7 @@ beforeAll(async () => {
   await fillWithOthers();
 });
 
-/** Inserts rows of other Organizations and updates statistics, so that the planner has alternatives. */
+/** Inserts rows for other Organizations and updates statistics, so that the planner has alternatives. */
 async function fillWithOthers() {
   const { orm } = database.db;
   const n = sql.raw(`generate_series(1, ${ROWS}) as n`);

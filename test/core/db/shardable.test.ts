@@ -3,11 +3,11 @@ import { expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { useDatabase } from '../../support/use.js';
 
-/** Tables that a sharded Postgres does not distribute although they have an org_id. */
+/** Tables that a sharded Postgres does not distribute although they have an `org_id` column. */
 const wholeTables = ['memberships', 'api_key_directory'];
 
 /**
- * Finds obstacles to sharding: rows without an org_id, uniqueness or references across Organizations, ids from a
+ * Finds obstacles to sharding: rows without an `org_id`, uniqueness or references across Organizations, ids from a
  * sequence, and triggers.
  */
 async function findObstacles(db: Database): Promise<string[]> {

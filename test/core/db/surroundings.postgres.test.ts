@@ -250,7 +250,7 @@ it(
       );
       for (const { pid } of rows) process.kill(pid, 'SIGSTOP');
       try {
-        // The backends are stopped during this whole block.
+        // These Postgres backends stay suspended throughout this block.
         const answers = await Promise.all([send('a'), readyz(service)]);
         expect(answers.map(({ status }) => status)).toEqual([503, 503]);
         // The next requests use other connections.

@@ -5,7 +5,7 @@ import { boundJson, usualBounds, type JsonBounds } from '../../../src/core/http/
 const bounds: JsonBounds = { depth: 3, fields: 3, values: 9, tooManyValues: 'batch_too_large' };
 
 /**
- * Measures a parsed value in the units of the bounds. The first element of a list or object is not counted separately
+ * Measures a parsed value in the units of the limits. The first element of a list or object is not counted separately
  * from its container.
  */
 function measure(value: unknown): { depth: number; fields: number; values: number } {

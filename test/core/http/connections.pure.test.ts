@@ -18,7 +18,7 @@ afterEach(() => {
   }
 });
 
-/** Answers `/large` with eight megabytes at once, and any other path when the test releases it. */
+/** Answers `/large` immediately with eight megabytes, and any other path when the test releases it. */
 async function start(limits: Partial<ConnectionLimits> = {}) {
   const begun: string[] = [];
   const finish: (() => void)[] = [];
@@ -103,7 +103,7 @@ describe('an unread answer', () => {
     await until(() => received >= 2 * large.length, 15_000);
     expect(performance.now() - began).toBeGreaterThan(2 * unreadMs);
     expect(slow.state.isClosed).toBe(false);
-    // The client can still read what the kernel buffered; then the connection closes.
+    // The client can still read the data that the kernel buffered; then the connection closes.
     stalled.socket.resume();
     await until(() => stalled.state.isClosed);
   });
@@ -153,7 +153,7 @@ describe('an address', () => {
 });
 
 const WAITING = 700;
-/** Opens connections from another process and prints how many succeeded within ten seconds. */
+/** Script for another process that opens connections and prints how many succeeded within ten seconds. */
 const caller = `
   const [port, wanted] = process.argv.slice(1).map(Number);
   let made = 0;

@@ -57,8 +57,8 @@ async function startInstance(database: TestDatabase, redis: RedisServer): Promis
 const inRedis = 'rate limits are counted in Redis';
 const inProcess = 'Redis failed or is too slow; rate limits are counted in this process';
 
-// After waiting 100 ms for Redis, an instance counts on its own. A stalled machine can cause the same, so a failed test
-// is retried.
+// After waiting 100 ms for Redis, an instance keeps its own count. A stalled machine can have the same effect, so a
+// failed test is retried.
 describe.skipIf(!canRun)(title, { retry: 2 }, () => {
   let database: TestDatabase;
   let redis: RedisServer;
@@ -108,7 +108,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     };
   }
 
-  /** Warms up the instance and returns the duration of the slowest undisturbed call. */
+  /** Warms up the instance and returns the duration of the slowest call while Redis works normally. */
   async function measureUsual(instance: Instance): Promise<number> {
     const send = await createSender();
     await send(instance);
@@ -207,7 +207,7 @@ describe.skipIf(!canRun)(title, { retry: 2 }, () => {
     const send = await createSender();
     redis.stall();
     await send(instance);
-    // Waits longer than the time-out of a silent connection.
+    // Waits until silent connections have timed out.
     await setTimeout(7_000);
     expect((await send(instance)).status).toBe(202);
     expect(await instance.isShared()).toBe(false);

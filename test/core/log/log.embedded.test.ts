@@ -33,7 +33,7 @@ const env = {
   PUBLIC_URL: 'https://gauge.example.com',
   DATABASE_URL: 'postgres://gauge:p%40ssword-of-db@db.example.com/gauge',
   AUDIT_EXPORT: 'https://gauge:export-password@heads.example.com/heads.json',
-  // A setting of another program.
+  // A setting for another program.
   PROXY_URL: 'http://proxy:100%sure@proxy.example.com',
 };
 const known = secretsIn({ ...env, PORT: '12345678' });
@@ -64,15 +64,15 @@ const secrets: Record<string, () => string> = {
   'a password that is not encoded': () => '100%sure',
 };
 
-/** Returns up to `count` distinct values; only one if `make` always returns the same configured secret. */
+/** Returns up to `count` distinct values, or only one if `make` always returns the same configured secret. */
 const valuesOf = (make: () => string, count: number): Set<string> =>
   new Set(Array.from({ length: count }, make));
 
 const encodeFully = (text: string): string => Buffer.from(text).toString('hex').replace(/../g, '%$&');
 
 /**
- * Returns every eight-character part of a secret that lies after its first sixteen characters, which may be logged
- * because they only identify the kind. A short secret is returned whole.
+ * Returns every eight-character part of a secret after its first sixteen characters, which may be logged because they
+ * only identify the kind of secret. Returns a short secret whole.
  */
 const partsOf = (secret: string): string[] =>
   secret.length < 32

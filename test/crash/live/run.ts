@@ -30,7 +30,7 @@ export interface LiveFaultOptions {
   seed: number;
   /** How many times faster than real time the service's clock runs. */
   speed: number;
-  /** How long a trader repeats a request that the service cannot carry out yet. */
+  /** How long a trader keeps retrying a request that the service cannot carry out yet. */
   patienceMs: number;
   onProgress?: (line: string) => void;
 }
@@ -38,7 +38,7 @@ export interface LiveFaultOptions {
 export interface LiveFaultReport extends FaultCounts {
   violations: string[];
   placed: number;
-  /** Orders that reached the venue. */
+  /** Number of orders that reached the venue. */
   arrived: number;
   fills: number;
   refused: Record<string, number>;
@@ -195,7 +195,7 @@ function toEnv(
     KALSHI_SERIES: 'KXHIGHNY',
     KALSHI_KEY_ID: 'member-key',
     KALSHI_PRIVATE_KEY_FILE: keyFile,
-    // No weather data is read, because nothing listens at either address.
+    // No weather data is read, because nothing listens at either URL.
     FORECAST_SOURCE: 'http',
     MODEL_URL: closed,
     NWS_BASE_URL: closed,
@@ -245,7 +245,7 @@ function createServerKeeper(env: Record<string, string>, db: Database) {
 const expireLeases = (db: Database) =>
   db.orm.execute(sql`update job_leases set until = now() - interval '1 second'`);
 
-/** Simulates other members who trade with resting orders, and disconnects the stream now and then. */
+/** Simulates other members who trade with resting orders, and occasionally disconnects the stream. */
 function startCrowd(exchange: StrictExchange, venue: FakeVenue, random: Random) {
   let disconnects = 0;
   const timer = setInterval(() => {
@@ -373,7 +373,7 @@ async function settle(
     }
     for (const { id } of open.filter(({ status }) => status === 'resting'))
       await request(account, 'DELETE', `/trades/${id}`);
-    // On start, an instance recovers orders of unknown outcome that are more than a minute old.
+    // On startup, an instance recovers orders whose outcome has been unknown for more than a minute.
     const isDue = open.every(({ status, unknown, age }) => (status === 'resting' && !unknown) || age > 61);
     // Restarts only every tenth round, because each start reconciles, which takes a while.
     if (round % 10 === 1 && isDue) await server.restart();

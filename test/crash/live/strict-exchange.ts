@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../random.js';
 
 /**
- * The member's side of the venue, written only from the venue's OpenAPI document (3.32); it imports nothing from the
- * service. Amounts are integers: contracts in hundredths, money in millionths of a dollar. It refuses requests with
- * unknown or missing fields.
+ * Simulates the venue's trading API for one member. Written only from the venue's OpenAPI document (3.32); imports
+ * nothing from the service. Amounts are integers: contracts in hundredths, money in millionths of a dollar. Requests
+ * with unknown or missing fields are refused.
  */
 
 type Json = Record<string, unknown>;
@@ -321,7 +321,7 @@ export function createStrictExchange(
       return cash;
     },
     answer,
-    /** Lets another member trade with all or part of a resting order. */
+    /** Lets another member fill all or part of a resting order. */
     fillResting(order: StrictOrder): void {
       if (order.status === 'resting')
         fill(
@@ -409,7 +409,7 @@ export interface FaultCounts {
   writes: number;
   byFault: Record<string, number>;
   readFaults: number;
-  /** Cancellations and decreases that crossed a fill in flight. */
+  /** Number of cancellations and decreases that crossed with a fill in flight. */
   crossings: number;
 }
 

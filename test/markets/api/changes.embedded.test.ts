@@ -212,7 +212,7 @@ describe('a market with a doubtful book takes no order until the book matches th
     expect(refused).toMatchObject({ status: 503, code: 'market_data_stale' });
     expect(refused.detail).toContain(`The order book of ${TICKER} is in doubt`);
     await until(async () => (await readMarket()).bookState === 'in_doubt');
-    // The service keeps showing the last certain book, which must be one of the venue's actual books.
+    // The service keeps showing the last book known to be correct, which must be one of the venue's actual books.
     expect(certain).toContainEqual(shownLevels('yes'));
     expect(shownLevels('no')).toEqual(noBids);
     venue.stream.fault = undefined;

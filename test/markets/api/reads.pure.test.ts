@@ -384,7 +384,7 @@ describe('GET /forecast/:station', () => {
         peakedProbability: 0.88,
         fallback: null,
         dayAheadShare: 0.4,
-        // Fits for minima hold negated temperatures; the answer does not negate them.
+        // Fits for minima use negated temperatures; the response restores the signs of the biases.
         fit: {
           id: calibrated.fit.id,
           hour: 6,
@@ -722,7 +722,7 @@ describe('freshness', () => {
       for (const path of ['/markets', '/signals', '/forecast/KNYC'])
         expect(await read(own, path)).toMatchObject({ asOf: NOW, ageSeconds, stale });
     }
-    // A client with an earlier copy learns that it is stale.
+    // A client that revalidates an earlier copy learns that the data is stale.
     const changed = await ask(own, '/markets', { 'if-none-match': first.headers.etag! });
     expect(changed.status).toBe(200);
     expect((await ask(own, '/markets', { 'if-none-match': changed.headers.etag! })).status).toBe(304);

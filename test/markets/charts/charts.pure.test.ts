@@ -53,7 +53,7 @@ describe('the reliability diagram', () => {
     expect(chart.height).toBe(320);
     // 320·(1 − 0.3) = 224; the bar from 0.125 to 0.375 is 80 high and begins at 320·0.625 = 200.
     expect(first).toMatchObject({ x: '25%', y: '224', radius: '8', bar: { y: '200', height: '80' } });
-    // The radius for a quarter of the count is halfway from 3 to 8.
+    // The radius for a quarter of the count is halfway between 3 and 8.
     expect(second).toMatchObject({ x: '75%', y: '160', radius: '5.5' });
     expect(others).toEqual([]);
     expect(chart.sides[0]!.line).toBe('M250 224L750 160');

@@ -33,11 +33,11 @@ beforeEach(async () => {
   Object.assign(fake, { products: new Map(), fault: undefined, requests: [] });
   current = undefined;
   watch = makeWatch();
-  // Ten minutes before Miami's 29 August ends at 05:00Z.
+  // Ten minutes before Miami's climate day of 29 August ends, at 05:00Z.
   now = Date.parse('2026-08-30T04:50:00Z');
 });
 
-/** A reader that only queries the stations for which the test added a report; the others have none. */
+/** Returns a reader that queries only the stations for which the test added a report. */
 function readReporting(): ClimateReader {
   const reader = createClimateReader({ baseUrl: fake.url });
   return {
@@ -222,9 +222,9 @@ it('one instance queries each station a few times a night and reads each report 
   await other.stop();
   const lists = (location: string) =>
     fake.requests.filter(({ path }) => path.endsWith(`/locations/${location}`)).length;
-  // Once at the start, every ten minutes from 05:45Z, and every three hours after the 08:24 report.
+  // Once at the start, every ten minutes from 05:45Z until the 08:24 report, and every three hours after it.
   expect(lists('MIA')).toBe(1 + 17 + 2);
-  // Boston has no report, so it is queried hourly from eight hours after the day's end.
+  // Boston has no report, so queries slow to hourly eight hours after the day's end.
   expect(lists('BOS')).toBe(1 + 43 + 2);
   expect(fake.requests.filter(({ path }) => /\/products\/product-/.test(path))).toHaveLength(6);
   expect(fake.requests.every(({ agent }) => agent?.startsWith('gauge') === true)).toBe(true);

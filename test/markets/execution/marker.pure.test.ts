@@ -143,7 +143,7 @@ describe('the memory of books', () => {
     show(95, dearer, { isTold: true, isDoubted: true });
     expect(bookAt(80, 96)).toBeUndefined();
     show(100, still, { readAt: 85 });
-    // This book was read before the doubt arose.
+    // This book was read at 85 s, before the doubt arose at 95 s.
     expect(bookAt(80, 100)).toBeUndefined();
   });
 

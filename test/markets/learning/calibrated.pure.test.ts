@@ -64,7 +64,7 @@ function dayOf(fits: FitBook, over: Partial<DayEnsemble> = {}, observed: Observe
 }
 const shifted = (degrees: number) => ({ membersF: members.map((f) => f + degrees) });
 
-/** Logistic distribution with standard deviation 1. */
+/** CDF of the logistic distribution with standard deviation 1. */
 const cdf = (z: number) => 1 / (1 + Math.exp((-z * Math.PI) / Math.sqrt(3)));
 
 /** Highest possible probability while there are observations but no report. */

@@ -42,7 +42,7 @@ describe('the CRPS', () => {
       crpsOfCensored(error, -Infinity, scale, out);
       return out[0]!;
     };
-    // 2 ln 2 − 1; 1 − 2 ln F(1) − 1; 2.7 at a scale of 1.5: 1.5 (1.8 − 2 ln F(1.8) − 1).
+    // By hand: 2 ln 2 − 1; 1 − 2 ln F(1) − 1; for 2.7 at a scale of 1.5, 1.5 (1.8 − 2 ln F(1.8) − 1).
     expect(crps(0, 1)).toBeCloseTo(0.3862943611, 10);
     expect(crps(1, 1)).toBeCloseTo(0.626523375, 10);
     expect(crps(2.7, 1.5)).toBeCloseTo(1.5 * (0.8 + 2 * Math.log1p(Math.exp(-1.8))), 12);
@@ -102,7 +102,7 @@ describe('the day-ahead fit of several groups', () => {
       expect(Math.log(found.deviation)).toBeCloseTo(c + d * Math.log(spread), 9);
       expect(d).toBeGreaterThan(0.3);
     }
-    // At the group's centre its slope has no effect, so only its bias shows.
+    // At the group's centre, the slope has no effect, so only the bias shows.
     const usual = { ...row, mean: coefficients['centre B']! };
     const common = predictAhead(coefficients, { ...usual, group: 'unknown' }).mean;
     const own = predictAhead(coefficients, { ...usual, group: 'B' }).mean;
@@ -191,8 +191,8 @@ describe('the seasonal day-ahead fit', () => {
     const summer = winter + 365.25 / 2;
     const at = (day: number, mean: number) =>
       predictAhead(coefficients, { group: 'A', day, mean, variance: 0 });
-    // In winter the members say 49 where the truth is 45, and the errors' standard deviation is 3. In summer they say
-    // 71 where the truth is 75, and the standard deviation is 1.
+    // In winter, the members' mean is 49, the truth is 45, and the errors' standard deviation is 3. In summer, the mean
+    // is 71, the truth is 75, and the standard deviation is 1.
     const [cold, warm] = [at(winter, 49), at(summer, 71)];
     expect(Math.abs(cold.mean - 45)).toBeLessThan(0.7);
     expect(Math.abs(warm.mean - 75)).toBeLessThan(0.4);

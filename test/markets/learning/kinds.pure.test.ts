@@ -185,7 +185,7 @@ describe('a fit', () => {
     expect(soon.added).toEqual([]);
     const next = learn(after, day(1), first.book);
     expect(next.added[0]!.fit.lastDate > first.added[0]!.fit.lastDate).toBe(true);
-    // A large increase in data triggers a new fit at once.
+    // A large increase in data triggers a new fit immediately.
     expect(learn(makePast(truth, 60), later, learn(makePast(truth, 30), later).book).added).toHaveLength(1);
   });
 });

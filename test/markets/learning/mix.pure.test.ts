@@ -19,7 +19,7 @@ import {
 const HOUR_MS = 3_600_000;
 const days = 45;
 const date = dateAfter(first, days + 2);
-// `at` is one hour before New York's climate day, which lasts from 05:00Z to 05:00Z.
+// `at` is one hour before New York's climate day begins; the day lasts from 05:00Z to 05:00Z.
 const at = new Date(`${date}T04:00:00Z`);
 const end = new Date(`${dateAfter(date, 1)}T05:00:00Z`);
 const truth: Truth = { stationId: 'KNYC', biasF: 2, errorF: 3, spreadF: 1 };
@@ -56,8 +56,8 @@ const shares = ({ models = [] }: DayForecast): Record<string, number> =>
   Object.fromEntries(models.map(({ model, weight }) => [model, weight]));
 
 /**
- * Single runs have no spread. Their lead of 35 hours falls into the same half-day as 36 hours, but has independent
- * errors.
+ * A model with a single run per forecast has no spread. Its lead here is 35 hours, in the same half-day as 36 hours but
+ * with independent errors.
  */
 const single = { members: 1, biasF: -1 };
 const main = pastOf(undefined);

@@ -2,7 +2,7 @@ import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import type { PitValue } from '../../../src/markets/learning/pit.js';
 import { probabilityOf, type TemperatureDistribution } from '../../../src/markets/market/distribution.js';
 
-/** In standard deviations from the mean; whole degrees further out are grouped together. */
+/** Distance from the mean, in standard deviations, beyond which whole degrees are grouped together. */
 const REACH = 6;
 
 /** @param probability of a value at or below the outcome */

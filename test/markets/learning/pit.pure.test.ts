@@ -147,7 +147,7 @@ describe('with a known truth', () => {
       });
       if (flatness(values)! < 0.1) rejected++;
     }
-    // 15 are expected; the bounds are about four binomial standard deviations away.
+    // 15 rejections are expected; the bounds are about four binomial standard deviations away.
     expect(rejected).toBeGreaterThan(0);
     expect(rejected).toBeLessThan(30);
   });

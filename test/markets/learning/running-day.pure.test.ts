@@ -197,7 +197,7 @@ describe('reports of one day from two services', () => {
     const later = new Date('2026-07-05T12:00:00Z');
     expect(known([evening, final], later)).toEqual(final);
     expect(known([final, evening], later)).toEqual(final);
-    // The final report does not count before it has arrived.
+    // The final report is not used before it arrives.
     expect(known([evening, final])).toEqual(evening);
     expect(known([evening, final], new Date('2026-07-05T08:29:00Z'))).toEqual(evening);
   });

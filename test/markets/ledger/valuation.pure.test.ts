@@ -158,7 +158,7 @@ describe('the outcomes of an event', () => {
   };
 
   it('net YES of one bracket with NO of another', () => {
-    // Cost 5.00. If A wins: 10 + 5; if B wins: nothing; if C wins: the 5 NO of B pay.
+    // The cost is 5.00. If A wins, 10 + 5 are paid; if B wins, nothing; if C wins, 5 for the NO contracts on B.
     expect(read([held('A', 'yes', 10, '3.00'), held('B', 'no', 5, '2.00')], ladder)).toEqual({
       outcomes: { A: '10.0000', B: '-5.0000', C: '0.0000' },
       worst: '-5.0000',

@@ -29,7 +29,7 @@ const read = async () => (await call('GET', path())).body;
 const accept = () => call('PUT', path(), { accept: true });
 const entries = () =>
   database.db.orm.select().from(ledgerEntries).where(eq(ledgerEntries.orgId, account.organization.id));
-/** 6 at 0.45 and 4 at 0.46, with fees of 0.10395 and 0.069552. */
+/** Cost of 6 contracts at 0.45 and 4 at 0.46, plus fees of 0.10395 and 0.069552. */
 const COST = 4_713_600n;
 
 describe('a live account', () => {
@@ -53,12 +53,12 @@ describe('a live account', () => {
     expect(await entries()).toMatchObject([
       { kind: 'deposit', cash: 1_234_560_000n, capital: -1_234_560_000n },
     ]);
-    // These contracts come on top of the foreign position; both sides still agree.
+    // These contracts are added to the foreign position; both sides still agree.
     await account.place();
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open', foreign: { positions: [{}, {}] } });
     expect((await account.books()).cash).toBe(1_234_560_000n - COST);
-    // The foreign position is sold or settled, which does not concern Gauge.
+    // The foreign position is sold or settled, which does not affect Gauge.
     account.venue.exchange.positions.delete('KXOTHER-1');
     await account.live.reconcile();
     expect(await read()).toMatchObject({ state: 'open' });
@@ -253,7 +253,7 @@ describe('a difference', () => {
     expect(await read()).toMatchObject({ state: 'open', differences: [] });
     const rounding = (await entries()).filter(({ kind }) => kind === 'adjustment');
     expect(rounding).toMatchObject([{ cash: -200n, fees: 200n, capital: 0n }]);
-    // The fills so far allow no more rounding, so any further difference counts.
+    // The rounding allowed for the fills so far is used up, so any further difference counts.
     account.venue.exchange.balanceCents -= 0.01;
     await account.live.reconcile();
     expect((await read()).state).toBe('closed');
@@ -286,7 +286,7 @@ describe('a difference', () => {
     expect(
       (await account.service.trading.orders.list({ orgId: account.organization.id, limit: 10 })).trades,
     ).toHaveLength(1);
-    // Only the live Organization sees the venue's report in its portfolio.
+    // Only the live Organization sees the reconciliation report in its portfolio.
     const portfolioOf = async (orgId: string) => {
       const { secret } = await createKey(database.db, orgId, { scopes: ['trading:read'] });
       const headers = { authorization: `Bearer ${secret}` };
@@ -408,7 +408,7 @@ describe.runIf(isEmbedded)('live trading stays off if any one switch is missing:
   });
 });
 
-/** Asserts that a test key sees nothing of the live order. */
+/** Asserts that a test key cannot see the live order. */
 async function expectPaperOnly(url: string, testSecret: string, liveSecret: string): Promise<void> {
   const read = async (path: string, secret: string) => {
     const response = await fetch(url + path, { headers: { authorization: `Bearer ${secret}` } });

@@ -36,12 +36,12 @@ beforeEach(async () => {
 
 const isOrder = (req: IncomingMessage, path: string) =>
   req.method === 'POST' && path === '/portfolio/events/orders';
-/** 6 at 0.45 and 4 at 0.46 with $0.1736 of fees: 2.70 + 1.84 + 0.1736. */
+/** Cost of 6 contracts at 0.45 and 4 at 0.46, plus $0.1736 of fees: 2.70 + 1.84 + 0.1736. */
 const COST = 4_713_600n;
 
 /**
- * Checks what must hold after every test: the number of orders at the venue, nothing reserved, and both sides in exact
- * agreement.
+ * Checks the invariants that hold after every test: the expected number of orders at the venue, nothing reserved, and
+ * both sides in exact agreement.
  */
 async function expectConsistent({ orders, cost }: { orders: number; cost: bigint }): Promise<void> {
   await account.live.reconcile();
@@ -88,7 +88,7 @@ describe('a live order', () => {
   it('takes what is within its limit and cancels the rest', async () => {
     const trade = await account.place({ limitPrice: 450_000n });
     expect(trade).toMatchObject({ status: 'partially_filled', filledContracts: 6 });
-    // The book against which the order was checked is gone.
+    // The service still checks the order against the old book, but the venue's book is empty now.
     account.venue.books.set(TICKER, { yes_dollars: [], no_dollars: [] });
     const none = await account.place({ limitPrice: 460_000n });
     expect(none).toMatchObject({ status: 'cancelled', filledContracts: 0 });
@@ -424,7 +424,7 @@ describe('with its own account,', () => {
     expect(sold).toMatchObject({ status: 'filled', filledContracts: 3.75, balanceChange: 1_511_000n });
     expect(account.venue.exchange.positions.get(TICKER)).toBe(6.75);
     await expectConsistent({ orders: 2, cost: 4_949_700n - 1_511_000n });
-    // Even a foreign sale of 0.01 contracts is noticed.
+    // Even a foreign sale of 0.01 contracts is detected.
     account.venue.exchange.positions.set(TICKER, 6.74);
     await account.live.reconcile();
     expect(account.live.report.differences).toMatchObject([

@@ -63,7 +63,7 @@ function countRequests(): (pattern: RegExp) => number {
   return (pattern) => account.venue.requests.slice(from).filter((one) => pattern.test(one)).length;
 }
 
-/** Checks what must hold after every test: fills booked once, and both sides in exact agreement. */
+/** Checks the invariants that hold after every test: fills are booked once, and both sides agree exactly. */
 async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserved?: bigint }): Promise<void> {
   await account.live.reconcile();
   const books = await expectSameCash(account);
@@ -82,7 +82,7 @@ async function expectConsistent({ cost, reserved = 0n }: { cost: bigint; reserve
   });
 }
 
-/** 10 at 0.43 plus the taker fee: 4.30 + 0.171570, rounded up to the next $0.0001. */
+/** Cash reserved for 10 contracts at 0.43 plus the taker fee: 4.30 + 0.171570, rounded up to the next $0.0001. */
 const RESERVED = 4_471_600n;
 
 /** Cancels an order that a test left in the book. */
@@ -440,7 +440,7 @@ describe.each(ways)('an order being %s', (way, remaining, ended) => {
     );
     await account.live.reconcile();
     expect(account.live.report).toMatchObject({ state: 'closed', differences: [] });
-    // Orders that already rest can still be cancelled.
+    // Resting orders can still be cancelled.
     await clear(changed);
     const source = { actor: 'operator', at: new Date(), ip: undefined, requestId: undefined };
     await account.live.accept(source, byService);

@@ -112,7 +112,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
   ])('once %s is set to halt, which empties the line at once', async (owner, path) => {
     const placed = await line({}, {}, restingTerms, { contracts: 3 });
     await setSwitch('halt', path());
-    // Rejected at once, although the rate limit would hold the next order back for hours.
+    // Rejected immediately, although the rate limit would hold the next order back for hours.
     await expectNotSent(await Promise.all(placed), new RegExp(`halt: ${owner} is at halt \\(Stop\\.\\)`));
     await setSwitch('open', path());
   });

@@ -55,7 +55,7 @@ describe('an order on the wire', () => {
       time_in_force: 'immediate_or_cancel',
       self_trade_prevention_type: 'taker_at_cross',
       exchange_index: 0,
-      // Without `reduce_only`, selling contracts that are gone would buy the other side.
+      // Without `reduce_only`, selling contracts that are no longer held would buy the other side.
       ...(action === 'sell' ? { reduce_only: true } : {}),
     });
   });

@@ -46,7 +46,7 @@ describe('the bracket of a market', () => {
       { ticker: 'X-B-1.5', strikeType: 'between', floorStrike: -2, capStrike: -1, label: '-2° to -1°' },
       bracketOf(-2, -1),
     ],
-    // The strikes or the label alone are enough if the ticker agrees.
+    // Either the strikes or the label is enough if it agrees with the ticker.
     [{ ...between, label: '' }, bracketOf(69, 70)],
     [{ ticker: between.ticker, label: '69° to 70°' }, bracketOf(69, 70)],
     [{ ticker: less.ticker, label: less.label }, bracketOf(null, 64)],

@@ -190,7 +190,7 @@ describe('an order filled in parts', () => {
   });
 
   it('reproduces the venue’s worked example for a member with cent precision', () => {
-    // A purchase of $0.055 with a model fee of $0.00363825: price 0.055, one contract, 0.07 · 0.055 · 0.945.
+    // One contract at $0.055, with a model fee of 0.07 · 0.055 · 0.945 = $0.00363825.
     const fill: Fill = { action: 'buy', price: 55_000n, contracts: 1 };
     expect(tradeFee(quadratic, fill)).toBe(3_639n);
     expect(chargeByDefinition([fill], quadratic, CENT)).toEqual([
@@ -232,7 +232,7 @@ describe('an order filled in parts', () => {
     const part: Fill = { action: 'buy', price: 1_000n, contracts: 0.01 };
     const charges = chargeAll(quadratic, [part, part, { ...part, contracts: 10 }]);
     expect(charges.map(({ balanceChange }) => balanceChange)).toEqual([-100n, -100n, -10_600n]);
-    // Together 0.01002 plus a fee of 702 millionths: 0.010722, rounded up to the next $0.0001.
+    // The three fills cost 0.01002 plus fees of 0.000702: 0.010722, rounded up to the next $0.0001.
     expect(charges.at(-1)!.account).toEqual({ exact: -10_722n, booked: -10_800n });
   });
 });

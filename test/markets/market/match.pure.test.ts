@@ -126,7 +126,7 @@ describe('for any book and order', () => {
         const { fills, filledContracts } = matchOrder(book, order);
         const left = consume(book, order, fills);
         expect(count(left.yes) + count(left.no)).toBe(count(book.yes) + count(book.no) - filledContracts);
-        // Repeating the order takes the contracts that are left, never the same ones.
+        // Repeating the order fills only from the remaining contracts, never from those already taken.
         const again = matchOrder(left, { ...order, timeInForce: 'immediate_or_cancel' });
         const both = matchOrder(book, {
           ...order,

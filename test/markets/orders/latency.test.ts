@@ -19,7 +19,7 @@ const { database, service } = useTradingTest({
   },
 });
 
-/** Runs while an order is in flight. `trips` contains the latencies. */
+/** `meanwhile` runs while an order is in flight; `trips` collects the latencies. */
 let meanwhile: () => Promise<unknown>;
 let trips: number[];
 beforeEach(async () => {

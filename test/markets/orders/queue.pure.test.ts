@@ -118,17 +118,17 @@ describe('a paper order in the book', () => {
     const shown = { at: at(5), book: bookOf(3), isShallow: false };
     expect(pass([order()], [], 4, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order()], [], 5, shown).next[0]!.queueAhead).toBe(3);
-    // The print explains why seven of the ten left the book, so they count once.
+    // The print explains why seven of the ten left the book, so they are counted only once.
     expect(pass([order()], [print('p', 2, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // A print that is listed only after the book already showed its effect does not count again.
+    // A print that is listed only after the book already showed its effect is not counted again.
     const late = pass(pass([order()], [], 5, shown).next, [print('p', 2, 7)], 9);
     expect(late.next[0]).toMatchObject({ queueAhead: 3, remaining: 5 });
     // The book already reflects a print from the same moment.
     expect(pass([order()], [print('p', 5, 7)], 5, shown).next[0]!.queueAhead).toBe(3);
-    // A book from before the order came to rest says nothing about the order's place.
+    // A book from before the order came to rest does not affect the order's place in the queue.
     expect(pass([order({ restedAt: at(6) })], [], 9, shown).next[0]!.queueAhead).toBe(10);
     expect(pass([order({ restedAt: at(5) })], [], 9, shown).next[0]!.queueAhead).toBe(3);
-    // More contracts in the book than expected are later orders, which stand behind this one.
+    // Contracts in the book beyond those expected belong to later orders, which queue behind this one.
     expect(
       pass([order()], [], 5, { at: at(5), book: bookOf(80), isShallow: false }).next[0]!.queueAhead,
     ).toBe(10);
@@ -158,7 +158,7 @@ describe('a paper order in the book', () => {
       ['a', 3, 'p'],
     ]);
     expect(next.map(({ queueAhead }) => queueAhead)).toEqual([0, 0, 0]);
-    // The order of the input does not matter.
+    // The sequence of the input orders does not matter.
     for (const list of [
       orders.toReversed(),
       [best, ...orders.slice(0, 2)],

@@ -63,7 +63,7 @@ const decrease = (secret: string, { id }: Pick<TradeJson, 'id'>, remainingContra
   send('POST', `/trades/${id}/decrease`, secret, { remainingContracts });
 
 let printed = 0;
-/** A YES sale, one second later. */
+/** Simulates a YES sale one second later. */
 function print(contracts: number, cents = 42): void {
   service.clock.advance(1_000);
   service.markets.prints.push({
@@ -407,7 +407,7 @@ describe('a resting order is cancelled automatically', () => {
     await service.trading.resting.pass();
     expect(await read(secret, trade)).toMatchObject({ status: 'resting', reason: null });
     await service.trading.resting.pass();
-    // Trades up to now are not known yet, so the order waits for them before it is cancelled.
+    // Trades up to now are not known yet, so the order is not cancelled until they are.
     expect(await read(secret, trade)).toMatchObject({
       status: 'resting',
       reason: expect.stringMatching(

@@ -116,8 +116,7 @@ describe('a paper order', () => {
     expect(gone.detail).toBe(
       `YES of ${TICKER} is offered at 46¢ at best (2 contracts). The limit price is 45¢.`,
     );
-    // The first Organization's orders take nothing from the other's book, and rereading the same book does not refill
-    // it.
+    // The first Organization's orders do not deplete the other's book, and rereading the same book does not refill it.
     await service.trading.refresher.refresh();
     expect(await pricesOf(other, '0.46')).toEqual(['0.4500']);
     expect((await postTrade(service.url, secret)).code).toBe('price_moved');
@@ -446,7 +445,7 @@ describe('an order for an untradable market', () => {
       'market_data_unavailable',
       '5',
     ]);
-    // Repeating the request also gives the same trade after a restart.
+    // Repeating the request returns the same trade even after a restart.
     expect((await postTrade(fresh.url, secret, {}, headers)).trade).toEqual(trade);
     await fresh.stop();
   });
@@ -457,7 +456,7 @@ describe('the idempotency key', () => {
     const { secret, orgId } = await createTrader(db);
     const headers = { 'idempotency-key': 'an-order' };
     const first = await postTrade(service.url, secret, {}, headers);
-    // The price's notation and the choice of API key within the Organization do not matter.
+    // Neither the price's format nor the choice of API key within the Organization matters.
     const { secret: second } = await createKey(db, orgId, { scopes: ['trading:write'] });
     const again = await postTrade(service.url, second, { limitPrice: '0.450000', mode: 'paper' }, headers);
     expect([again.status, again.trade]).toEqual([200, first.trade]);

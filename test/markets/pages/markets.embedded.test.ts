@@ -34,7 +34,7 @@ const PATH = '/dashboard/markets';
 /** Midday at the stations, when one day is settling, one is in progress and one is still to come. */
 const NOON = '2026-07-15T18:00:00.000Z';
 
-/** Testing all 24 cities would prove nothing more than the leading ones do. */
+/** Only the leading cities: testing all 24 would prove nothing more. */
 const selection = { ...everything, stations: leadingStations };
 
 const { database, service } = useService({
@@ -1076,7 +1076,7 @@ describe('with calibrated forecasts and open gates', () => {
       `For your paper account: ${formatMoney(1_000_000_000n - order!.reserved)} in cash and `,
     );
     expect(text).toContain(' in positions, counting resting orders as filled.');
-    // The resting order pays less than the ask, so a little may still be left to buy.
+    // The resting order's price is below the ask, so the signal may still suggest buying a few more contracts.
     const more = new RegExp(`${title} .*? (\\d+) at `).exec(
       text.slice(0, text.indexOf('Why the others have no signal')),
     )?.[1];

@@ -25,7 +25,7 @@ const weather = createSimulatedWeatherSource({
 });
 const { database, service } = useService({ trading: { markets: venue, weather } });
 
-/** May trade; holds COLD and WARM and has an unfilled order. */
+/** A user who may trade, holds COLD and WARM, and has an unfilled order. */
 let trader: Awaited<ReturnType<typeof signedIn>>;
 let stranger: Awaited<ReturnType<typeof signedIn>>;
 let member: Browser;

@@ -93,7 +93,7 @@ describe('the limits', () => {
       unrealised: 0n,
       fees: 0n,
     });
-    // A market that is no longer listed: its value counts as zero, and its cost of 60 dollars is at risk.
+    // A position in a market that is no longer listed: its value counts as zero, and its cost of 60 dollars is at risk.
     await database.db.orm.insert(tradingPositions).values({
       ...account,
       ticker: 'KXHIGHNY-26NOV10-B50.5',

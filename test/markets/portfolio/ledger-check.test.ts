@@ -20,8 +20,8 @@ beforeAll(async () => {
 const check = (orgId: string) => checkLedger(database.db.orm, { orgId }, 10);
 
 /**
- * Creates an account with every kind of booking: 10 YES, 4 of them closed by a purchase of 4 NO, a settlement and a
- * correction.
+ * Creates an account with every kind of ledger entry: 10 YES, 4 of them closed by a purchase of 4 NO, a settlement and
+ * a correction.
  */
 async function trader() {
   const organization = await createOrganization(database.db);
@@ -46,7 +46,7 @@ it('an intact ledger passes every check', async () => {
   const { id } = await trader();
   expect(await check(id)).toEqual([]);
   expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
-  // Bought for 4.20; four were sold at 70 cents, and the other six are worthless.
+  // Ten contracts were bought for 4.20; four were in effect sold at 70 cents, and the other six are worthless.
   expect(
     await database.db.orm
       .select()

@@ -99,7 +99,7 @@ describe('the check of the market data', () => {
 
   it.each<[Snapshot['sources'][number]['state'], boolean]>([
     ['ok', true],
-    // The last good answer is still recent enough.
+    // The last successful response is still recent enough.
     ['failing', true],
     ['unexpected', false],
     ['waiting', false],
@@ -345,7 +345,7 @@ describe('the daily loss', () => {
   });
 
   it('is measured from cost if the account was not valued before midnight', () => {
-    // The holding cost 100 and is worth 79.6015, a loss of 20.3985; with 179.6015 of fees and losses that makes 200.
+    // The holding cost 100 and is worth 79.6015, a loss of 20.3985; with 179.6015 of fees and losses, the total is 200.
     const facts = (spent: bigint) =>
       factsOf({
         positions: [held('MILD', 'yes', 250, '100')],
@@ -370,8 +370,8 @@ describe('the daily loss', () => {
     });
 
     it('until then at the lesser of cost and last price', () => {
-      // A last price of 10 cents for YES makes the NO worth 90 each, so their cost of 60 counts; at 80 cents they are
-      // worth 20 each.
+      // A last YES price of 10 cents values the NO contracts at 90 each, so their cost of 60 counts instead; at 80
+      // cents they are worth 20 each.
       expect(check({ lastPrice: 10n * CENT })).toBeUndefined();
       expect(check({ lastPrice: 80n * CENT })).toMatch(/\$230\.00 were lost/);
       expect(check({})).toMatch(/\$250\.00 were lost/);

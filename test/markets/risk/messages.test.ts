@@ -68,7 +68,7 @@ describe('signal.gate_changed', () => {
     await judged(false, '2026-05-14T10:05:00.000Z');
     expect(await readWebhookMessages(database.db, id)).toEqual([]);
     await judged(true, '2026-05-14T10:10:00.000Z');
-    // An instance that lags behind records an older judgement.
+    // A lagging instance records an older judgement.
     await judged(false, '2026-05-14T10:05:00.000Z');
     await judged(true, '2026-05-14T10:15:00.000Z');
     expect(await dataOf(id, 'signal.gate_changed')).toEqual([

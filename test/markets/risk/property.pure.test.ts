@@ -119,7 +119,7 @@ it('neither latency nor rounding counts as clock skew', () => {
   expect(skew(second(10), 50)).toBe(9050);
   // The Date header means that the response was written before 14:59:55, but it was requested at 15:00:00.9.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50)).toBe(-5900);
-  // A cache had kept the response for seven seconds.
+  // A cache held the response for seven seconds.
   expect(skew('Sat, 21 Nov 2026 14:59:54 GMT', 50, '7')).toBe(0);
   expect(skew(null, 50)).toBeUndefined();
   expect(skew('soon', 50)).toBeUndefined();

@@ -41,7 +41,7 @@ async function setUp({ cash = '1000', openedAt = yesterday, withoutAccount }: Se
       .insert(tradingAccounts)
       .values([
         { orgId, mode: 'paper', cash: parseDollars(cash), openedAt },
-        // The other mode's account must not matter.
+        // The other mode's account must have no effect.
         { orgId, mode: 'live', cash: 0n, openedAt },
       ]);
   }
@@ -209,7 +209,7 @@ describe('the daily loss starts from', () => {
       equity: parseDollars('750.50'),
       deposits: 300n * DOLLAR,
     });
-    // The day began at 750.50, 300 was deposited since, and 900 is left: 150.50 of the allowed 200 is lost.
+    // The day began at 750.50, 300 has been deposited since, and 900 is left, so 150.50 of the allowed 200 is lost.
     expect(await judge()).toBe('passed');
     await orm()
       .update(tradingAccounts)

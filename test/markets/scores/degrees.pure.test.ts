@@ -13,7 +13,7 @@ import type { Bracket } from '../../../src/markets/market/brackets.js';
 
 const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });
 
-/** The same score in kernel form, E|X − y| − ½ E|X − X′|, computed from the probabilities of single degrees. */
+/** The same score in kernel form, E|X − y| − ½ E|X − X′|, computed from the probabilities of individual degrees. */
 function kernelScore(atMost: AtMost, outcome: number, from: number, to: number): number {
   const degrees = Array.from({ length: to - from + 1 }, (_, i) => from + i);
   const chances = degrees.map((d) => atMost(d) - atMost(d - 1));

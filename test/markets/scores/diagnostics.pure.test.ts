@@ -29,7 +29,8 @@ describe('a reliability bin', () => {
   });
 
   it('has a wider range for repeated forecasts for the same markets', () => {
-    // 5 markets at 4 leads each: the variance 5 · (4 · √(0.35 · 0.65))² = 18.2 is that of 5 independent trials.
+    // 5 markets at 4 leads each: the variance is 5 · (4 · √(0.35 · 0.65))² = 18.2, so they count as 5 independent
+    // trials.
     const [, , , bin] = toReliability([{ bin: 3, n: 20, probabilitySum: 7, wins: 9, variance: 18.2 }]);
     // For 5 trials: P(0) = 0.1160, P(≤ 3) = 0.9460, P(≤ 4) = 0.9947.
     expect(bin!.expected).toEqual({ low: 0, high: 0.8 });

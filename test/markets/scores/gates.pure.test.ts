@@ -26,7 +26,10 @@ const simulations = Number(process.env.GATE_YEARS ?? 1);
 const YEAR = 365;
 const LOOK_DAYS = 15;
 
-/** Returns the mean number of gates that ever open, and the day on which each of them opened. */
+/**
+ * Returns the mean number of gates per run that ever open, and the days on which gates first opened, in ascending
+ * order.
+ */
 function judgeSimulated(days: number, runs: readonly (readonly JudgedRecord[])[], lookDays = LOOK_DAYS) {
   const openedAfter: number[] = [];
   for (const records of runs) {
@@ -237,7 +240,7 @@ describe('a gate', () => {
   });
 
   it('gives numbers for why it is open or closed', () => {
-    // A gate needs only ten to one if no other gate has records.
+    // A gate needs evidence of only ten to one if no other gate has records.
     expect(ofNewYork(steady(40, 0.5), endOf(40)).reason).toBe(
       "Over 40 settled days the evidence for the forecast is 41,000 to 1, and 10 to 1 is needed; over the last 90 days the forecast's log score was better by 0.500 than that of the payable prices.",
     );
@@ -338,7 +341,7 @@ describe('a gate', () => {
 
   it('forgets records from a year ago', () => {
     const records = steady(500, 1).map((record, i) => ({ ...record, advantage: i < 181 ? -4 : 1 }));
-    // On 15 May of the second year, the last four quarters began on 1 July.
+    // On 15 May of the second year, the oldest of the last four quarters began on 1 July of the first.
     expect(ofNewYork(records, endOf(499))).toMatchObject({ isOpen: true, n: 318, dropped: 0 });
   });
 

@@ -92,7 +92,7 @@ it('the scores show each model beside the mixture, with its weight in the latest
   await seedScores(service, { days: 20, model: 2, market: 3, stationIds: ['KNYC', 'KLAX'] });
   service.clock.advance(60_000);
   const all = await read();
-  // Two stations at the two of four leads that lie before the start of the day.
+  // 20 days at two stations, at the two of four leads that lie before the start of the day.
   expect(all.models).toMatchObject([
     { model: 'main', n: 80, weight: 0.25 },
     { model: 'single', n: 80, weight: 0.75 },

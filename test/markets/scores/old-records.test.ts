@@ -11,7 +11,7 @@ beforeAll(async () => {
   service.clock.set('2026-11-21T20:00:00Z');
 });
 
-/** Inserts records from before calibration, without the columns that came with it. */
+/** Inserts records from before calibration, without the columns that calibration introduced. */
 async function insertOldRecords(): Promise<number> {
   const settled = service.trading.snapshots.current!.events.filter(
     ({ kind, markets }) => kind === 'daily_maximum' && markets[0]!.status === 'finalized',

@@ -93,7 +93,7 @@ describe('GET /scores', () => {
 
     const { overall, leads, stations, records } = await read('?station=knyc');
     expect(overall).toMatchObject({ n: 2, waiting: 0, withoutMarket: 0, since: date });
-    // The model has −ln 0.6 and −ln 0.1; the market has −ln 0.5 twice.
+    // The model scores −ln 0.6 and −ln 0.1; the market scores −ln 0.5 twice.
     expect(overall.model!.logScore).toBeCloseTo((0.5108256238 + 2.302585093) / 2, 9);
     expect(overall.market!.logScore).toBeCloseTo(0.6931471806, 9);
     expect(overall.difference!.logScore).toBeCloseTo((0.5108256238 + 2.302585093) / 2 - 0.6931471806, 9);
@@ -148,7 +148,7 @@ describe('GET /scores', () => {
 
   it('has the CRPS of records with enough data', async () => {
     const { overall, diagnostics, records } = await read();
-    // All four scores can only be compared for records with a climate, and these have none.
+    // All four scores can only be compared for records that include a climatology, and these do not.
     expect(overall.crps).toBeNull();
     expect(diagnostics.crps).toEqual([]);
     expect(diagnostics.pit).toMatchObject({ n: 2, pFlat: null });
@@ -250,7 +250,7 @@ describe('a record', () => {
 
   it('has the climate of the last 30 days as known at the time', async () => {
     await archiveOf('simulated').addReports([
-      // Ten known reports of alternately 80 and 82.
+      // Ten known reports, alternating between 80 and 82.
       ...Array.from({ length: 10 }, (_, i) => report(i + 2, i % 2 === 0 ? 80 : 82, day(i))),
       // A correction and a report that arrived later, and a report that is too old.
       report(3, 120, new Date('2026-08-20T05:00:11Z')),

@@ -114,7 +114,7 @@ it('no job, backfill or check contacts a default host once all hosts are overrid
     expect(jobs.map(({ name }) => name)).toEqual(
       expect.arrayContaining(['refresh-markets', 'reconcile-live', 'read-climate-reports', 'settle-markets']),
     );
-    // Runs the jobs in order; the refresh comes first.
+    // Runs the jobs in order, starting with the refresh.
     for (const { run } of jobs) await run();
     expect(trading.snapshots.current?.data.markets.length).toBeGreaterThan(0);
     // The stream connects in the background.

@@ -115,6 +115,6 @@ it('a sale booked during the settlement of its market counts once, and the ledge
   expect(await settled).toMatchObject({ failed: 0 });
   expect(await cashOf(database.db, orgId!)).toBe(BOUGHT + 2n * DOLLAR + 6n * DOLLAR);
   const rules = (await checkLedger(database.db.orm, { orgId: orgId! }, 10)).map(({ rule }) => rule);
-  // The contracts differ because this sale has no order; nothing else may.
+  // Only the contracts differ, because this sale has no order.
   expect(rules).toEqual(['contracts of a position equal its fills minus its settlements']);
 });

@@ -232,7 +232,7 @@ describe('a position', () => {
       });
       expect(trade.filledContracts).toBe(contracts);
     };
-    // 10 bought for 4.50; 4 closed by buying NO at 58, because a pair pays a dollar; 1 sold at 42.
+    // 10 bought for 4.50; 4 closed at 42 by buying NO at 58 (a pair pays a dollar); 1 sold at 42.
     await order('buy', 'yes', 10, 45n);
     await order('buy', 'no', 4, 58n);
     await order('sell', 'yes', 1, 42n);

@@ -124,8 +124,8 @@ describe('the cap of a day', () => {
   it('is shared among its cities, and a city it cuts is resized and says so', () => {
     const report = forBankroll(stations.map((stationId) => ({ stationId })));
     const events = byStation(report);
-    // All cities are equally good, so ties go by ticker: AUS and DEN get their full size, MIA the rest of the $200, and
-    // NY nothing.
+    // All cities are equally good, so ties are broken by ticker: AUS and DEN get their full size, MIA the rest of the
+    // $200, and NY nothing.
     const wanted = forBankroll([{ stationId: 'KNYC' }]).events[0]!.stake;
     expect(wanted).toBeGreaterThan(72n * DOLLAR);
     for (const city of ['KAUS', 'KDEN']) expect(events.get(`${city} ${date}`)!.stake).toBe(wanted);
@@ -167,7 +167,7 @@ describe('the cap of a day', () => {
     const cities = ['KNYC', 'KAUS'].flatMap((stationId) => [{ stationId }, { stationId, isMinimum: true }]);
     const { events } = forBankroll(cities);
     const wanted = forBankroll([{ stationId: 'KNYC', isMinimum: true }]).events[0]!.stake;
-    // Ties go by ticker: two events get their full size, the third the rest of the $200, and the last nothing.
+    // Ties are broken by ticker: two events get their full size, the third the rest of the $200, and the last nothing.
     expect(events.map(({ stake }) => stake).filter((stake) => stake === wanted)).toHaveLength(2);
     expect(stakeOf(events)).toBeLessThanOrEqual(200n * DOLLAR);
     expect(stakeOf(events)).toBeGreaterThan(190n * DOLLAR);
@@ -287,7 +287,7 @@ describe('signals for an account', () => {
   });
 
   it('spend no more on all events than the cash', () => {
-    // A holding elsewhere is worth $4,000, so caps and Kelly would allow far more than the cash.
+    // A holding in another city is worth $4,000, so caps and Kelly would allow far more than the cash.
     const rich = makeEvent({ date: '2026-07-06', lowest: 68, stationId: 'KPHL' }).markets[0]!;
     const books = [makeBook([[40, 100_000]], [[55, 1]]), ...asks.slice(1)];
     const cities: City[] = [
@@ -311,7 +311,7 @@ describe('signals for an account', () => {
 
 const sumOf = (amounts: readonly Micros[]): Micros => amounts.reduce((sum, amount) => sum + amount, 0n);
 
-/** Returns a signal's cost without the contracts that close pairs, which are bought first. */
+/** Returns the cost of a signal's contracts beyond those that close pairs, which are bought first. */
 function openStakeOf(
   { market, side, contracts, closing, limitPrice, stake }: Signal,
   books: ReadonlyMap<string, OrderBook>,
@@ -366,7 +366,7 @@ describe('for random books, forecasts and accounts', () => {
           );
           expect(sumOf(spent)).toBeLessThanOrEqual(cash);
           const dayRoom = report.bankroll / 5n - paid;
-          // Contracts that close pairs are not part of the stake, and they free room in the cap.
+          // Contracts that close pairs are not part of the stake, and they free up room under the cap.
           const isClosing = report.events.some(({ signals }) => signals.some(({ closing }) => closing > 0));
           if (!isClosing) expect(sumOf(spent)).toBeLessThanOrEqual(dayRoom > 0n ? dayRoom : 0n);
           for (const [i, { signals, suppressed, stake, worstCase }] of report.events.entries()) {

@@ -282,7 +282,7 @@ describe('the gate', () => {
       },
     ]);
     expect(rest).toMatchObject({ stake: 0n, worstCase: 0n, growth: 0, isCalibrated: true, method: 'emos' });
-    // Purchases that are not worth their price have the same reason as with an open gate.
+    // Purchases that are not worth their price are suppressed for the same reason as with an open gate.
     expect(reasonFor({ gates: closed }, 2, 'no')).toBe(reasonFor({}, 2, 'no'));
     expect(suppressed).toHaveLength(12);
   });

@@ -14,7 +14,8 @@ const reasonFor = ({ refused }: SizedEvent, ticker: string, side: string) =>
 
 describe('the sizes of an event', () => {
   it("are a quarter of the general optimum's shares, rounded down", () => {
-    // Asks and bids of an event that a general optimiser solved; a quarter of the $10,000 is put at stake.
+    // Asks and bids of an event that was also solved with a general-purpose optimiser; a quarter of the $10,000
+    // bankroll is staked.
     const p = [0.05, 0.15, 0.35, 0.28, 0.12, 0.05];
     const asks = [3, 12, 27, 30, 20, 13];
     const bids = [2, 11, 25, 27, 18, 11];
@@ -148,7 +149,7 @@ describe('the sizes of random events', () => {
     ).at(-1)!;
     const sized = sizeEvent(tight);
     expect(sized.purchases.some(({ closing }) => closing > 0)).toBe(true);
-    // Regression: sizing once gave up the closing purchases first and bought nothing.
+    // Regression: sizing used to give up the closing purchases first and then bought nothing.
     expect(sized.growth).toBeGreaterThan(1e-3);
   });
 

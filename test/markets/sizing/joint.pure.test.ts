@@ -115,7 +115,7 @@ function brokenConditions(problem: JointProblem, found: JointOptimum): string[] 
 
 /**
  * A slow, independent method: Frank–Wolfe directions for pairs of legs. One pass runs a golden-section search on every
- * transfer between two legs and on every change of a single leg within its bounds.
+ * transfer between two legs and on every change of an individual leg within its bounds.
  */
 function improveByPairs(problem: JointProblem, from: readonly number[]): number {
   const { legs, limits } = problem;

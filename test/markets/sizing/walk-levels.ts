@@ -27,9 +27,9 @@ interface Walked {
 }
 
 /**
- * Buys level by level from the cheapest. At each price it buys as many contracts as keep the whole stake within the
- * used fraction of the Kelly stake at that price, so even the last contract is worth its cost. Ignores the rounding of
- * the order's fee; the caller checks the exact cost against the budget.
+ * Buys level by level from the cheapest. At each price, it buys only as many contracts as keep the total stake within
+ * the configured fraction of the Kelly stake at that price, so even the last contract is worth its cost. Ignores the
+ * rounding of the order's fee; the caller checks the exact cost against the budget.
  */
 export function walkLevels(
   asks: readonly Level[],

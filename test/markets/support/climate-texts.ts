@@ -7,7 +7,7 @@ interface ClimateText {
   maximum?: string;
   minimum?: string;
   place?: string;
-  /** The line that marks values of an incomplete day. */
+  /** The line that marks the values as those of an incomplete day. */
   valid?: string;
   period?: 'YESTERDAY' | 'TODAY';
 }

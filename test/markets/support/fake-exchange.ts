@@ -129,7 +129,7 @@ export const answer = (status: number, body?: Json): FakeAnswer => ({ status, bo
 export const refuse = (status: number, code: string, details?: string): FakeAnswer =>
   answer(status, { error: { code, message: code.replaceAll('_', ' '), ...(details ? { details } : {}) } });
 
-/** Answers the member's endpoints; undefined for any other path. */
+/** Returns the response of a member endpoint; undefined for any other path. */
 export function answerMember(
   exchange: FakeExchange,
   books: Map<string, WireBook>,
@@ -298,7 +298,8 @@ function showBalance(exchange: FakeExchange, shard: number | undefined): FakeAns
 }
 
 /**
- * Begins a transfer between shards. The source is debited at once; the target is credited when the transfer completes.
+ * Begins a transfer between shards. The source is debited immediately; the target is credited when the transfer
+ * completes.
  */
 export function beginTransfer(
   exchange: FakeExchange,

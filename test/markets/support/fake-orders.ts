@@ -29,7 +29,10 @@ const required = [
 const isCount = (text: unknown): text is string =>
   typeof text === 'string' && /^\d+(\.\d{1,2})?$/.test(text) && Number(text) > 0;
 
-/** Returns the shard of a write: the one that it names, its market's, or the first. */
+/**
+ * Returns the shard that a write is routed to: the one named in the request, otherwise its market's, otherwise the
+ * first.
+ */
 function routeTo(exchange: FakeExchange, index: unknown, market: unknown): number {
   if (typeof index === 'number' && index >= 0) return index;
   if (typeof market !== 'string') return 0;
@@ -153,9 +156,9 @@ const tellOrder = (exchange: FakeExchange, order: FakeOrder): void =>
   exchange.tell('user_orders', showOrder(exchange, order));
 
 /**
- * In cents: 7% of contracts × price × (1 − price), rounded up to $0.000001. An order's total is rounded up to $0.0001
- * only once, so an earlier overcharge reduces a later fee. Prices are whole cents, so nothing else is rounded. Makers
- * pay no fee.
+ * Fee in cents: 7% of contracts × price × (1 − price), rounded up to $0.000001. An order's total is rounded up to
+ * $0.0001 only once, so an earlier overcharge reduces a later fee. Prices are whole cents, so nothing else is rounded.
+ * Makers pay no fee.
  */
 function chargeFee({ fees }: FakeOrder, price: number, contracts: number): number {
   const before = fees.charged;
@@ -164,7 +167,7 @@ function chargeFee({ fees }: FakeOrder, price: number, contracts: number): numbe
   return (fees.charged - before) / 100;
 }
 
-/** Buying YES costs its price, and buying NO costs the rest of the dollar; closing returns the same amounts. */
+/** Buying YES costs its price, and buying NO costs a dollar less that price; closing returns the same amounts. */
 function cashOf(position: number, isBid: boolean, price: number, contracts: number): number {
   const closing = Math.min(contracts, Math.max(0, isBid ? -position : position));
   const opening = contracts - closing;
@@ -202,7 +205,10 @@ export const heldCents = (exchange: FakeExchange, shard: number): number =>
       }, 0),
   );
 
-/** Returns the levels within the limit at YES prices, best first, up to the member's own orders. */
+/**
+ * Returns the contracts to take from each level within the limit, at YES prices, best first. Stops at the member's own
+ * orders.
+ */
 function match(
   { orders }: FakeExchange,
   book: WireBook,

@@ -33,13 +33,15 @@ export interface FakeStream {
   /** Intercepts frames: call `send` with the frame or another one, once, twice, later or never. */
   fault: ((frame: StreamFrame, send: (frame: StreamFrame) => void) => void) | undefined;
   commands: { cmd: string; params: Json }[];
-  /** Returns the error with which a command is refused; undefined to accept it. */
+  /** Returns the error with which to reject a command; undefined to accept it. */
   refuse: ((command: { cmd: string; params: Json }) => { code: number; msg: string } | undefined) | undefined;
   handshakes: IncomingMessage[];
   /** Sending time of frames in milliseconds since the epoch; undefined to omit it, as before October 2026. */
   sendingTime: () => number | undefined;
   readonly connections: number;
-  /** Changes a book and notifies its subscribers. `delta` is in contracts, `price` in dollars of that side. */
+  /**
+   * Changes a book and notifies its subscribers. `delta` is in contracts; `price` is the given side's price in dollars.
+   */
   change(ticker: string, side: 'yes' | 'no', price: string, delta: string): void;
   /** Sends a frame without changing a book. */
   say(frame: StreamFrame, isNumbered?: boolean): void;

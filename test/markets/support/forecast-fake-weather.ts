@@ -33,9 +33,9 @@ export interface FakeWeather {
   reports: Map<string, Report[]>;
   /** Climate reports by location (`NYC`), in any order. */
   products: Map<string, Product[]>;
-  /** Answers start at 00:00Z on this day. */
+  /** The service's current date. Responses start at its 00:00Z, or `past_days` earlier. */
   today: string;
-  /** Alters the answers of Open-Meteo. */
+  /** Alters Open-Meteo's responses. */
   spoil: ((locations: Json[]) => unknown) | undefined;
   fault: Fault | undefined;
   /** `/path?query` and User-Agent of each request. */
@@ -122,7 +122,7 @@ const productList = ({ products, url }: FakeWeather, location: string): Json => 
     })),
 });
 
-/** Ensemble sizes, including the control run. Other models have a single run. */
+/** Ensemble sizes, including the control run. Other models have only one member. */
 const memberCounts: Record<string, number> = { gfs025: 31, ecmwf_ifs025: 51 };
 
 function ensembles(fake: FakeWeather, query: URLSearchParams): Json[] {
@@ -153,7 +153,7 @@ function previousRuns(fake: FakeWeather, query: URLSearchParams): Json[] {
   );
 }
 
-/** Builds the structure that all of Open-Meteo's answers share. */
+/** Builds the structure that all Open-Meteo responses share. */
 function places(
   query: URLSearchParams,
   times: number[],

@@ -36,8 +36,8 @@ export interface Past {
 export const first = '2026-05-01';
 
 /**
- * One run per day, by default 24 hours before the day's end and fetched five hours later. The report is known nine
- * hours after the end.
+ * Generates one run per day, by default 24 hours before the day's end and fetched five hours later. The report is known
+ * nine hours after the end.
  */
 export function makePast(truth: Truth, days: number, over: { from?: number; leadHours?: number } = {}): Past {
   const { stationId, biasF, errorF, spreadF, members = 31, kind = 'daily_maximum', hour } = truth;

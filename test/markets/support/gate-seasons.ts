@@ -10,7 +10,8 @@ import { ladderFrom } from './market.js';
 import { costOf } from './scores-page.js';
 
 /**
- * Two forecasters of the same days. Each states a normal distribution whose mean misses the truth by a random error.
+ * Two forecasters for the same days. Each issues a normal distribution whose mean differs from the truth by a random
+ * error.
  */
 export interface Rivals {
   /** Standard deviation of each forecaster's errors, °F. */
@@ -55,7 +56,7 @@ export function randomOf(seed: number): Random {
   return next;
 }
 
-/** As many stations as the evaluation of the gate rule used. */
+/** The same number of stations as in the evaluation of the gate rule. */
 export const seasonStations = stations.slice(0, 7);
 
 /** Both forecasts of a day as outcome probabilities; the market's are its mid prices. */
@@ -113,10 +114,10 @@ export function makeSeasons(days: number, season: Season, seed: number, cost = c
 }
 
 interface Advantages {
-  /** Mean daily advantage over the payable prices, in nats. */
+  /** Mean daily advantage over the prices that would be paid, in nats. */
   mean: number;
   deviation: number;
-  /** Share of the variance that all cities have in common at one lead. */
+  /** Share of the variance that is common to all cities at one lead. */
   common: number;
 }
 
@@ -154,7 +155,7 @@ function drawnOnce(random: Random): () => () => number {
   };
 }
 
-/** Share of the error variance that all cities have in common. */
+/** Share of the error variance that is common to all cities. */
 const COMMON = 0.3;
 
 /** Each forecaster gives probabilities for six brackets, which are centred near the truth. */

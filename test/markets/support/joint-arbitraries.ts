@@ -18,7 +18,7 @@ interface Kind {
   /** Width of the random offset between prices and probabilities. */
   noise: number;
   isYesOnly?: boolean;
-  /** True if markets are thresholds between the outcomes, each of which pays in all outcomes above it. */
+  /** True if markets are thresholds between outcomes; each market pays in all outcomes above its threshold. */
   isNested?: boolean;
   hasHeld?: boolean;
   hasCaps?: boolean;

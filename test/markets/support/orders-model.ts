@@ -12,7 +12,7 @@ export interface ModelAccount {
   cash: bigint;
   /** Hundredths of contracts: positive for YES, negative for NO. */
   net: number;
-  /** What is left of the current book: one entry for each hundredth of a contract bid for. */
+  /** Remaining bids of the current book: one entry for each hundredth of a contract. */
   bids: { side: Side; price: bigint }[];
 }
 

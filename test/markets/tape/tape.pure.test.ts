@@ -81,7 +81,7 @@ const fit: Fit = {
   trainedAt: new Date('2026-11-20T14:05:00Z'),
 };
 
-/** Returns every public output of a snapshot, a moment after it was made, byte for byte. */
+/** Returns every public output of a snapshot, byte for byte, as of 1.5 s after `atMs`. */
 async function bytesOf({ snapshot, atMs }: Shown): Promise<string[]> {
   const store = createSnapshotStore();
   store.replace(snapshot);
@@ -188,7 +188,7 @@ const sequencesOf = async (path: string): Promise<number[]> =>
 const until = (read: () => Promise<number[]>, expected: number[]) =>
   expect.poll(read, { interval: 5 }).toEqual(expected);
 
-/** Waits until the queued records have failed. */
+/** Waits long enough for the queued records to fail. */
 const nextFailure = () => sleep(100);
 
 /** Writes a well-formed record that contains arbitrary bytes. */

@@ -72,11 +72,11 @@ describe('training', () => {
     const fit = fitOf(single)!;
     expect(fit.coefficients).not.toHaveProperty('spread');
     expect(correctionOf(fit)).toBeCloseTo(-3, 0);
-    // A week of real ensembles is too short to learn spread from, so all runs count, but without their spread.
+    // A week of real ensembles is too short to learn spread from, so all runs are used, but without their spread.
     const few = fitOf(together(single, makePast(newYork, 7, { from: 45 })))!;
     expect(few.n).toBe(52);
     expect(few.coefficients).not.toHaveProperty('spread');
-    // Once there are enough real ensembles, only they count.
+    // Once there are enough real ensembles, only those are used.
     const many = makePast({ ...newYork, biasF: -1 }, 35, { from: 45 });
     expect(fitOf(together(single, many))).toEqual(fitOf(many));
     expect(fitOf(many)!.coefficients).toHaveProperty('spread');
@@ -91,7 +91,7 @@ describe('training', () => {
     const fit = fitOf(past)!;
     expect(Math.abs(correctionOf(fit, 'KLAX') + 5)).toBeLessThan(1);
     expect(Math.abs(correctionOf(fit) + 1)).toBeLessThan(0.8);
-    // With only three days, Denver's own bias counts in part.
+    // With only three days of data, Denver's own bias is only partly applied.
     const [denver, unknown] = [correctionOf(fit, 'KDEN'), correctionOf(fit, 'KPHL')];
     expect(denver).toBeGreaterThan(unknown + 0.5);
     expect(denver).toBeLessThan(2.5);
@@ -159,7 +159,8 @@ describe("a station's own fit", () => {
     const made = learnSeasons(past);
     const book = withStation(pooled, ofNewYork, made);
     expect(book.fits.map(({ stationId }) => stationId)).toEqual([null, 'KNYC']);
-    // Retraining the pooled fit leaves the seasonal fit in place, because recent days say nothing about seasons.
+    // Retraining the pooled fit leaves the seasonal fit in place, because recent days contain no information about
+    // seasons.
     expect(learn(past, later, book).book.fits).toEqual(book.fits);
     const inDays = (days: number) => new Date(later.getTime() + days * 86_400_000);
     expect(learnSeasons(seasons(702), book, inDays(4)).added).toEqual([]);

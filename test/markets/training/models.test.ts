@@ -56,7 +56,7 @@ describe('several models in the archive', () => {
       [undefined, 81],
       ['other', 70],
     ]);
-    // A model with hourly runs keeps only the first run of each half day.
+    // For a model with hourly runs, reading the archive returns only the first run of each half day.
     const hourly = ['00', '01', '11', '12', '18', '23'].map((hour) => ({
       ...run,
       date: '2026-07-03',
@@ -95,7 +95,7 @@ describe('several models in the archive', () => {
     const bulletins = runs.filter(({ model }) => model === 'nbs');
     expect(bulletins).toMatchObject([
       { date: '2026-07-05', varianceF: 9, version: '6.0', isNearMidnight: true },
-      // The source named no version, so the one known for the date is used.
+      // The source named no version, so the version known for that date is used.
       { date: '2026-05-07', varianceF: 9, version: '5.0' },
       { date: '2026-05-05', version: '4.3' },
     ]);

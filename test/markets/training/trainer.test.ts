@@ -97,7 +97,7 @@ describe('the trainer', () => {
     const { refresher, learn, calibration } = service.trading;
     const { archive } = service.trading.local!;
     const world = { clock: service.clock, seed: 'gauge', weather: simulateWeather('gauge') };
-    // For minima and hours, only present data is known.
+    // The history covers only maxima; for minima and hours, only current data is known.
     const selection = { stations: leadingStations, kinds: ['daily_maximum' as const] };
     const weather = createSimulatedWeatherSource(world, selection);
     const markets = createSimulatedSource(world, selection);

@@ -82,13 +82,13 @@ describe('the venue’s fees', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
     now = start + 10 * MINUTE - 1;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
-    // Changes that have taken effect leave the list.
+    // Changes that have taken effect are removed from the list.
     answers['/series/fee_changes'] = { series_fee_change_arr: [] };
     now = start + 10 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
     now = start + 55 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
-    // After an hour the list of series is read again, and the series' own fee counts, whatever was announced.
+    // After an hour the list of series is read again, and the series' own fee applies, regardless of any announcement.
     now = start + 61 * MINUTE;
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 1_000_000n });
   });

@@ -69,7 +69,7 @@ describe('settled days', () => {
         knownAt: new Date(now),
       },
     ]);
-    // Reads only the markets that closed on these days, page by page: 12 of 24.
+    // Only the markets that closed on these days are read, page by page: 12 of 24.
     expect(venue.requests.filter((path) => path.includes('/markets?'))).toHaveLength(3);
     expect(venue.requests.some((path) => path.includes('/historical/markets'))).toBe(false);
   });

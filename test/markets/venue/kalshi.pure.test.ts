@@ -324,7 +324,7 @@ describe('an answer that contradicts the documentation', () => {
     };
     const startedAt = performance.now();
     await expect(read()).rejects.toThrow(UnexpectedAnswerError);
-    // The other reads end after three time-outs of five seconds each.
+    // Waiting for the other reads would take three time-outs of five seconds each.
     expect(performance.now() - startedAt).toBeLessThan(14_000);
   });
 

@@ -87,7 +87,7 @@ describe('the history of the simulated markets', () => {
     expect(ofDays.filter(({ date }) => date === '2026-07-05')).toEqual([]);
     expect(ofDays).toHaveLength(2 * (4 + 4 + 2));
     // Hourly markets become final 40 minutes after their hour: 10:00 in New York (14:00Z) and 9:00 in Chicago are
-    // final, but no hour in Los Angeles yet.
+    // final, but no hour in Los Angeles is final yet.
     const hours = days.filter(({ date, kind }) => kind === 'hourly' && date === '2026-07-05');
     expect(hours.map(({ stationId, hour }) => `${stationId} ${hour}`)).toEqual([
       'INDEX-NYC 8',

@@ -284,7 +284,7 @@ describe('the simulated prints', () => {
       expect(grown, ticker).toBeLessThanOrEqual(within(ticker, 15_000));
     }
     for (const { ticker, at, yesPrice, contracts, takerSide } of prints.slice(0, 10)) {
-      // One millisecond earlier, the book was the one that the print hit.
+      // One millisecond earlier, the book still shows the level that the print hit.
       const { books } = await readAt(new Date(+at - 1).toISOString());
       const book = books.get(ticker)!;
       const level = takerSide === 'no' ? book.yes[0]! : book.no[0]!;
@@ -303,7 +303,7 @@ describe('the simulated prints', () => {
     expect([...some, ...others]).toEqual(all);
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort((a, b) => +a - +b));
-    // One read covers an hour at most; prints of a past day are still known.
+    // One read covers at most an hour; prints of a past day are still available.
     const late = await readBetween('2026-07-04T20:00:00Z', '2026-07-06T20:00:00Z');
     expect(late.slice(0, all.length)).toEqual(all);
     expect(+late.at(-1)!.at).toBeLessThanOrEqual(Date.parse('2026-07-04T21:00:00Z'));

@@ -8,7 +8,7 @@ import { basicLimits, createVenueBudget } from '../../../src/markets/venue/venue
 
 const never = new AbortController().signal;
 setMaxListeners(0, never);
-/** Allows ten reads at once, then ten per second. */
+/** Allows a burst of ten reads, then ten per second. */
 const small = { ...basicLimits, read: { refillPerSecond: 100 / 0.9, capacity: 100 / 0.9 } };
 
 afterEach(() => void vi.useRealTimers());

@@ -109,7 +109,7 @@ describe("the operator's own model", () => {
         forecast({ kind: 'daily_minimum' }),
         forecast(hour),
         forecast({ ...hour, hour: 13 }),
-        // This run was made after 16:00Z, the time that it is for, so it is not a forecast.
+        // This run was made after 16:00Z, the hour that it covers, so it is not a forecast.
         forecast({ ...hour, date: '2026-07-03', modelRunAt: '2026-07-03T16:30:00Z' }),
       ],
     });
@@ -144,7 +144,7 @@ describe("the operator's own model", () => {
     expect(requests).toHaveLength(2);
     say({ error: 'out of order' }, 503);
     for (let minute = 0; minute < 16; minute++) {
-      // The last answer stays in use until it is three hours old.
+      // The last successful response stays in use until it is three hours old.
       expect((await source.read(signal)).ensembles).toHaveLength(1);
       now += MINUTE_MS;
     }

@@ -88,7 +88,8 @@ describe('ensembles', () => {
     expect(day.fetchedAt).toEqual(new Date(now));
     expect(fetchedAt).toEqual(new Date(now));
     expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBe(28);
-    // Los Angeles's 4 July begins at 08:00Z and ends at 08:00Z on the 5th, so the heat at 05:00Z belongs to it.
+    // Los Angeles's 4 July begins at 08:00Z and ends at 08:00Z on the 5th, so the heat at 05:00Z on the 5th belongs to
+    // it.
     const coast = find('daily_maximum', 'KLAX');
     expect(Math.min(...coast.membersF)).toBe(110);
     expect(askedOfMain()).toBe(1);
@@ -419,7 +420,7 @@ describe('observations', () => {
     fake.reports.set('KNYC', [metar('04T17:51', '27/15', 'T02720150 10283 20200', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(28.3 * 1.8 + 32, 9);
     // At other hours, the group 10283 is not a six-hour maximum. If the six hours began before the day, the peak may
-    // have come before the day too.
+    // also have occurred before the day.
     fake.reports.set('KNYC', [metar('04T18:51', '27/15', 'T02720150 10283', { valueC: 27.2 })]);
     expect((await observed())!.extremeF).toBeCloseTo(27.2 * 1.8 + 32, 9);
     now = Date.parse('2026-07-04T06:00:00Z');
@@ -676,7 +677,7 @@ describe('polling', () => {
       fates.push(read !== undefined);
       if (read) expect(read.ensembles).toEqual(first.ensembles);
     }
-    // The last answer is used for three hours.
+    // The last successful response is used for three hours.
     expect(fates.indexOf(false)).toBe(35);
     // The first retry is due after an hour; the pauses then grow to 1, 2, 4, 8 and 15 minutes. Reads do not add
     // requests.

@@ -70,7 +70,7 @@ async function archiveAll(orgId: string, orm: Orm = database.db.orm): Promise<vo
   for await (const month of eachOpenMonth(orm, '2030-02-01', orgId)) await archiveMonth(deps(orm), month);
 }
 
-/** Sums that must not change, whatever happens to the events. */
+/** Sums that archiving must not change. */
 const sumsOf = async (orgId: string) => ({
   totals: await database.db.orm.select().from(usageTotals).where(eq(usageTotals.orgId, orgId)),
   hours: (await database.db.orm.select().from(usageHours).where(eq(usageHours.orgId, orgId))).length,
@@ -95,7 +95,7 @@ const checkAll = async (orgId: string) => {
   for (const archive of await listArchives(database.db.orm, orgId)) await readBack(deps(), archive);
 };
 
-/** Wraps the real database so that its n-th statement fails: after it ran if `isDone`, otherwise before. */
+/** Wraps the real database so that its n-th statement fails: after running if `isDone`, otherwise before. */
 function endingAt(n: number, isDone: boolean): Orm {
   let count = 0;
   const guard = async <T>(work: () => Promise<T>): Promise<T> => {

@@ -44,8 +44,8 @@ async function archiveAll(orgId: string, own = deps()): Promise<void> {
 const rows = (query: string) => selectRows<Record<string, unknown>>(database.db.orm, sql.raw(query));
 
 /**
- * Creates events around the end of January 2030 at two prices, every third of them free. Each burns separately, half an
- * hour after it occurred.
+ * Creates events around the end of January 2030 at two prices, every third of them free. Each event burns credits
+ * separately, half an hour after it occurred.
  */
 async function burned(count: number) {
   const { id: orgId } = await createOrganization(database.db);
@@ -132,7 +132,7 @@ it('leaves entries as they are while events of their product and month are left'
   await expect(archiveAll(orgId, { ...deps(controller.signal), onEvents })).rejects.toThrow(/interrupted/);
   const deleted = `select deleted_events::int as events from usage_archived_totals where ${own}`;
   expect(await rows(deleted)).toEqual([{ events: 7 }]);
-  // Adds an event that is not in the file, as a wrong clock could.
+  // Adds an event that is not in the file, as could happen with a wrong clock.
   await rows(`insert into usage_events (org_id, product_id, api_key_id, occurred_at, received_at, livemode, idempotency_key, metric, quantity)
     select org_id, product_id, api_key_id, '2030-01-31T23:59:59Z', received_at, livemode, 'late', metric, quantity
     from usage_events where ${own} limit 1`);

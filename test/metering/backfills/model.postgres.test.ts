@@ -28,7 +28,7 @@ const quantity = fc.constantFrom(0, 1, 500, 1_000, 2_250, 40_000);
 const event = fc.record({ key, quantity });
 const recent = fc.constantFrom(0, 1, 30 * 60_000, HOUR, DAY, 7 * DAY);
 /**
- * Old enough for a backfill, which takes only events more than 7 days old. Some ages are at the edge of the limit's
+ * Old enough for a backfill, which accepts only events more than 7 days old. Some ages are at the edge of the limit's
  * 31-day window.
  */
 const old = fc.constantFrom(7 * DAY + 1, 20 * DAY, 31 * DAY - 1, 31 * DAY, 31 * DAY + HOUR, 80 * DAY);

@@ -33,7 +33,7 @@ interface Usage {
   hour?: Date;
 }
 
-/** Creates a product with the dimensions `region` and `model`, and customers who used it last month. */
+/** Creates a product with the dimensions `region` and `model`, and customers who used the product last month. */
 async function scene(usages: Usage[] = []) {
   const product = await createProduct(database.db, { dimensions: ['region', 'model'] });
   const path = `/console/products/${product.slug}/price`;

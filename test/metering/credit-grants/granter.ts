@@ -8,7 +8,8 @@ import { putGrant } from '../../../src/metering/credit-grants/grants.js';
 import { createCreditMessages } from '../../../src/metering/credit-grants/watch.js';
 
 /**
- * Grants TEST_GRANTS (JSON) to each Organization and sends messages about credits, without pauses, until it is killed.
+ * Grants TEST_GRANTS (JSON) to each Organization and sends messages about credits, without pauses, until the process is
+ * killed.
  */
 const { DATABASE_URL: databaseUrl, TEST_GRANTS = '' } = process.env;
 const grants = JSON.parse(TEST_GRANTS) as { amount: string }[];

@@ -19,7 +19,7 @@ const others = isEmbedded ? undefined : useOtherConnections(database);
 beforeEach(() => service.clock.set(START));
 const operator = operatorClient(() => service);
 
-/** Runs the job on both instances at once, twice in a row. */
+/** Runs the job on both instances concurrently, twice in a row. */
 async function look() {
   service.clock.advance(120_000);
   const { db, clock } = service.context;
@@ -83,7 +83,7 @@ describe('credits.threshold_reached', () => {
     await look();
     expected.push([0, 0, 0]);
     expect(await reported(orgId)).toEqual(expected);
-    // A scheduled grant lifts the balance when it starts.
+    // A scheduled grant raises the balance when it starts.
     service.clock.set('2026-05-14T12:00:00.000Z');
     await look();
     await burnNow(orgId, '45');
@@ -306,7 +306,7 @@ describe('metrics', () => {
   });
 
   it('add up what was granted, burned, expired and forfeited, each entry once', async () => {
-    // This time is later than that of any credits burned in other tests.
+    // This time is after all burns in other tests.
     service.clock.set('2027-02-01T10:00:00.000Z');
     const watch = createCreditWatch(service.context);
     const readAll = async (mode: string) => {

@@ -364,7 +364,7 @@ it('the statement that burns is remembered for a minute, and a price that is add
     return [warnings.length, ...texts.filter((name) => name.startsWith('usage_ingest'))];
   };
   await change(null);
-  // A minute later, repeats sent by earlier tests no longer affect the choice of the statement.
+  // A minute later, repeats sent by earlier tests no longer affect the choice of statement.
   service.clock.advance(MINUTE_MS);
   expect(await sendOne()).toEqual([0, 'usage_ingest_new']);
   await change('1');

@@ -213,7 +213,7 @@ describe('a grant', () => {
     const rolled = [2, ['starts', 0, 10, 'scheduled'], ['rolls', 2, 2, 'open'], ['expires', 0, 0, 'expired']];
     expect(summary(await read())).toEqual(rolled);
     expect(await entries('?kind=roll')).toEqual([]);
-    // The next write records the roll and the expiry as entries.
+    // The next write records the rollover and the expiry as entries.
     await burn(0.5);
     rolled[0] = 1.5;
     rolled[2] = ['rolls', 2.5, 1.5, 'open'];

@@ -19,7 +19,7 @@ const seed = process.env.MODEL_SEED === undefined ? {} : { seed: Number(process.
 const { database, service } = useService();
 const operate = operatorClient(() => service);
 
-/** Parses JSON with its numbers as text, because a double cannot hold all their digits. */
+/** Parses JSON with numbers as text, because a double cannot hold all their digits. */
 const parseExactly = (text: string) =>
   JSON.parse(
     text.replaceAll(
@@ -30,7 +30,7 @@ const parseExactly = (text: string) =>
 
 const iso = (ms: number) => new Date(ms).toISOString();
 
-/** Creates a service and its model, which take the same steps. */
+/** Creates a service and a model of the service, which perform the same steps. */
 async function setUp(start: string) {
   const { db } = database;
   const { orm } = db;
@@ -290,7 +290,7 @@ async function setUp(start: string) {
     model.revert(recorded);
   }
 
-  /** Compares what a key can read, and the stored ledger, with the model. */
+  /** Compares the account as a key can read it, and the stored ledger, with the model. */
   async function expectSame(): Promise<void> {
     const expected = model.read();
     const { body } = await call('GET', '/credits');
@@ -314,7 +314,7 @@ async function setUp(start: string) {
           (a: { key: string }, b: { key: string }) => Number(a.key.slice(1)) - Number(b.key.slice(1)),
         ),
     }).toEqual(expected);
-    // While credits are held, the service may report less available than the model.
+    // While credits are held, the service may report fewer available credits than the model.
     if (expected.held === 0n) {
       const { entitlements } = (await call('GET', '/entitlements')).body;
       for (const { productSlug, credits } of entitlements)

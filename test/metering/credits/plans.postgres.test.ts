@@ -11,7 +11,10 @@ import { createOrganization } from '../../support/fixtures.js';
 import { useDatabase } from '../../support/use.js';
 import { createProduct } from '../support/products.js';
 
-/** The cost of reading credits must not grow with the ledger or with other Organizations. */
+/**
+ * Tables that reading credits must not scan in full, so that the cost does not grow with the ledger or with other
+ * Organizations.
+ */
 const bigTables = new Set([
   'credit_accounts',
   'credit_entries',

@@ -20,7 +20,7 @@ import { useDatabase } from '../../support/use.js';
 import { addGrant, findCreditDrift, readAccount } from '../support/credits.js';
 import { createProduct, grant } from '../support/products.js';
 
-/** Fewer on the embedded database, which decides one flush at a time. */
+/** Number of reservations; fewer on the embedded database, which decides one flush at a time. */
 const RESERVES = Number(process.env.TEST_RESERVES ?? (isEmbedded ? 600 : 10_000));
 
 const database = useDatabase();

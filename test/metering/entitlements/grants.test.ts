@@ -191,7 +191,7 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       ...absent.body,
       updatedAt: now(),
     });
-    // If the entitlement has no cap of its own, a later cap of the product applies.
+    // If the entitlement has no cap of its own, a cap added to the product later applies.
     await call('PUT', `/products/${product}`, { name: 'Product', usageMetric: 'calls', unitCap: 20 });
     expect((await call('GET', list)).body.entitlements).toMatchObject([{ effectiveUnitCap: 20 }]);
     expect((await audit(slug)).slice(0, 4).map(({ action, details }) => ({ action, ...details }))).toEqual([

@@ -118,7 +118,7 @@ async function countDeadlocks(): Promise<string> {
 }
 
 /**
- * Sends requests through all instances without pause. Halfway, calls `decide`; every request that starts after `decide`
+ * Sends requests through all instances continuously. Halfway, calls `decide`; every request that starts after `decide`
  * has resolved must fail.
  */
 async function flood(secret: string, slug: string, decide: () => Promise<unknown>): Promise<UsageReply[]> {

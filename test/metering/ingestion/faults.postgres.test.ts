@@ -32,7 +32,7 @@ async function connect(): Promise<pg.Client> {
   return client;
 }
 
-/** Terminates connections whose flush waits for a lock; resolves once at least one was terminated. */
+/** Terminates connections whose flush waits for a lock; resolves once at least one has been terminated. */
 async function terminateWaitingFlushes(): Promise<void> {
   const killer = await connect();
   for (let ended = 0; ended === 0; await setTimeout(10)) {

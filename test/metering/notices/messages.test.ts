@@ -121,7 +121,7 @@ describe('an approaching end', () => {
       { ...ending, daysBefore: 1 },
     ]);
     expect(await dataOf(orgId, 'api_key.expiring')).toHaveLength(2);
-    // A changed end date is announced again.
+    // A changed end date is reported again.
     await database.db.orm
       .update(entitlements)
       .set({ endsAt: at('2026-05-27T12:00:00.000Z') })

@@ -64,7 +64,7 @@ const hoursOf = (orgId: string) =>
     .where(eq(usageHours.orgId, orgId))
     .orderBy(usageHours.hour, usageHours.livemode);
 
-/** Breaks the sums in every way: wrong, missing, surplus, and wrong in the count only. */
+/** Breaks the sums in every way: wrong, missing, superfluous, and wrong only in the count. */
 async function breakSums(orgId: string) {
   const march = sql`org_id = ${orgId} and period = '2026-03-01'`;
   const february = sql`org_id = ${orgId} and period = '2026-02-01'`;

@@ -145,7 +145,7 @@ describe('an event', () => {
 describe('the list', () => {
   it('pages through all events newest first, live and test separately', async () => {
     const { open, fill, browser } = await arrive();
-    // Ten events at each time, so that the idempotency key decides the order.
+    // Creates ten events with each timestamp, so that the idempotency key decides the order.
     for (let i = 0; i < 12; i++)
       await fill(10, { prefix: `${'abcdefghijkl'[i]!}-`, everyMs: 0, from: `2031-03-01T00:00:0${i % 4}Z` });
     await fill(1, { prefix: 'test-', livemode: false });
@@ -243,7 +243,7 @@ describe('the list', () => {
 describe('the CSV file', () => {
   it('of 20,000 events is complete and in order, compressed or not', async () => {
     const { browser, fill, product } = await arrive();
-    // The two series have some times in common, also across batch boundaries.
+    // The two series share some timestamps, including across batch boundaries.
     for (let i = 0; i < 2; i++) await fill(10_000, { prefix: `${i}-`, everyMs: i === 0 ? 1 : 7 });
     for (const headers of [{}, { 'accept-encoding': 'identity' }]) {
       reads.count = 0;
@@ -356,7 +356,7 @@ describe('the CSV file', () => {
   });
 });
 
-/** Starts to download the CSV file of all events without reading the response body yet. */
+/** Starts downloading the CSV file of all events, without reading the response body yet. */
 function download(browser: Browser): Promise<IncomingMessage> {
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   return new Promise((resolve, reject) => {

@@ -25,7 +25,8 @@ import { fillUsage } from '../support/usage-events.js';
 import { useDatabase } from '../../support/use.js';
 
 /**
- * Tables that page statements must read by index, so that a page's cost does not grow with other Organizations' data.
+ * Tables that page statements must read through an index, so that a page's cost does not grow with other Organizations'
+ * data.
  */
 const bigTables = new Set([
   'usage_events',
@@ -128,7 +129,8 @@ function statements(): Record<string, SQL> {
       after,
       match: { apiKeyId: orgId, min: '2', max: undefined, scan: 200 },
     }),
-    // Reads fewer rows than a real export, because a full scan of this smaller table would be cheap.
+    // Uses a smaller limit than a real export, because with the real limit a full scan of this smaller table would be
+    // cheaper than the index.
     'export of events': selectEvents(scope, {
       order: 'oldest first',
       limit: 200,
@@ -188,7 +190,8 @@ it.each([
   for (const scan of scans) {
     if (bigTables.has(scan['Relation Name']!))
       expect(scan['Node Type'], name).toMatch(/^(Index|Bitmap Heap)/);
-    // Rows that an index finds and a filter drops are wasted reads; about one page of them is acceptable.
+    // Rows that are found by an index and then dropped by a filter are wasted reads; about one page of them is
+    // acceptable.
     const dropped = (scan['Rows Removed by Filter'] ?? 0) * scan['Actual Loops'];
     expect(dropped, JSON.stringify(scan)).toBeLessThanOrEqual(60);
   }

@@ -384,7 +384,7 @@ describe('all products', () => {
     expect(page.status).toBe(200);
     expect(text).toContain(`${product.name} 3 3 calls 2 +50.0%`);
     expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
-    // Only the five largest products have their own segment.
+    // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');
     expect(page.text).toMatch(/data-label="14 Mar 2031: 78 events: [^"]* 15, [^"]*2 other products 13"/);
     expect(text).not.toContain(stranger.product.name);

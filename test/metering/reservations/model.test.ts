@@ -208,7 +208,7 @@ const starts = [
   '2026-02-28T23:00:00.000Z',
 ];
 
-/** Creates a service and its model, which take the same steps. */
+/** Creates a service and a model of the service, which perform the same steps. */
 async function setUp(start: string, declared: UsageLimit[]) {
   const { db } = database;
   service.clock.set(start);

@@ -129,7 +129,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
   }
 }, 300_000);
 
-/** A transaction's change to one reservation: either the hold was made, or it ended and `used` was recorded. */
+/** A transaction's change to one reservation: either the hold was created, or it ended and `used` was recorded. */
 interface Change {
   xid: bigint;
   id: string;

@@ -7,8 +7,8 @@ import { createStripeClient } from '../../../src/metering/stripe/client.js';
 import { createMeterSender, planHours } from '../../../src/metering/stripe/stripe.js';
 
 /**
- * Compares and sends without pauses until it is killed. TEST_CLOCK works as in `test/support/serve.ts`. Prints a line
- * after its first send.
+ * Compares and sends without pauses until the process is killed. TEST_CLOCK works as in `test/support/serve.ts`. Prints
+ * a line after its first send.
  */
 const {
   DATABASE_URL: databaseUrl,

@@ -64,7 +64,7 @@ describe('the console', () => {
     const path = `/console/customers/${slug}`;
     expect((await post(path, { name, stripeCustomerId: 'cus_one' })).status).toBe(303);
     expect(await open(path)).toContain('value="cus_one"');
-    // A form opened before the field existed does not send it.
+    // A form opened before the field existed does not include the field.
     expect((await post(path, { name: 'Renamed' })).status).toBe(303);
     expect(await open(path)).toContain('value="cus_one"');
     const refused = await post(path, { name: 'Typed', stripeCustomerId: 'acct_<b>' });

@@ -210,7 +210,7 @@ export async function startFakeStripe(
     counted,
     uncounted,
     state,
-    /** What Stripe would bill by customer, meter and hour, in units of 1e-12. */
+    /** Quantities that Stripe would bill, by customer, meter and hour, in units of 1e-12. */
     sums(of?: string): Record<string, string> {
       const sums = new Map<string, bigint>();
       for (const { customer, event_name: name, timestamp, value, livemode } of counted) {

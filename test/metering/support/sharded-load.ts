@@ -44,8 +44,8 @@ export interface Load {
 }
 
 /**
- * The earliest that a statement can time out: it retries on a moving group with doubling pauses, and gives up when the
- * next pause would end after three seconds. On a slow machine, a statement may time out.
+ * Shortest time after which a statement can time out. A statement for a moving group is retried with doubling pauses,
+ * and fails when the next pause would end after three seconds. On a slow machine, a statement may time out.
  */
 const SHORTEST_LIMIT_MS = 1_400;
 

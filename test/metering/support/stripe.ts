@@ -16,7 +16,9 @@ export interface Payer {
   meter: string;
 }
 
-/** Creates an Organization and a product that the fake Stripe knows; usage from `since` on is to be sent. */
+/**
+ * Creates an Organization and a product that the fake Stripe knows. Usage from `since` onward must be sent to Stripe.
+ */
 export async function createPayer(
   db: Database,
   fake: Pick<FakeStripe, 'customers' | 'meters'>,
@@ -45,7 +47,7 @@ export async function createPayer(
   };
 }
 
-/** Adds to an hour's total, as a flush or a correction does. */
+/** Adds usage to an hour's total, as a flush or a correction does. */
 export async function addToHour(
   db: Database,
   { orgId, productId, keyId }: Payer,
@@ -73,7 +75,7 @@ export const readEvents = (db: Database, orgId: string): Promise<EventRow[]> =>
     from stripe_events where org_id = ${orgId}::uuid order by hour, livemode, revision`,
   );
 
-/** Sums what Gauge has counted, in the same form as the fake's sums. */
+/** Sums the usage that Gauge has counted, in the same form as the fake's sums. */
 export async function sumHours(db: Database, orgId?: string): Promise<Record<string, string>> {
   const rows = await selectRows<{ key: string; quantity: string }>(
     db.orm,

@@ -300,7 +300,7 @@ async function insertCredits(tx: Orm): Promise<void> {
     values (${orgId}::uuid, true, array[${id}::uuid], '{60}', array[${createdAt.toISOString()}::timestamptz], '{infinity}', '{""}', '{50}', '{0}', '{0}')`);
 }
 
-/** Inserts a reservation that was made a minute ago. */
+/** Inserts a reservation that was created a minute ago. */
 async function insertReservation(tx: Orm): Promise<void> {
   const made = Date.parse(exampleWorld.now) - 60_000;
   await tx.insert(usageReservations).values({

@@ -9,7 +9,7 @@ interface Layer {
 }
 
 interface MountedRoute {
-  /** For example `get /dashboard/api-keys/{id}`. */
+  /** Method and path, for example `get /dashboard/api-keys/{id}`. */
   address: string;
   isPage: boolean;
 }
@@ -38,7 +38,7 @@ function walk(stack: Layer[], prefix: string, isPage: boolean): MountedRoute[] {
       );
     }
     const { stack: nested } = layer.handle;
-    // Skips middleware, whether a function or a router without routes, because it responds only with errors.
+    // Skips middleware (a function, or a router without routes), because middleware responds only with errors.
     if (!nested || !hasRoutes(nested)) return [];
     const isPageInside = isPage || isPageRouter(layer.handle);
     return joinPaths(prefix, layer.rawPath).flatMap((mount) => walk(nested, mount, isPageInside));

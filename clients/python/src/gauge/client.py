@@ -30,11 +30,11 @@ from .types import (
     UsageSums,
 )
 
-# In seconds. With these pauses, six attempts outlast a restart of the service.
+# Pauses between attempts, in seconds. With these pauses, six attempts outlast a restart of the service.
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 10.0
 # Longest Retry-After that a call waits for, in seconds. If the service asks for a longer wait, the call raises an
-# error that carries it.
+# error that includes the requested wait.
 LONGEST_RETRY_AFTER = 60.0
 
 
@@ -194,7 +194,7 @@ class GaugeClient:
         try:
             self._call("DELETE", path, attempts=1)
         except GaugeError:
-            # The reservation expires on its own.
+            # Ignored because the reservation expires on its own.
             pass
 
     def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:
@@ -215,7 +215,7 @@ class GaugeClient:
         *,
         attempts: int | None = None,
     ) -> Any:
-        # Every attempt sends the same bytes.
+        # Serialized once, so that every attempt sends the same bytes.
         data = None if body is None else json.dumps(body, allow_nan=False).encode()
         left = attempts or self._attempts
         failures = 0

@@ -74,7 +74,8 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
         try:
             return read_usage_answer(body, sent)
         except OtherModeError as error:
-            # The other events of the batch are recorded. The delivery reports those that are not.
+            # The batch's other events are recorded. `refused_in` reports the events whose keys were used in the other
+            # mode.
             return error.answer
     problem = read_problem(body)
     if problem is None or "location" in response.headers:

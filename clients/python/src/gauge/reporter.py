@@ -23,9 +23,9 @@ from .types import UsageEvent
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
 REQUEST_TIMEOUT = 60.0
-# In seconds: how long close() waits for a request in progress, and how long the flush at program exit may take.
+# How long close() waits for a request in progress, and how long the flush at program exit may take, in seconds.
 FINISH_WITHIN = 5.0
-# Shortest and longest pause, in seconds, after an error that lasts until somebody corrects the key or the address.
+# Shortest and longest pause, in seconds, after an error that only a corrected key or base URL can fix.
 FIRST_BLOCKED = 1.0
 LONGEST_BLOCKED = 60.0
 
@@ -152,7 +152,7 @@ class Reporter:
                 self._wake.set()
                 self._thread.join(FINISH_WITHIN)
                 _reporters.discard(self)
-                # A thread that is still waiting for an answer keeps the files open and ends with the program.
+                # A thread that is still waiting for an answer keeps the files open until the program exits.
                 if not self._thread.is_alive():
                     self._spool.close()
                     self._transport.close()

@@ -13,7 +13,7 @@ from .errors import SpoolFullError
 MAX_REFUSED_BYTES = 16 * 1024 * 1024
 # How long a write waits for other processes, in seconds.
 BUSY_TIMEOUT = 30.0
-# In pages of 4 KiB: if the database has more than KEPT_PAGES free pages, each removal returns up to FREED_PAGES of
+# In pages of 4 KiB. If the database has more than KEPT_PAGES free pages, each removal returns up to FREED_PAGES of
 # them to the file system.
 KEPT_PAGES = 1024
 FREED_PAGES = 512
@@ -193,8 +193,8 @@ def size_of(line: str) -> int:
 
 def connect(path: Path, timeout: float) -> sqlite3.Connection:
     try:
-        # Creates the file here, because SQLite would create one that other users can read. With O_EXCL, an existing
-        # file is not opened: closing it again would drop this process's locks on it.
+        # Creates the file here, because SQLite would create one that other users can read. O_EXCL avoids opening an
+        # existing file, because closing it again would drop this process's locks on it.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     except FileExistsError:
         pass

@@ -85,7 +85,7 @@ export async function requireCodeIfOn(
 }
 
 /**
- * Blocks other changes and sign-ins of this person until the commit. Inside `work`, use only the given `tx`.
+ * Blocks other changes and sign-ins by this person until the commit. Inside `work`, use only the given `tx`.
  * @param checked the person as read when their password was verified
  */
 export function changeAccount<T>(
@@ -131,9 +131,10 @@ export function changeNotices(
 }
 
 /**
+ * Ends all other sessions of the person.
  * @param given a code or a passkey, required if a second factor is on, so that access to an unattended session is not
  * enough
- * @returns this session's new token; all other sessions of the person end
+ * @returns this session's new token
  * @throws WrongGuess
  */
 export async function changePassword(

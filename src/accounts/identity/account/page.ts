@@ -84,7 +84,9 @@ function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
 }
 
-/** Lets the current-password field offer confirmation by the issuer instead. Undefined if single sign-on is off. */
+/**
+ * Lets the form offer confirmation by the issuer instead of the current password. Undefined if single sign-on is off.
+ */
 export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   deps.config.singleSignOn && {
     name: deps.config.singleSignOn.name,
@@ -93,7 +95,8 @@ export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   };
 
 /**
- * @throws WrongGuess; AppError invalid_request if the password is missing, unless the issuer has confirmed the person
+ * @throws WrongGuess; AppError invalid_request if the password is missing, unless the issuer has confirmed the person's
+ * identity
  */
 export async function prove(
   deps: AccountDeps,

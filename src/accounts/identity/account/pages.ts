@@ -137,7 +137,7 @@ function passwordPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** Such as `Firefox on Windows`, or the first word of an unknown user agent. */
+/** Returns a name such as `Firefox on Windows`, or the first word of an unknown user agent. */
 export function describeBrowser(userAgent: string): string {
   if (userAgent === '') return 'Unknown browser';
   const { browser, os } = Bowser.parse(userAgent);

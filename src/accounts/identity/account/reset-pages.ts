@@ -130,7 +130,7 @@ const forgotNotices = {
   sent: 'If there is an account with this address, a link is on its way. It works once, for an hour.',
 };
 
-/** `/forgot`: e-mails a link to `/reset`. The response is the same for every address. */
+/** `/forgot`: e-mails a link to `/reset`. The response is the same for every e-mail address. */
 function addForgotPages(router: Router, deps: ResetDeps): void {
   const hasMail = deps.config.mail !== undefined;
   const limits = limitRequests(deps.limitStores);

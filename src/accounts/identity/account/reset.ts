@@ -46,7 +46,7 @@ export const requestPasswordReset = (
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });
 
-/** Lifetime of an e-mailed link, and maximum age of a request for a link. */
+/** Lifetime of an e-mailed link, and the age beyond which a request for a link is dropped. */
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 
@@ -54,7 +54,7 @@ export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promi
   for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
 }
 
-/** False if no request is left. */
+/** Returns false if there is no request to process. */
 const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
   change(deps, byService, async (tx) => {
     const oldest = tx
@@ -185,7 +185,7 @@ async function hold(tx: Tx, { person }: ResetLink): Promise<void> {
     throw new AppError('not_signed_in', 'Your password was just changed elsewhere.');
 }
 
-/** The caller has already checked any second factor. */
+/** The caller must have checked any second factor. */
 async function replaceSessions(
   tx: Tx,
   { link, person: { id: userId, email } }: ResetLink,

@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password.optional(),
-  // Checked by the password rules, which explain what is missing.
+  // Not validated here, because the error messages of the password rules explain which requirement is not met.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,
@@ -28,7 +28,7 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** The password may be missing if the issuer has just confirmed the person. */
+/** The password may be missing if the issuer has just confirmed the person's identity. */
 export const proofSchema = z.strictObject({ currentPassword: password.optional(), ...factorFields });
 
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });

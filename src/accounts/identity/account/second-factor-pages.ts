@@ -50,7 +50,10 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/** Shown as an error in the form. Here, `forbidden_role` means that an Organization requires the second factor. */
+/**
+ * Error codes that the form shows as an error. Here, `forbidden_role` means that an Organization requires the second
+ * factor.
+ */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {

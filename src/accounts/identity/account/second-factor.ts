@@ -69,8 +69,8 @@ export function beginSetup(
 }
 
 /**
- * Consumes the code.
- * @returns the recovery codes, which are never shown again, and this session's new token; all other sessions end
+ * Consumes the code and ends all other sessions.
+ * @returns the recovery codes, which are never shown again, and this session's new token
  */
 export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
   const { userId, at } = author;
@@ -119,7 +119,10 @@ export async function renewRecoveryCodes(
   });
 }
 
-/** @returns this session's new token (all others end), and whether this was the last second factor */
+/**
+ * Ends all other sessions.
+ * @returns this session's new token, and whether this was the last second factor
+ */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,

@@ -30,8 +30,8 @@ export const keepSecret: RequestHandler = (_req, res, next) => {
 };
 
 /**
- * Browsers do not send the part of a URL after `#`, so a script posts the secret to `…/open`, or the holder of the link
- * pastes it.
+ * Browsers do not send the part of a URL after `#`, so a script posts the secret to `…/open`, or the holder pastes the
+ * link.
  */
 export function addLinkPages(
   router: Router,
@@ -74,7 +74,7 @@ export function addLinkPages(
 }
 
 /**
- * Counts a request on arrival and takes the count back if the request succeeds, so that a burst cannot exceed the
+ * Counts each request on arrival, but removes it from the count if it succeeds, so that a burst cannot exceed the
  * limit.
  */
 const skipGood = { windowMs: 15 * MINUTE_MS, skipSuccessfulRequests: true };

@@ -21,7 +21,7 @@ const paths: Record<LinkKind, string> = {
   operator_invitation: '/set-up',
 };
 
-/** Used and expired links are kept this long, so that their page can say what happened. */
+/** How long used and expired links are stored, so that a link's page can state why it no longer works. */
 const KEPT_MS = 30 * DAY_MS;
 
 export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
@@ -34,7 +34,7 @@ interface LinkInput {
   createdBy?: string | undefined;
   /** Defaults to the lifetime for the link's kind. */
   lifetimeMs?: number;
-  /** True if the service e-mails the link on request. Anyone can request one for any address. */
+  /** True if the service e-mails the link on request. Anyone can request one for any e-mail address. */
   isMailed?: boolean;
 }
 
@@ -51,7 +51,7 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Replaces open links of the same kind and person. An e-mailed link replaces only other e-mailed links, so that a
+ * Replaces the person's open links of the same kind. An e-mailed link replaces only other e-mailed links, so that a
  * stranger's request cannot invalidate a link that an operator handed out.
  */
 export async function createLink(
@@ -100,7 +100,7 @@ export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
 
 const shape = /^[\w-]{43}$/;
 
-/** Accepts a link or a bare secret. */
+/** Accepts a link or a bare secret. Returns undefined if the text is neither. */
 export const readLinkToken = (typed: string): string | undefined =>
   /(?:^|#)([\w-]{43})$/.exec(typed.trim())?.[1];
 

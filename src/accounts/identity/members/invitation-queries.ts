@@ -11,7 +11,7 @@ const isByMember = and(
   eq(memberships.userId, invitations.createdBy),
 );
 
-/** Removing or demoting a person voids the invitations that they could no longer make. */
+/** An invitation becomes void if its sender is removed or demoted and could no longer send it. */
 const isBacked = (orm: Orm) =>
   or(
     eq(memberships.role, 'owner'),

@@ -198,7 +198,7 @@ export const JOIN = '/dashboard/join';
 /** Browsers never send the part of a URL after `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** The page for joining with this token; the sign-in page if the token is missing or malformed. */
+/** Path of the page for joining with this token, or of the sign-in page if the token is missing or malformed. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
 export const toSignInAddress = (token: unknown): string =>
@@ -206,7 +206,7 @@ export const toSignInAddress = (token: unknown): string =>
 
 const shape = /^[\w-]{64}$/;
 
-/** The Organization's id and 256 random bits in base64url. Only its hash is stored. */
+/** A token consists of the Organization's id and 256 random bits, in base64url. Only the token's hash is stored. */
 export function generateInvitationToken(orgId: string): { token: string; hashedToken: string } {
   const id = Buffer.from(orgId.replaceAll('-', ''), 'hex');
   const token = Buffer.concat([id, randomBytes(32)]).toString('base64url');

@@ -45,7 +45,7 @@ export const readOpenedInvitation = (req: Request): string | undefined => opened
 
 type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** For people who do not belong to the Organization yet and often have no account. */
+/** Pages for people who do not belong to the Organization yet and often have no account. */
 export function joinPages(
   deps: JoinDeps & Pick<Context, 'limitStores'>,
   readSession: ReadSession,

@@ -13,7 +13,7 @@ import { closeInvitation, findInvitation, type Invitation } from './invitation-q
 import { readInvitationToken } from './invitations.js';
 import { findMember, lockPerson, insertMembership } from './queries.js';
 
-/** The message does not say why, because whoever has the link may be a stranger. */
+/** The message does not say why the invitation is invalid, because whoever has the link may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -97,8 +97,8 @@ export async function joinWithNewAccount(
   const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
   await addJoined(tx, invitation, { userId: user.id, email }, source, true);
-  // The operators are responsible for all accounts, so an account created without them is also recorded in the operator
-  // log.
+  // The operators are responsible for all accounts, so an account created without their involvement is also recorded in
+  // the operator log.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
   await endFormer(tx, arrival);

@@ -60,7 +60,7 @@ export async function changeRole(
 }
 
 /**
- * Any member may leave. API keys that they created stay valid.
+ * Any member may leave. API keys that the member created stay valid.
  * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
  */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
@@ -76,7 +76,10 @@ export async function removeMember(tx: Tx, orgId: string, userId: string, source
   await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: member.email, details });
 }
 
-/** The role may have changed while the member waited for the lock. @throws AppError forbidden_role */
+/**
+ * Checks the role again, because it may have changed while the member waited for the lock. @throws AppError
+ * forbidden_role
+ */
 export async function requireManager(tx: Tx, orgId: string, userId: string): Promise<Member> {
   const me = await requireSelf(tx, orgId, userId);
   if (!isManager(me.role)) throw managersOnly();
@@ -142,7 +145,7 @@ export async function putMember(
   return { isNew: false, resource: member };
 }
 
-/** Removes even the last owner, because the operator can appoint another. The Organization's keys stay. */
+/** Removes even the last owner, because the operator can appoint another. The Organization's keys stay valid. */
 export async function removeMemberByEmail(
   tx: Tx,
   slug: string,

@@ -88,7 +88,7 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** Also locks the membership found, because deleting a user does not take the Organization's lock. */
+/** Also locks the other owner's membership, because deleting a user does not take the Organization's lock. */
 export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
@@ -134,7 +134,10 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
 interface Origin {
   short: string;
   name: string | null;
-  /** Says whether the account existed already or the invitation created it. */
+  /**
+   * Sentence stating whether the account already existed or was created with the invitation; null unless the person was
+   * invited.
+   */
   account: string | null;
   invitedAt: Date | null;
 }

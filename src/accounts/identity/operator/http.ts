@@ -12,7 +12,7 @@ import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
 
-/** Large enough for several text fields of maximum length, even if all characters are escaped. */
+/** Maximum body size: large enough for several text fields of maximum length, even if every character is escaped. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
 export function readSlug(req: Request, name: 'slug' | 'productSlug' = 'slug'): string {
@@ -55,7 +55,7 @@ export function changeAsOperator<T>(
   return change(deps, by, (tx) => work(tx, source));
 }
 
-/** 201 for a created resource, 200 for an existing one, changed or not. */
+/** Responds with 201 for a created resource and 200 for an existing one, changed or not. */
 export function sendPut<T>(
   res: Response,
   { isNew, resource }: Put<T>,

@@ -36,7 +36,7 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
  */
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {
-    // The previous link may be in use right now, so wait for the outcome.
+    // The previous link may be in use right now, so wait for that to finish.
     await lockOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
@@ -159,8 +159,8 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * The person keeps their account and memberships; links that they created stop working. If two operators remove each
- * other at once, one call is refused.
+ * The person keeps their account and memberships; links that they created stop working. If two operators try to remove
+ * each other at the same time, one call is refused.
  * @throws AppError not_found, invalid_request for the last operator
  */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {

@@ -18,8 +18,8 @@ export async function findOrganization(
 }
 
 /**
- * Serializes changes to members, invitations, entitlements and API keys, so that what is read under the lock stays
- * valid until the commit.
+ * Serializes changes to members, invitations, entitlements and API keys, so that data read under the lock stays valid
+ * until the commit.
  */
 export async function lockOrganization(
   tx: Tx,
@@ -52,7 +52,7 @@ export async function updateOrganization(
 }
 
 /**
- * The caller must hold the Organization's lock, which creating a key takes too. Uses raw SQL, because the API keys
+ * The caller must hold the Organization's lock, which key creation also takes. Uses raw SQL, because the API keys
  * module depends on this one. To avoid deadlocks, locks keys in the same order as `recordUse`.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
@@ -86,7 +86,7 @@ export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
 }
 
 /**
- * Only affects the display: each request and each change reads the membership again.
+ * Affects only the display: each request and each change reads the membership again.
  * @returns undefined if the person belongs to no Organization with that slug
  */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {

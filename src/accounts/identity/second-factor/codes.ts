@@ -40,8 +40,8 @@ function generateOne(): string {
 }
 
 /**
- * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Undefined for a malformed code. Uses Argon2id with one
- * fixed salt per person, so that a code can be found by its hash.
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Returns undefined for a malformed code. Uses Argon2id
+ * with one fixed salt per person, so that a code can be found by its hash.
  * @throws as `hashPassword`
  */
 export async function hashRecoveryCode(
@@ -70,7 +70,7 @@ export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
   site: Site;
-  /** Hashed token of the session or pending sign-in that asked for the factor. */
+  /** Hashed token of the session or pending sign-in that requires the factor. */
   hashedToken: string;
 }
 
@@ -92,8 +92,8 @@ export async function readCode(userId: string, typed: string, signal?: AbortSign
 }
 
 /**
- * Accepting an app code also invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code
- * usable.
+ * Accepting a code from the app also invalidates older ones. Returns undefined for a wrong or used code. A rollback
+ * leaves the code usable.
  */
 export async function acceptCode(
   tx: Tx,

@@ -43,7 +43,7 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
 
 /**
  * A single statement, so that only one of two concurrent uses with the same count succeeds. Synced passkeys always send
- * 0, which is accepted as long as 0 is stored.
+ * 0, which is accepted as long as the stored count is 0.
  */
 export async function raiseCounter(
   tx: Tx,

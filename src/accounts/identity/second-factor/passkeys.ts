@@ -82,7 +82,7 @@ export const newPasskeySchema = credential({
   transports: z.array(z.string().max(20)).max(10).optional(),
 });
 
-/** A passkey's signature from the browser, encoded in the same way. */
+/** A signature that the browser obtained from a passkey, encoded in the same way. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
   signature: base64url(2000),
@@ -200,14 +200,14 @@ export async function readAssertion(
   return { credentialId: id, userId: passkey.userId, counter, backedUp };
 }
 
-/** If false, `refusalOf` gives the reason. */
+/** Returns false if the passkey is refused; `refusalOf` gives the reason. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
   return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
 export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
 
-/** Undefined if verification fails. Consumes the challenge either way. */
+/** Returns undefined if verification fails. Consumes the challenge in either case. */
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,

@@ -38,7 +38,10 @@ export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean
   return row!.has;
 }
 
-/** Name of the service or Organization that requires the person to have a second factor. */
+/**
+ * Returns the name of the service or Organization that requires the person to have a second factor, or undefined if
+ * none does.
+ */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
   const [row] = await selectRows<{ name: string }>(
     orm,
@@ -62,7 +65,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** Visible only to the session that started the set-up. */
+/** Returns the encrypted secret of an unfinished set-up, or undefined unless this session started it. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
@@ -264,7 +267,8 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
 }
 
 /**
- * Counts a try before it is checked, so that concurrent tries cannot exceed the limit. Undefined if no try was left.
+ * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Returns undefined if no
+ * attempts were left.
  */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm

@@ -22,7 +22,7 @@ const TAG_BYTES = 16;
 const plain = /^[A-Z2-7]+$/;
 
 /**
- * AES-256-GCM: `v1.<key name>.<iv, tag and ciphertext, base64url>`.
+ * Uses AES-256-GCM and the format `v1.<key name>.<iv, tag and ciphertext, base64url>`.
  * @param keys newest first; older keys only decrypt
  */
 export function createSecretBox(
@@ -65,7 +65,10 @@ const keyName = (key: string): string => derive(key, 'gauge key name', 4).toStri
 
 const BATCH = 100;
 
-/** Also encrypts plain secrets of earlier versions. Afterwards, older keys are no longer needed. */
+/**
+ * Re-encrypts secrets with the newest key, including unencrypted ones from earlier versions. Afterwards, older keys are
+ * no longer needed.
+ */
 export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
   let resealed = 0;
   for (let after: string | undefined; ;) {

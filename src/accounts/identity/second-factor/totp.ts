@@ -1,8 +1,8 @@
 import { Secret, TOTP } from 'otpauth';
 
-// The library's defaults are the parameters that every app supports: SHA-1, 6 digits, 30 s.
+// Time step of the codes. Like the library's other defaults (SHA-1, 6 digits), 30 s is supported by every app.
 export const STEP_MS = 30_000;
-/** The length of the hash, as RFC 4226 recommends. */
+/** Length of the hash, as RFC 4226 recommends. */
 const SECRET_BYTES = 20;
 /** Tolerates clocks that differ by one step and codes typed just as the next one appears. */
 const WINDOW = 1;

@@ -78,7 +78,7 @@ export function changeAsMember<T>(
   return change(deps, byMember(res), (tx) => work(tx, orgId, source));
 }
 
-/** Serializes members' changes under the Organization's lock, so that what they read stays valid. */
+/** Serializes members' changes under the Organization's lock, so that the data they read stays valid. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
   lock: (tx) => lockOrganizationId(tx, member.orgId),
@@ -95,7 +95,7 @@ export function byPerson(res: Response, isDangerous = false): PersonAuthority {
   };
 }
 
-/** After this long, a dangerous change requires the password and code again. */
+/** How long a confirmation of identity lasts. Afterwards, a dangerous change requires the password and code again. */
 const CONFIRMED_MS = 10 * MINUTE_MS;
 
 const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);

@@ -64,7 +64,8 @@ export function requireOperator(
 }
 
 /**
- * Must be mounted after `requirePerson`. Each change checks again; see `byOperator`. @throws AppError forbidden_role
+ * Must be mounted after `requirePerson`. Each change repeats this check; see `byOperator`. @throws AppError
+ * forbidden_role
  */
 export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   const person = personOf(res);
@@ -76,7 +77,7 @@ export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   else throw operatorFactorRequired();
 };
 
-/** Must be mounted after `requireOperatorPerson`. Each change checks again. @throws ConfirmationDue */
+/** Must be mounted after `requireOperatorPerson`. Each change repeats this check. @throws ConfirmationDue */
 export function requireConfirmation(clock: Clock): RequestHandler {
   return (_req, res, next) => {
     const person = personOf(res);
@@ -93,7 +94,7 @@ export function requireConfirmation(clock: Clock): RequestHandler {
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Redirects to `/confirm` and keeps what the person typed. Must be mounted after all pages. */
+/** Redirects to `/confirm` and stores what the person typed. Must be mounted after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -105,8 +106,8 @@ export const leadToConfirmation =
   };
 
 /**
- * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so strangers cannot
- * fill the log. Never rejects, so the caller gets the refusal even if the log cannot be written.
+ * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so that strangers
+ * cannot fill the log. Never rejects, so the caller gets the refusal even if the log cannot be written.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
@@ -155,7 +156,7 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   };
 }
 
-/** Compares digests, because `timingSafeEqual` needs inputs of equal length. */
+/** Compares digests, because `timingSafeEqual` requires inputs of equal length. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));

@@ -13,7 +13,7 @@ import {
 import { deleteExpiredPasskeyChallenges } from '../second-factor/passkey-queries.js';
 import { keptForms, operators, sessions } from '../table.js';
 
-/** Maximum lifetime, however much the session is used. */
+/** Maximum lifetime, regardless of how much the session is used. */
 export const SESSION_MS = 30 * DAY_MS;
 
 const SESSION_IDLE_MS = 7 * DAY_MS;
@@ -26,8 +26,8 @@ export const KEPT_FORM_MS = 15 * MINUTE_MS;
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
- * Reads the database each time, so a removal takes effect on the next request. A person who has left the current
- * Organization gets their oldest membership, preferring Organizations that are not archived.
+ * Reads the database each time, so that removing a member takes effect on the next request. A person who has left the
+ * current Organization gets their oldest membership, preferring Organizations that are not archived.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm
@@ -140,7 +140,10 @@ export async function takeKeptForm(
   return row?.values;
 }
 
-/** Keeps expired sessions for a day, so that a form that was open at the time can still be attributed to its person. */
+/**
+ * Keeps expired sessions for a day, so that a form that was open when the session expired can still be attributed to
+ * its person.
+ */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm

@@ -16,8 +16,8 @@ export const generateToken = (): string => randomBytes(32).toString('base64url')
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * The first of `keys` signs; all verify. Browsers silently drop a secure cookie on a plain HTTP connection, so the name
- * and `Secure` depend on the request.
+ * The first of `keys` signs the cookie; all of them verify it. Browsers silently drop a secure cookie on a plain HTTP
+ * connection, so the name and `Secure` depend on the request.
  */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
   const [plainName, secureName] = sessionCookieNames;
@@ -58,7 +58,7 @@ export function readToken(req: Request): string | undefined {
   return typeof sid === 'string' && tokenShape.test(sid) ? sid : undefined;
 }
 
-/** Sends the cookie even if the browser already has it, signed with the newest key. */
+/** Sends the cookie, signed with the newest key, even if the browser already has it. */
 export function sendToken(req: Request, token: string): void {
   req.session = { sid: token };
 }

@@ -69,8 +69,8 @@ export interface ReadSession {
 }
 
 /**
- * Uses one query, and at most one write a minute. If the person has left the current Organization, only a page view
- * moves them to another one: a change meant for one Organization must not happen in another.
+ * Each read takes one query and at most one write a minute. If the person has left the current Organization, only a
+ * page view moves them to another one: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
 export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
@@ -98,7 +98,7 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
       const move = isMoved ? { currentOrgId: membership.orgId } : {};
       await updateSession(db.orm, sessionId, { ...(isSeen ? { lastSeenAt: now } : {}), ...move });
     }
-    // Sends the cookie again from time to time, so that the newest key signs it.
+    // Resends the cookie from time to time, so that it is signed with the newest key.
     if (isSeen) sendToken(req, token);
     if (membership === null) return { sessionId, ...person, orgId: null };
     const { archivedAt, ...organization } = membership;
@@ -154,7 +154,7 @@ export async function startSession(
 }
 
 /**
- * If the session has ended, keeps what the person typed into a form and redirects to the sign-in page.
+ * If the session has expired, stores what the person typed into a form and redirects to the sign-in page.
  * @throws AppError not_signed_in
  */
 export function requirePerson(readSession: ReadSession): RequestHandler {
@@ -178,7 +178,7 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
   };
 }
 
-/** @returns the form's page; undefined if it is not on this site */
+/** @returns the form's page; undefined if that page is not on this site */
 export async function keepTyped(
   readSession: ReadSession,
   req: Request,
@@ -207,7 +207,8 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
 };
 
 /**
- * Redirects to the set-up of a second factor. Each change checks again; see `change`. @throws AppError forbidden_role
+ * Redirects to the set-up of a second factor. Each change repeats this check; see `change`. @throws AppError
+ * forbidden_role
  */
 export const requireOwnFactor: RequestHandler = (req, res, next) => {
   const { lacksSecondFactor, orgName } = sessionOf(res);
@@ -216,7 +217,7 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else throw factorRequired(orgName);
 };
 
-/** Redirects to the account page. Each change checks again; see `change`. @throws AppError forbidden_role */
+/** Redirects to the account page. Each change repeats this check; see `change`. @throws AppError forbidden_role */
 export const requireOwnSingleSignOn: RequestHandler = (req, res, next) => {
   const { lacksSingleSignOn, orgName } = sessionOf(res);
   if (!lacksSingleSignOn) next();

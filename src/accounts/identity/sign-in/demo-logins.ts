@@ -1,4 +1,4 @@
-/** A login shown to every visitor, so never a customer's. */
+/** A login shown to every visitor, so it is never a customer's. */
 export interface DemoLogin {
   email: string;
   name: string;

@@ -5,7 +5,7 @@ import { failedSignIns } from '../table.js';
 
 export interface FailedSignIns {
   passwords: number;
-  /** Failed passkeys count here too. */
+  /** Includes failed passkeys. */
   codes: number;
 }
 
@@ -17,7 +17,9 @@ export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
 
-/** Keeps one row per person and hour, so further failures add no rows and do not delay other people's sign-ins. */
+/**
+ * Stores one row per person and hour, so that further failures add no rows and do not delay other people's sign-ins.
+ */
 export async function countFailedSignIn(
   tx: Tx,
   userId: string,

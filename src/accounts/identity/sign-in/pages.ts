@@ -189,7 +189,8 @@ function codePages(
 }
 
 /**
- * Limited because anonymous browsers may request options, and each request inserts a row that stays until it expires.
+ * Maximum per IP address. Limited because anonymous browsers may request options, and each request inserts a row that
+ * stays until it expires.
  */
 const OPTIONS_PER_MINUTE = 60;
 

@@ -26,7 +26,7 @@ export interface SignInLimits {
   /** Maximum responses delayed at the same time. Each holds a connection, so further requests are refused. */
   maxWaiting: number;
   /**
-   * Like `maxWaiting`, for one account. With the longest delay, this bounds the guesses at an account from all
+   * Like `maxWaiting`, for one account. Together with `maxDelayMs`, this bounds the guesses at an account from all
    * addresses.
    */
   maxWaitingPerAccount: number;
@@ -49,13 +49,13 @@ interface SignInOf {
 }
 
 /**
- * Counts failed sign-ins. Each request is counted on arrival, and the count is taken back if the request succeeds, so a
- * burst of guesses achieves no more than sequential guesses. If the client disconnects early, the request stays
- * counted.
+ * Counts failed sign-ins. Each request is counted on arrival and removed from the count if it succeeds, so a burst of
+ * guesses achieves no more than sequential guesses. If the client disconnects early, the request stays counted.
+ *
  * Nobody can lock out another person: too many failures for an account block only the network they came from, delay
- * sign-ins from all unknown devices, and do not affect known devices, which have their own count. Codes have only six
- * digits and come after the password, so codes from unknown devices are limited per account. All pages that take a code
- * share one count (`limitFactor`), because separate counts would multiply the allowed guesses.
+ * sign-ins from all unknown devices, and do not affect known devices, which have a separate count. Codes have only six
+ * digits and are entered after the password, so codes from unknown devices are limited per account. All pages that
+ * accept a code share one count (`limitFactor`), because separate counts would multiply the allowed guesses.
  */
 export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
   const detail = 'Too many failed sign-ins. Try again in a few minutes.';
@@ -151,7 +151,7 @@ export function setSignIn(req: Request, res: Response, devices: Devices, email: 
 
 const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
 
-/** Marks a guess as right or wrong if the response's status does not (401 means wrong). */
+/** Marks a guess as right or wrong if the response's status does not show it (401 means wrong). */
 export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }
@@ -200,7 +200,7 @@ const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
 /**
  * Browsers in which an account has signed in before. Strangers who guess at the account do not slow down sign-ins from
- * them.
+ * these browsers.
  */
 export interface Devices {
   /** The browser's id if this account has signed in there. */
@@ -210,7 +210,7 @@ export interface Devices {
 
 /**
  * The cookie holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It grants no
- * access, but selects which failures count. The first of `keys` signs; all verify.
+ * access, but determines which failures count. The first of `keys` signs the cookie; all of them verify it.
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');

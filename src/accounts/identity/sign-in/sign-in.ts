@@ -41,8 +41,8 @@ export interface SignedIn {
 }
 
 /**
- * The token is always new.
- * @returns undefined for an unknown address or a wrong password, which take equally long
+ * Always issues a new token.
+ * @returns undefined for an unknown e-mail address or a wrong password, which take equally long
  */
 export async function signIn(
   deps: ChangeDeps,
@@ -154,9 +154,9 @@ type CodeAnswer =
 class ChallengeOver extends Error {}
 
 /**
- * Commits the attempt count before checking the code, so a rollback cannot undo it. A concurrent password change either
- * commits first, in which case there is no matching user row to lock, or waits for this transaction and then ends the
- * new session too.
+ * Commits the attempt count before checking the code, so that a rollback cannot undo it. A concurrent password change
+ * either commits first, in which case there is no matching user row to lock, or waits for this transaction and then
+ * ends the new session too.
  */
 export async function answerChallenge(
   deps: ChangeDeps & { secrets: SecretBox },

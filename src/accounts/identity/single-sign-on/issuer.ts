@@ -4,14 +4,14 @@ import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import type { SingleSignOnConfig } from './config.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
 
-/** What the issuer states about a person, in a token that it signed for this service. */
+/** An issuer's claims about a person, from a token that the issuer signed for this service. */
 export interface Claims {
   issuer: string;
   subject: string;
   email: string | undefined;
   isEmailVerified: boolean;
   name: string | undefined;
-  /** When the person last proved their identity to the issuer; undefined if the issuer does not say. */
+  /** When the person last proved their identity to the issuer; undefined if the token does not state it. */
   authenticatedAt: Date | undefined;
   /** Values of the role claim; undefined if the token has none or no role claim is configured. */
   groups: string[] | undefined;
@@ -26,17 +26,20 @@ export interface Begun {
 
 export interface Issuer {
   config: SingleSignOnConfig;
-  /** @param isFresh makes the issuer ask the person again, even if it remembers them @throws CannotSignIn */
+  /**
+   * @param isFresh true to make the issuer ask the person to sign in again, even if it remembers them @throws
+   * CannotSignIn
+   */
   begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
   /** @param answer the full URL to which the issuer redirected the browser @throws CannotSignIn */
   finish(answer: URL, begun: Begun): Promise<Claims>;
-  /** Asks the issuer itself, ignoring the cache. */
+  /** Sends a request to the issuer, bypassing the cache. */
   isDown(): Promise<boolean>;
 }
 
 const TIMEOUT_SECONDS = 5;
 
-/** Clock skew tolerated in tokens. `/readyz` tolerates the same. */
+/** Clock skew tolerated in tokens, the same as in `/readyz`. */
 export const TOLERANCE_SECONDS = 60;
 
 /** How long the issuer's metadata stays cached. */
@@ -111,15 +114,15 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
   const basic = client.ClientSecretBasic(clientSecret);
   const post = client.ClientSecretPost(clientSecret);
   const authenticate: client.ClientAuth = (server, ...rest) => {
-    // The default is basic (RFC 8414).
+    // The default is `client_secret_basic` (RFC 8414).
     const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
     (methods.includes('client_secret_basic') ? basic : post)(server, ...rest);
   };
   const server = new URL(issuer);
   return client.discovery(server, clientId, { [client.clockTolerance]: TOLERANCE_SECONDS }, authenticate, {
     timeout: TIMEOUT_SECONDS,
-    // The configuration allows http for the local machine only. Signatures are checked even though the connection is
-    // encrypted.
+    // The configuration allows plain HTTP only for the local machine. Signatures are checked even though the connection
+    // is encrypted.
     execute: [
       client.enableNonRepudiationChecks,
       ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
@@ -145,7 +148,7 @@ async function begin(
     nonce,
     code_challenge: await client.calculatePKCECodeChallenge(codeVerifier),
     code_challenge_method: 'S256',
-    // An issuer that ignores both is detected by the token's `auth_time`, which `max_age` makes mandatory.
+    // An issuer that ignores both parameters is detected by the token's `auth_time`, which `max_age` makes mandatory.
     ...(isFresh && { prompt: 'login', max_age: '0' }),
   });
   return { state, nonce, codeVerifier, address };

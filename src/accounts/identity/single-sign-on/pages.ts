@@ -25,7 +25,8 @@ const CONFIRM = '/confirm';
 const WAIT_MS = 10 * MINUTE_MS;
 
 /**
- * Limited because anonymous browsers may begin a sign-in, and each sign-in inserts a row that stays until it expires.
+ * Maximum per IP address. Limited because anonymous browsers may begin a sign-in, and each sign-in inserts a row that
+ * stays until it expires.
  */
 const PER_MINUTE = 60;
 

@@ -71,7 +71,7 @@ export async function signInAs(
 interface Proof {
   /** True if the person signs in to confirm their identity. */
   isConfirmation: boolean;
-  /** True if the issuer asked the person instead of remembering them. */
+  /** True if the issuer asked the person to sign in instead of relying on an earlier sign-in. */
   isFresh: boolean;
 }
 
@@ -167,8 +167,8 @@ async function setRole(
 }
 
 /**
- * Continues the person's session in this browser, which has already passed the second factor. Undefined if there is no
- * such session, or if the second factor must be confirmed again.
+ * Continues the person's session in this browser, which has already passed the second factor. Returns undefined if
+ * there is no such session, or if the second factor must be confirmed again.
  */
 async function raiseFormer(
   tx: Tx,

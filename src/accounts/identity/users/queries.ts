@@ -17,7 +17,10 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/** No sign-in by the user can complete while the row is locked. */
+/**
+ * Locks the row of a user, so that no sign-in by the user can complete in the meantime. Returns undefined if there is
+ * no such user.
+ */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
@@ -29,12 +32,15 @@ const MAX_SEARCHED = 100_000;
 interface UserFilter {
   /** Case-insensitive; matches any part of the address or name. */
   search?: string | undefined;
-  /** Last address to read; see `findSearchEnd`. */
+  /** Last address to examine; see `findSearchEnd`. */
   until?: string | undefined;
   failedSince?: Date | undefined;
 }
 
-/** Last address that a search starting after `after` examines; undefined if it examines all the remaining ones. */
+/**
+ * Returns the last address that a search starting after `after` examines, or undefined if it examines all the remaining
+ * ones.
+ */
 export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const [last] = await orm
     .select({ email: users.email })

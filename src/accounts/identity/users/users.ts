@@ -18,15 +18,15 @@ import {
   type User,
 } from './queries.js';
 
-/** The hash to store, and the hash that was in the database when it was computed. */
+/** The hash to store, and the hash that the database contained when the new one was computed. */
 export interface PasswordChoice {
   seenHash: string | undefined;
   passwordHash: string;
 }
 
 /**
- * Keeps the stored hash if the password is unchanged. Hashing is slow, so this runs before the transaction, which then
- * checks `seenHash`.
+ * Keeps the stored hash if the password is unchanged. Hashing is slow, so call this before the transaction; `putUser`
+ * then checks `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
 export async function choosePassword(

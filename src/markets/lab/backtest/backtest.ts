@@ -57,10 +57,11 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
 
 type RunWith = (change: (point: PointInTime) => PointInTime) => Promise<Trail>;
 
-/** With fewer events, there are too few permutations for the rank to mean anything. */
+/** Minimum number of events to shuffle. With fewer, there are too few permutations for the rank to mean anything. */
 const MIN_SHUFFLED_EVENTS = 10;
 /**
- * Events needed per station and season. With only two, the sole shuffle is a swap, so every round would be the same.
+ * Minimum number of similar events per station and season. With only two, the only shuffle is a swap, so every round
+ * would be the same.
  */
 const MIN_ALIKE = 3;
 
@@ -106,7 +107,7 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
 
 /**
  * All rounds cover the same days, so their results are correlated: the width of the interval depends on the number of
- * days, not of rounds.
+ * days, not the number of rounds.
  */
 function summariseRounds(rounds: readonly Trail[], real: Trail) {
   const daily = rounds.map(dailyProfits);
@@ -138,7 +139,7 @@ function openGates(): (point: PointInTime) => PointInTime {
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
 
-/** Forecasts are in chronological order. */
+/** An event and its forecasts in chronological order. */
 interface ForecastEvent {
   event: MarketEvent;
   forecasts: { msToEnd: number; day: DayForecast }[];
@@ -162,18 +163,18 @@ async function collectForecasts(
 const msToEnd = (event: MarketEvent, at: Date): number =>
   spanOf(event.station, event).end.getTime() - at.getTime();
 
-/** Events with the same key are similar: same kind, station, season (of any year) and, if hourly, time of day. */
+/** Returns a key that similar events share: same kind, station, season (of any year) and, if hourly, time of day. */
 function seasonOf({ kind, station, hour, date }: MarketEvent): string {
   const month = Number(date.slice(5, 7));
   return `${kind} ${station.id} ${hour ?? ''} ${Math.floor((month % 12) / 3)}`;
 }
 
-/** Maps an event's ticker to the event whose forecasts it gets. */
+/** Maps an event's ticker to the event whose forecasts replace its own. */
 type Partners = ReadonlyMap<string, ForecastEvent>;
 
 const toOwnPair = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
 
-/** Gives each event its neighbor in a shuffled ring of similar events, so that no event keeps its own forecast. */
+/** Pairs each event with its neighbor in a shuffled ring of similar events, so that no event keeps its own forecast. */
 const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>
   new Map(
     alike.flatMap((events) => {
@@ -187,7 +188,7 @@ const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Par
 /**
  * Pairs the prices and result of each event with another event's unchanged forecast from the same time before the day's
  * end. Adjusting the forecast to this event's brackets would leak the market's knowledge into it.
- * @returns a function that changes a point in time and drops the forecasts of events without a partner
+ * @returns a function that exchanges the forecasts of a point in time and drops those of events without a partner
  */
 function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   return (point) => {

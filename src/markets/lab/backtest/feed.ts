@@ -22,12 +22,15 @@ export interface PointInTime {
   gates: GateBook;
 }
 
-/** A replayable past: points in time in chronological order. */
+/** Historical data to replay: points in time in chronological order. */
 export interface Feed {
   name: string;
   /** Number of points; undefined if unknown. */
   count: number | undefined;
-  /** How long bought contracts stay missing from books, even if the books change. Default: until a book changes. */
+  /**
+   * How long contracts that were bought stay removed from a book, even if the book changes. Default: until the book
+   * changes.
+   */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
   /** Judges fills by later data. `fills` must be in chronological order; the marks are in the same order. */

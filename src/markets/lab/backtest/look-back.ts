@@ -24,8 +24,8 @@ const markWith = (
 };
 
 /**
- * Each fill's book is followed for longer than the minute being judged, because the first reading after that minute
- * shows the book as it was at its end.
+ * How long each fill's book is followed: longer than the minute being judged, because the first reading after that
+ * minute shows the book as it was when the minute ended.
  */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
@@ -33,7 +33,7 @@ export interface LookBack {
   /** Calls must be in chronological order, the first no later than the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
-  /** In the same order as the fills. */
+  /** Returns the marks in the same order as the fills. */
   marks(): FillMark[];
 }
 

@@ -46,7 +46,7 @@ function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
         marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
       }
     }
-  // `after` is in dollars, and negative if the price moved against the filled bids.
+  // `after` is the mean price change in dollars, negative if the price moved against the filled bids.
   return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
 }
 

@@ -28,7 +28,7 @@ import type { KnownRun } from '../../learning/queries.js';
 import { KnownHistory } from '../../training/forecast-archive.js';
 import { calibratedModel } from '../../learning/calibrated.js';
 
-/** The venue's result is final on the morning after the day, so events settle this long after their end. */
+/** Time between the end of an event and its settlement. The venue's result is final on the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;
 /** Trades within this time count as evidence of the book. */
 const BOOK_MS = 10 * MINUTE_MS;
@@ -93,7 +93,7 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
   };
 }
 
-/** Yields one point at a time, because a year of them does not fit in memory. */
+/** Yields one point at a time, because a year of points does not fit in memory. */
 function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
@@ -255,7 +255,7 @@ const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 /**
  * Builds the simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Used when no
  * forecasts are given, so that recorded days can be replayed. Trading on this forecast should earn nothing.
- * @returns empty if fewer than ten days were known
+ * @returns an empty array if fewer than ten days were known
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {
   const { end } = spanOf(findPlace(target.stationId)!, target);

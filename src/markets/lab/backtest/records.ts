@@ -108,8 +108,8 @@ function readEvent(
 }
 
 /**
- * Returns undefined if the event does not override the fees. An unsupported fee type becomes `unknown`, which prevents
- * buying because the fee cannot be calculated.
+ * Returns the event's fee override, or undefined if it has none. An unsupported fee type becomes `unknown`, which
+ * prevents buying because the fee cannot be calculated.
  */
 function feeRuleOf({
   fee_type_override: type = null,
@@ -134,8 +134,8 @@ function parseJson(text: string, place: string): unknown {
 }
 
 /**
- * Settles closed markets that have no result by their closing prices; undefined unless exactly one bid is at least
- * `SURE_BID`.
+ * Settles closed markets that have no result by their closing prices. Returns undefined unless exactly one bid is at
+ * least `SURE_BID`.
  */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))
@@ -310,9 +310,10 @@ export const toPrint = (
 });
 
 /**
- * Infers the part of an order book that trades prove: a taker who bought YES found that many contracts offered at that
- * price, and a taker who bought NO found that many bid for. Depth beyond the traded contracts is unknown and left out.
- * Takers get the best price first, so a buyer who paid more proves that cheaper offers were used up.
+ * Infers the part of an order book that trades prove: a taker who bought YES proves that at least the traded contracts
+ * were offered at that price, and a taker who bought NO proves that at least as many were bid for. Depth beyond the
+ * traded contracts is unknown and omitted. Takers get the best price first, so a buyer who paid more proves that
+ * cheaper offers were used up.
  * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
@@ -332,8 +333,8 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
 const TRACE = 0.01;
 
 /**
- * Like `bookOfTrades`, but adds a trace to an empty side that traded earlier: a market in which only one side has
- * traded for a few minutes still has the other side. A trace cannot be bought.
+ * Like `bookOfTrades`, but adds a trace to an empty side that traded earlier: if only one side of a market has traded
+ * for a few minutes, the other side is assumed to still exist. A trace cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],

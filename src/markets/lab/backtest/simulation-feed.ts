@@ -31,9 +31,9 @@ interface SimulationOptions {
   /** First and last climate day to trade. */
   from: string;
   to: string;
-  /** Stations to trade; more of them take longer. Default: the leading stations. */
+  /** Stations to trade; more stations take longer. Default: the leading stations. */
   stations?: readonly Station[] | undefined;
-  /** Days scored before the first purchase; older days are for training. Default: 45. */
+  /** Number of days scored before the first purchase; older days are for training. Default: 45. */
   scoreDays?: number;
   onDay?: (done: number, total: number) => void;
 }
@@ -102,7 +102,7 @@ export async function simulationFeed({
   };
 }
 
-/** Times after a fill at which the market's book is read. Simulated books change at this interval. */
+/** Times after a fill at which the market's book is read. Simulated books change at the same interval. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
 async function lookBackIn(
@@ -133,7 +133,7 @@ async function lookBackIn(
 const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
   station === event.station && day.date === event.date;
 
-/** Scores a record by its final report, from the time that report became known. */
+/** Scores a record by the day's final report, as of the time when the report became known. */
 function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,
@@ -163,8 +163,8 @@ interface Step {
   atMs: number;
   due: StationDay[];
   /**
-   * Includes `due` and the days that may have open positions, whose value and share of the daily cap must always be
-   * known.
+   * Includes `due` and every day that may have open positions, because the value of those positions and their share of
+   * the daily cap must always be known.
    */
   shown: StationDay[];
 }

@@ -4,9 +4,12 @@ import { inDollars } from '../../sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
-/** Weather persists for several days, so days are resampled in blocks. All cities count as one day per date. */
+/**
+ * Block length in days. Weather persists for several days, so days are resampled in blocks. All cities count as one day
+ * per date.
+ */
 const BLOCK_DAYS = 5;
-/** With fewer days, an interval would be a guess. */
+/** Minimum number of days for an interval; with fewer, it would be a guess. */
 const MIN_DAYS = 15;
 const BINS = 5;
 const MAX_REASONS = 6;

@@ -60,7 +60,7 @@ export class CaseTable {
     return [...this.columns.day.keys()];
   }
 
-  /** Sorts rows by date; rows of one date keep their order. */
+  /** Sorts rows by date; rows with the same date keep their order. */
   byDate(rows: readonly number[]): number[] {
     const { day } = this.columns;
     return rows.toSorted((i, j) => day[i]! - day[j]!);

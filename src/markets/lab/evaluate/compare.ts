@@ -15,7 +15,10 @@ interface ModelScores extends ForecastScores, Decomposition {
   twCrps?: number;
 }
 
-/** Mean score of `model` minus `against` over the same rows, with its 95% interval; negative if `model` is better. */
+/**
+ * Mean score of `model` minus that of `against` over the same rows, with its 95% interval; negative if `model` is
+ * better.
+ */
 interface Comparison {
   model: ModelName;
   against: ModelName;
@@ -107,7 +110,8 @@ function compare(
 }
 
 /**
- * Errors on the same date are correlated and persist for several days, so blocks of seven dates are resampled.
+ * Returns the mean difference over dates and its interval. Errors on the same date are correlated and persist for
+ * several days, so blocks of seven dates are resampled.
  * @param differences in date order, each with its day
  */
 export function differenceByDate(

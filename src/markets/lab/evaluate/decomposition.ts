@@ -27,8 +27,9 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * ∫ (F(t) − 1{y ≤ t})² dt over the temperatures in the tail, averaged over the cases. T. Gneiting, R. Ranjan, Comparing
- * Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29 (2011).
+ * Returns the integral ∫ (F(t) − 1{y ≤ t})² dt over the temperatures in the tail, averaged over the cases. T. Gneiting,
+ * R. Ranjan, Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29
+ * (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
   let sum = 0;
@@ -84,7 +85,7 @@ function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: 
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
-    // Equal forecasts form one block, whatever their outcomes.
+    // Equal forecasts form one block, regardless of their outcomes.
     for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
       block.sum += outcomeOf(order[i]!);
       block.count++;

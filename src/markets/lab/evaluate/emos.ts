@@ -7,7 +7,7 @@ const ROUNDING = 1e-12;
  * ensemble-variance term.
  */
 const SPLITS = [0.5, 0.95, 0.05] as const;
-/** Starting values for √c and √d are at least this large, because the gradient vanishes at 0. */
+/** Minimum starting value for √c and √d, because the gradient vanishes at 0. */
 const SMALLEST_START = 0.1;
 
 /** Constants from the least-squares line that scale the search variables to about 1. */
@@ -19,7 +19,7 @@ interface Scale {
   level: number;
   slope: number;
   residual: number;
-  /** Mean ensemble variance; 0 if all variances are equal and so uninformative. */
+  /** Mean ensemble variance; 0 if all variances are equal and therefore uninformative. */
   variance: number;
 }
 
@@ -101,7 +101,10 @@ export type NoFitReason = 'too_few_cases' | 'not_finite' | 'constant_mean' | 'no
 
 type EmosFitResult = EmosFit | { reason: NoFitReason };
 
-/** Two more than the number of coefficients. Callers decide how many cases they need for a reliable forecast. */
+/**
+ * Minimum number of cases for a fit: two more than the number of coefficients. Callers decide how many cases they need
+ * for a reliable forecast.
+ */
 export const MIN_FIT_CASES = 6;
 /** Gradient tolerance with variables and observations scaled to about 1: 1e-8 of the residuals' standard deviation. */
 const TOLERANCE = 1e-8;

@@ -67,7 +67,7 @@ export interface Evaluation {
   /** File name without its folder. */
   fileName: string;
   memberCount: number;
-  /** Rows in the file, and rows in the selected months except those in `leftOut`. */
+  /** `rows`: rows in the file. `usedRows`: rows in the selected months, except those in `leftOut`. */
   rows: number;
   usedRows: number;
   leftOut: LeftOut;

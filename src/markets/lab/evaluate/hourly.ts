@@ -193,7 +193,7 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
 const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} usable rows more than ${LAG_DAYS} days earlier.`;
 
-/** Number of most recent days whose results count as not yet known. */
+/** Number of most recent days whose results are treated as not yet known. */
 const LAG_DAYS = 2;
 
 interface HourlyFit {
@@ -246,7 +246,7 @@ function scoreHourly(
 }
 
 interface HourlyCase extends SameDayCase {
-  /** Settled value in whole degrees: so far, and at the end of the day. */
+  /** Settled value in whole degrees: the extreme so far, and the day's final extreme. */
   reachedDegree: number;
   degree: number;
 }

@@ -107,7 +107,9 @@ interface Tested {
   without: ReadonlyMap<string, ForecastScores>;
 }
 
-/** Tests the rows of the first model. For each date, the mix is learned once with that model and once without it. */
+/**
+ * Tests the rows of the first model. For each date, the mix is learned once with the first model and once without it.
+ */
 function* testRows(parts: readonly Part[]): Generator<Tested> {
   const [{ table, forecasts, places }, ...others] = parts as [Part, ...Part[]];
   const byDay = groupBy(table.byDate(forecasts.rows), (place) => table.get('day', place));

@@ -27,7 +27,7 @@ export interface Model<Coefficients = unknown> {
   /** True if rows are fitted together regardless of their value in the `--by` column. */
   isPooled: boolean;
   distribution: Distribution;
-  /** @returns the reason if the rows cannot be fitted, or undefined if the model gives no reason */
+  /** @returns the fit, or else the reason why the rows cannot be fitted; undefined if the model gives no reason */
   fit(
     rows: readonly AheadCase[],
     near: Fitted<Coefficients> | undefined,

@@ -30,7 +30,7 @@ export interface FileCases {
 }
 
 const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
-/** A longer record means an unclosed quote. */
+/** Maximum length of a record; a longer record means an unclosed quote. */
 const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
 const ROWS_PER_UPDATE = 1000;
@@ -99,7 +99,7 @@ export async function readCsv(
     skip_empty_lines: true,
     relax_column_count: true,
     ...options,
-    // Handling rows in the callback is several times as fast as passing them on.
+    // Handling rows in this callback is several times as fast as reading them from the stream.
     on_record: (record: string[], { lines }) => {
       onRecord(record, lines);
       return null;
@@ -256,7 +256,10 @@ function findColumns(
   };
 }
 
-/** Returns whether each name matches the pattern; undefined after a timeout, so that no pattern hangs the command. */
+/**
+ * Returns whether each name matches the pattern; undefined after a timeout, so that a slow pattern cannot hang the
+ * command.
+ */
 function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
   const script = 'names.map((name) => new RegExp(pattern).test(name))';
   try {

@@ -21,7 +21,7 @@ import {
 } from './evaluation.js';
 import { styleSheets } from '../../../core/pages/stylesheet.js';
 
-/** The relative path is the same from the source and from the build. */
+/** The path relative to this file is the same in the source tree and in the build. */
 const views = fileURLToPath(new URL('../../../../views/markets', import.meta.url));
 
 /** @throws CommandError if the folder is missing, or if the target exists and is not an ordinary file */
@@ -328,8 +328,8 @@ const toPoint = (date: string, { n, raw, emos, climate }: ScoreSums): SeriesPoin
 
 /**
  * Returns how often the observation lay between two members of symmetric rank. If observation and members come from one
- * distribution, all m + 1 ranks are equally likely, so the nominal coverage is the share of ranks inside. T. M. Hamill,
- * Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
+ * distribution, all m + 1 ranks are equally likely, so the nominal coverage is the share of ranks between the two
+ * members. T. M. Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
  */
 function rankCoverage(counts: readonly number[], n: number): { nominal: number; actual: number }[] {
   const ranks = counts.length;

@@ -3,7 +3,7 @@ import { INTERVAL, type Distribution } from './training.js';
 
 export interface RawScores {
   crps: number;
-  /** `mae`: absolute error of the distribution's mean. `bias`: that mean − observed. */
+  /** `mae`: absolute error of the distribution's mean. `bias`: the distribution's mean minus the observation. */
   mae: number;
   bias: number;
   /** Share of observations within the central 90% interval, from 0 to 1; 0 or 1 for a single case. */

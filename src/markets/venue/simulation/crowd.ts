@@ -7,13 +7,13 @@ import type { SimulatedWeather, SimulatedWorld } from './weather.js';
 import { cityStationOf, type SimulatedSubject } from './world.js';
 
 /**
- * In most cities, prices match the best possible forecast. In these cities, prices lean toward the grid point instead
- * of the station, by a share of the traders' uncertainty. The gates opened while the lean was large, before the traders
+ * Cities whose prices lean toward the grid point instead of the station, by a share of the traders' uncertainty. In the
+ * other cities, prices match the best possible forecast. The gates opened while the lean was large, before the traders
  * noticed.
  */
 const leaning = new Set(['KMIA', 'KLAX', 'KPHL', 'KSFO', 'KBOS', 'KSAN']);
 const EARLY_LEAN = 2;
-/** Shifts prices by a few cents. */
+/** Lean that remains after the traders have noticed; it shifts prices by a few cents. */
 const LASTING_LEAN = 0.2;
 
 const NOTICING_MS = 7 * DAY_MS;

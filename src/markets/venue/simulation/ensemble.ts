@@ -180,7 +180,7 @@ export function simulateEnsembles(
   const leadHoursOf = (subject: SimulatedSubject, runMs: number): number =>
     (weather.decidedAt(subject).getTime() - runMs) / HOUR_MS;
 
-  /** Standard normal; all hours of a day share the error. */
+  /** Returns a standard normal error, which all hours of a day share. */
   function errorOf(subject: SimulatedSubject, runMs: number, ...name: string[]): number {
     const { hour: _, ...day } = subject;
     const of = [seed, ...seedParts(day), 'error', ...name].join('|');
@@ -242,7 +242,7 @@ export function simulateEnsembles(
   };
 }
 
-/** Returns noise in °F by hour, blended between knots as in `smoothNoise`, but from a single hash. */
+/** Returns noise in °F by hour, blended between knots as in `smoothNoise`, but computed from a single hash. */
 function curveNoise(next: () => number): (hour: number) => number {
   const knots = Array.from({ length: 24 / CURVE_NOISE_HOURS + 1 }, () => nextGaussian(next));
   return (hour) => {

@@ -107,7 +107,7 @@ function reachedAt(turns: readonly Turn[], hour: number): number[] {
   return [...behind, temperatureAt(turns, hour)];
 }
 
-/** Enough for the days that every refresh requests, and their neighbors. */
+/** Maximum number of cached days, enough for the days that every refresh requests, and their neighbors. */
 const MAX_KEPT = 1_000;
 
 export interface SimulatedWeather extends Ensembles {

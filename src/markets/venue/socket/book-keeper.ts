@@ -22,7 +22,7 @@ export interface BookProblem {
 
 interface Subscription {
   lastSeq: number;
-  /** True once the sequence is broken: none of its frames are trusted until the subscription ends. */
+  /** True once the sequence is broken; no more frames are then trusted until the subscription ends. */
   isBroken: boolean;
   tickers: Set<string>;
 }
@@ -94,7 +94,7 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       return sharedProblem ?? problem;
     },
     doubt,
-    /** Returns undefined if the book is in doubt or not kept. */
+    /** Returns undefined if the book is in doubt or not maintained. */
     book(ticker: string): OrderBook | undefined {
       const market = kept.get(ticker);
       return market?.isTrusted ? bookOf(market) : undefined;

@@ -10,14 +10,15 @@ import type { KeptBooks } from './kept-books.js';
 type ReadBooks = (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
 
 /**
- * Maximum number of books to read again, as many as one venue call returns. The others are compared after the next
- * refresh.
+ * Maximum number of books to read again, which is how many one venue call returns. The others are compared after the
+ * next refresh.
  */
 const MAX_SUSPECTS = 100;
 
 /**
- * Compares books that were read with books kept from the stream. Both change, so a difference is only a suspicion. It
- * is confirmed if a second read matches none of the versions kept from shortly before that read until shortly after it.
+ * Compares books that were read with books maintained from the stream. Both change, so a difference is only a
+ * suspicion. It is confirmed if a second read matches none of the stream's versions from shortly before that read until
+ * shortly after it.
  * @returns the tickers of books proven wrong
  */
 export async function compareBooks(
@@ -78,7 +79,7 @@ interface Life {
 }
 
 /**
- * Merges kept books into market data and marks books in doubt.
+ * Merges the stream's books into market data and marks books in doubt.
  * @param keepBooks called once, after the first read, so that creating a source does not open a connection
  */
 export function createKalshiChanges({
@@ -145,7 +146,7 @@ export function createKalshiChanges({
       kept.follow(active);
       const signal = stopping.signal;
       comparing ??= compareBooks(kept, books, readAgain, signal)
-        // A failed read says nothing about the books, and the source monitors its own reads.
+        // A failed read proves nothing about the books, and the source monitors its own reads.
         .catch(() => undefined)
         .finally(() => (comparing = undefined));
     },

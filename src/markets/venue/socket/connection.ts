@@ -13,7 +13,7 @@ const MAX_PAUSE_MS = MINUTE_MS;
 const MAX_SNAPSHOTS = 3;
 
 /**
- * Schedules repairs of subscriptions with books in doubt: at once, then with growing pauses while repairs fail.
+ * Schedules repairs of subscriptions with books in doubt: immediately, then with growing pauses while repairs fail.
  * @param pauseMs pause before the second attempt; doubles each time
  */
 export function createRepairs(pauseMs: number) {
@@ -78,8 +78,8 @@ const HANDSHAKE_MS = 10_000;
 const STEADY_MS = MINUTE_MS;
 
 /**
- * A WebSocket that reconnects automatically. Uses `ws`, because the platform's WebSocket cannot sign its handshake
- * everywhere and does not expose pings, the only sign of life in a quiet market.
+ * A WebSocket that reconnects automatically. Uses `ws`, because the built-in WebSocket cannot sign its handshake on
+ * every platform and does not expose pings, the only sign of life in a quiet market.
  */
 export function createConnection(options: ConnectionOptions) {
   const { url, silenceMs, backoffMs, maxBackoffMs, log } = options;

@@ -13,10 +13,10 @@ export interface KeptBooksTimings {
   maxBackoffMs: number;
   /** Changes within this time are reported together. */
   gatherMs: number;
-  /** A command that is unanswered for this long was lost with its connection. */
+  /** A command that is unanswered for this long is considered lost with its connection. */
   answerMs: number;
   tendMs: number;
-  /** Pause before the first repeated repair; doubles up to a minute. */
+  /** Pause before a repair is first repeated; doubles up to a minute. */
   repairMs: number;
 }
 
@@ -45,7 +45,7 @@ export interface KeptBooks {
   book(ticker: string): OrderBook | undefined;
   /** Reports markets whose book, trust or lifecycle has changed, until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void): () => void;
-  /** Like `subscribe`, but called after every single book change. */
+  /** Like `subscribe`, but called after every individual book change. */
   watch(listener: (ticker: string) => void): () => void;
   refute(tickers: readonly string[]): void;
   stop(): void;

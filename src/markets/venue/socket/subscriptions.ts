@@ -6,7 +6,7 @@ import type { Frame } from './frames.js';
 
 /** Markets per subscription and per command, to limit the number of new snapshots after a broken sequence. */
 const MARKETS_PER_SUBSCRIPTION = 100;
-/** Refused subscriptions are retried with pauses that grow up to this. */
+/** Maximum pause before a refused subscription is retried. */
 const MAX_PLACE_PAUSE_MS = MINUTE_MS;
 
 interface Pending {
@@ -31,7 +31,7 @@ export function createCommands(send: (command: object) => void) {
     subscribeLifecycle: () => command('subscribe', { channels: ['market_lifecycle_v2'] }),
     subscribe(all: readonly string[]): void {
       for (const tickers of inChunks(all, MARKETS_PER_SUBSCRIPTION)) {
-        // Set explicitly, because the venue will change its default on an unannounced day.
+        // Set explicitly, because the venue plans to change its default at an unannounced date.
         const params = { channels: ['orderbook_delta'], market_tickers: tickers, use_yes_price: true };
         pending.set(command('subscribe', params), { tickers, sid: undefined, sentAt: performance.now() });
       }
@@ -62,7 +62,7 @@ export function createSubscriptions({ keeper, repairs, repairMs, commands }: Sub
   let refusals = 0;
   let placeAt = 0;
 
-  /** Subscribes to wanted markets that are neither kept nor requested, filling existing subscriptions first. */
+  /** Subscribes to wanted markets that are neither maintained nor requested, filling existing subscriptions first. */
   function place(): void {
     if (!isOpen || performance.now() < placeAt) return;
     const asked = new Set([...commands.pending.values()].flatMap(({ tickers }) => tickers));

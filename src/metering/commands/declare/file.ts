@@ -26,7 +26,7 @@ import { webhookTypes } from '../../../products.js';
 import { entitlementSchema, productSchema } from '../../entitlements/operator/schema.js';
 import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
-/** The parser needs about a second and 200 MB for a file of this size. */
+/** Maximum size of a file. Parsing a file of this size takes about a second and 200 MB. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;
 /** Maximum number of values that aliases may expand to. */
 const MAX_ALIASES = 1_000;
@@ -135,8 +135,8 @@ function whileBounded<T>(name: string, work: () => T): T {
 type Offend = (node: Node | undefined, detail: string) => string;
 
 /**
- * Converts every key to its source text. Returns a problem for each key that is not plain text or would hide another
- * value.
+ * Converts every key to its source text. Returns a problem for each key that is not plain text, appears twice, or is
+ * `__proto__` where that is not allowed.
  */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
@@ -164,8 +164,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Whether the map's keys are values of a dimension, where `__proto__` is an ordinary value. A map with an anchor can be
- * aliased elsewhere, where zod would silently drop that key.
+ * Whether the map's keys are values of a dimension, among which `__proto__` is an ordinary value. A map with an anchor
+ * does not count, because an alias could use the map elsewhere, and zod would silently drop `__proto__` there.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&
@@ -200,7 +200,10 @@ const digitsOf = ({ source = '', value }: Scalar<number>): string =>
     'number',
   );
 
-/** The key or item at a JSON pointer, or its nearest ancestor. */
+/**
+ * Returns the key or item at a JSON pointer. If it does not exist, returns its nearest ancestor, or undefined if no
+ * ancestor exists.
+ */
 function findNode(document: Document, pointer: string): Node | undefined {
   let found: unknown;
   let node: unknown = document.contents;

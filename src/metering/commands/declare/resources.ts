@@ -196,16 +196,13 @@ export function withoutDefaults({ products, organizations }: State) {
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 
-/**
- * Whether the file gives a chat webhook's URL in masked form, which can only refer to an endpoint that the service
- * already has.
- */
+/** Whether the file gives a chat webhook's URL in masked form, which can only refer to an existing endpoint. */
 export const isMasked = ({ fields, created }: Resource): boolean =>
   fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
 
 export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';
-  /** The resource as declared in the file; for a deletion, as the service has it. */
+  /** The resource as declared in the file; for a deletion, as stored by the service. */
   resource: Resource;
   /** One line per changed field, with its old and new value. */
   differences: string[];
@@ -216,7 +213,7 @@ export interface Change {
 
 export interface Plan {
   changes: Change[];
-  /** Deletions of resources that only the service has, ordered to avoid conflicts. */
+  /** Deletions of resources that exist only in the service, ordered to avoid conflicts. */
   removals: Change[];
   unchanged: number;
 }

@@ -10,7 +10,7 @@ const PAGE_SIZE = 500;
 const TIMEOUT_MS = 60_000;
 const CONCURRENT_READS = 8;
 
-/** The service refused a request or gave no usable answer. */
+/** The service refused a request or returned no usable response. */
 export class RefusedError extends Error {
   override name = 'RefusedError';
 }
@@ -19,7 +19,7 @@ export type OperatorApi = ReturnType<typeof createOperatorApi>;
 
 /** @param url without a trailing slash */
 export function createOperatorApi(url: string, token: string) {
-  /** @returns the answer, with numbers as text @throws RefusedError */
+  /** @returns the response, with numbers as text @throws RefusedError */
   async function call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
     const { status, text } = await send(method, path, body);
     const answer = parseAnswer(text);

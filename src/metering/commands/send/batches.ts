@@ -10,7 +10,7 @@ export interface OutgoingBatch {
   position: number;
 }
 
-/** Maximum characters of JSON in a batch: well below the service's body limit, and small in memory. */
+/** Maximum number of JSON characters in a batch: well below the service's body limit, and small in memory. */
 const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
 
 export async function* toBatches(

@@ -94,7 +94,7 @@ function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
   return { take, end };
 }
 
-/** Parses many rows at once; on failure, parses them one by one to find the bad row. */
+/** Parses many rows together; on failure, parses them one by one to find the bad row. */
 function createRowReader(
   delimiter: string,
   needed: readonly MappedColumn[],

@@ -70,8 +70,8 @@ export function openProgressFile(
   if (size === undefined || modifiedAt === undefined || isDryRun)
     return { start: beginning, note: undefined, save: () => undefined, remove: () => undefined };
 
-  // Another key may belong to another Organization, and another mapping produces different events, so changing either
-  // starts over.
+  // Another key may belong to another Organization, and another mapping produces different events, so the run starts
+  // over if either has changed.
   const settings = createHash('sha256')
     .update(
       JSON.stringify([

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 
-/** Longer lines are refused, so memory stays bounded for any file. */
+/** Maximum length of a line. Longer lines are refused, which bounds memory for any file. */
 export const MAX_LINE_BYTES = 1024 * 1024;
 
 export interface Line {

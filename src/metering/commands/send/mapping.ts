@@ -3,7 +3,10 @@ import type { UsageEvent } from '../../../client/client.js';
 import { CommandError } from '../../../commands/kit/command.js';
 
 export interface SourceRecord {
-  /** Increases along the input: the line where the record starts, or its 1-based position in a JSON document. */
+  /**
+   * Position in the input, which increases from record to record: the line where the record starts, or its 1-based
+   * index in a JSON document.
+   */
   number: number;
   /** RFC 6901 pointer to the record in a JSON document; undefined for line-based formats. */
   pointer?: string;
@@ -49,7 +52,10 @@ export interface MappedColumn {
   name: string;
 }
 
-/** Omits columns that may be missing: the default fields for quantity and time. */
+/**
+ * Lists the columns that a mapping requires. Omits columns that may be missing: the default fields for quantity and
+ * time.
+ */
 export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   const expressions: [flag: string, expression: string | undefined][] = [
     ['--product-slug', options.productSlug ?? 'productSlug'],
@@ -80,7 +86,7 @@ const divideDimensions = ({ dimension = [] }: MappingOptions): [name: string, fi
     return [flag.slice(0, at), flag.slice(at + 1)];
   });
 
-/** The field that an expression reads; undefined for a constant or a name on the path. */
+/** The field that an expression reads; undefined for a constant or a path name such as `$1`. */
 function fieldOf(expression: string): string | undefined {
   if (expression.startsWith('=') || pathName.test(expression)) return undefined;
   const inner = lowered.exec(expression)?.[1];
@@ -90,7 +96,7 @@ function fieldOf(expression: string): string | undefined {
 
 const lowered = /^lower\((.+)\)$/s;
 const pathName = /^\$([1-9]\d?)$/;
-/** `hash` or `hash(text)`. */
+/** Matches `hash` or `hash(text)`. */
 const hashExpression = /^hash(?:\((.*)\))?$/s;
 
 type Read = (record: SourceRecord) => unknown;
@@ -223,7 +229,7 @@ function toText(value: unknown, flag: string, expression: string): string {
   throw new UnmappedError(`The value for ${flag} is not text.`);
 }
 
-/** Longer text cannot be valid: the service accepts at most 100 digits. */
+/** Maximum length of a quantity. Longer text cannot be valid: the service accepts at most 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 

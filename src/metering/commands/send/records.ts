@@ -73,7 +73,7 @@ function parseLine(text: string): Pick<SourceRecord, 'value' | 'problem'> {
   }
 }
 
-/** JSON documents are read into memory whole; NDJSON and CSV have no size limit. */
+/** Maximum size of a JSON document, which is read into memory as a whole. NDJSON and CSV have no size limit. */
 const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 const MAX_DEPTH = 100;
 const SLICE = 500;

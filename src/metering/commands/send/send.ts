@@ -130,7 +130,10 @@ async function runInParallel(
   await Promise.all(workers);
 }
 
-/** Path of the backfill, below its Organization. @throws CommandError */
+/**
+ * Returns the backfill's path, below its Organization, or undefined if events are counted immediately.
+ * @throws CommandError
+ */
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;
   const client = createGaugeClient({ baseUrl: url, apiKey });

@@ -13,14 +13,14 @@ interface Range {
 const within = ({ from, to }: Range): SQL =>
   sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;
 
-/** A product's credits in one time step, from the ledger. Exact decimals. */
+/** A product's credits in one time step, from the ledger, as exact decimals. */
 export interface BurnSum {
   slug: string;
   name: string;
   /** In milliseconds. */
   start: number;
   burned: string;
-  /** Given back by corrections. */
+  /** Credits given back by corrections. */
   returned: string;
 }
 
@@ -39,12 +39,12 @@ export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): S
 export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }): Promise<BurnSum[]> =>
   selectRows(orm, selectBurns(id, range));
 
-/** Credits burned recently, minus what was given back. */
+/** Credits burned recently, minus credits given back by corrections. */
 export interface CreditPace {
   quantity: string;
   /** Largest quantity first. */
   products: { slug: string; name: string; quantity: string }[];
-  /** The first entry since `from`. */
+  /** Time of the first entry since `from`. */
   firstAt: string | null;
   isOlder: boolean;
 }
@@ -118,7 +118,7 @@ export function selectCostParts(
 
 const CANCELLED = '57014';
 
-/** Undefined if the range has too many events to read in time. */
+/** Returns undefined if the range has too many events to read in time. */
 export async function readCostParts(
   orm: Orm,
   scope: UsageScope,

@@ -16,7 +16,10 @@ const statuses: Record<CreditGrant['status'], { label: string; tone: string }> =
   voided: { label: 'Void', tone: '' },
 };
 
-/** When an open grant ends, in milliseconds. After a rollover, the later end. */
+/**
+ * When an open grant ends, in milliseconds. For a grant that has already rolled over, this is when the rolled-over
+ * credits expire.
+ */
 function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
   if (expiresAt === null) return Infinity;
   const ms = Date.parse(expiresAt);
@@ -101,10 +104,13 @@ export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: E
 }
 
 export const PACE_DAYS = 7;
-/** Longest time that a projection looks ahead. */
+/** How far ahead a projection looks. */
 const HORIZON_DAYS = 366;
 
-/** Undefined unless credits were burned over at least a day, some are left, and there is no overdraft. */
+/**
+ * Projects when the credits run out. Returns undefined unless credits were burned over at least a day, some are left,
+ * there is no overdraft, and `projectEnd` finds an end.
+ */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
   const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;

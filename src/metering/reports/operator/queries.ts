@@ -154,7 +154,8 @@ const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): 
   ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
 /**
- * Credits burned by each step's usage, minus what corrections gave back. Ledger entries carry the hour of the usage.
+ * Credits burned by each step's usage, minus credits given back by corrections. Ledger entries carry the hour of the
+ * usage.
  */
 function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: GroupTables): SQL {
   const fromTime = sql`${from.toISOString()}::timestamptz`;

@@ -20,8 +20,8 @@ type Steps = Pick<SeriesRange, 'from' | 'to'> & {
 };
 
 /**
- * Sums by API key, subject or dimension are kept only by hour, so their range is limited to a year and the month before
- * it.
+ * Longest range of monthly sums by API key, subject or dimension: a year and the month before it. These sums are stored
+ * only by hour.
  */
 const MAX_DIVIDED_MONTHS = 13;
 

@@ -126,7 +126,7 @@ A range can have at most ${MAX_POINTS} steps, and all series of a response toget
   },
 });
 
-/** @throws AppError invalid_request for a combination of parameters for which no sums are kept */
+/** @throws AppError invalid_request for a combination of parameters for which no sums are stored */
 function readParts(
   { groupBy, subject, productSlug }: z.output<typeof usageQuerySchema>,
   dimensions: Record<string, string>,

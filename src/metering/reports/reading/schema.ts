@@ -127,10 +127,7 @@ export const recordedEventSchema = z
     description: 'A usage event as recorded, with its corrections.',
   });
 
-/**
- * Maximum number of corrections across all events of a response, which is 20 MB if each correction has the maximum
- * length.
- */
+/** Maximum number of corrections across all events in a response. At their maximum length, they take up 20 MB. */
 export const MAX_LOOKUP_CORRECTIONS = 10_000;
 
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;

@@ -63,7 +63,7 @@ describe('a forgotten password', () => {
     ]);
     const log = await operatorLogOf(database.db, user.email);
     expect(log.map(({ action }) => action)).toContain('link.created');
-    // The mail texts contained the links, so they have been erased.
+    // The mail texts have been erased, because they contained the links.
     const rows = await database.db.orm.select().from(mails).where(eq(mails.toAddress, user.email));
     expect(rows.map(({ text }) => text)).toEqual(['', '']);
   });

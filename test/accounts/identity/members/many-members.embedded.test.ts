@@ -33,7 +33,7 @@ it('10,000 members are counted and paginated in order, each shown once', async (
     expect(emails.length).toBeLessThanOrEqual(50);
     seen.push(...emails);
     path = /rel="next" href="([^"]+)"/.exec(text)?.[1]?.replaceAll('&amp;', '&');
-    // After the first two pages, skips to the last ones.
+    // After the first two pages, skips to the last pages.
     if (pages === 2)
       path = `/dashboard/members?cursor=${Buffer.from('crowd-09900@example.com').toString('base64url')}`;
   }

@@ -60,7 +60,7 @@ export const setRole = (browser: Browser, userId: string, role: string, more: Re
 export const remove = (browser: Browser, userId: string) =>
   post(browser, `/dashboard/members/${userId}/remove`);
 
-/** Returns the hidden id of a new form. */
+/** Opens the invitation form and returns its hidden id. */
 export async function openForm(browser: Browser): Promise<string> {
   const { text } = await browser.get('/dashboard/members/invite', html);
   return /name="id" value="([^"]+)"/.exec(text)![1]!;

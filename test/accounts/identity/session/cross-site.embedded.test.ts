@@ -55,7 +55,7 @@ describe('a change', () => {
     const forwarded = { 'x-forwarded-host': 'gauge.example', 'x-forwarded-proto': 'https' };
     expect((await change({ origin: 'https://gauge.example', ...forwarded }, proxied.url)).status).toBe(303);
     expect(await change({ origin: proxied.url, ...forwarded }, proxied.url)).toMatchObject(refused);
-    // Without a trusted proxy, any client could have sent the header.
+    // Without a trusted proxy, any client could have sent these headers.
     expect(await change({ origin: 'https://gauge.example', ...forwarded })).toMatchObject(refused);
   });
 

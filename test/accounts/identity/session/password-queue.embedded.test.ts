@@ -16,11 +16,11 @@ const { database, service } = useService({
 
 const CALLERS = 10;
 /**
- * Enough hashes to keep the workers busy for more than half a second, while leaving room in the queue for later
- * callers.
+ * Number of hashes queued ahead of a call: enough to keep the workers busy for more than half a second, while leaving
+ * room in the queue for later callers.
  */
 const AHEAD = 80;
-/** See MAX_PARALLEL in src/accounts/identity/password.ts. */
+/** Value of `MAX_PARALLEL` in src/accounts/identity/password.ts. */
 const RUNNING = 2;
 
 /** Creates a controller whose signal many callers can share without a warning about listeners. */
@@ -31,8 +31,8 @@ function createSignal(): AbortController {
 }
 
 /**
- * Measures how full the queue is: adds 100 callers that give up before they are hashed, and counts those that were
- * refused.
+ * Measures how full the queue is: adds 100 callers that give up before their passwords are hashed, and counts those
+ * that were refused.
  */
 async function countWaiting(): Promise<number> {
   const counted = createSignal();

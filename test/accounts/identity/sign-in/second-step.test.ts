@@ -30,7 +30,7 @@ const { database, service, startAnother } = useService(withLimits());
 
 const start = (limits = {}) => startAnother(withLimits(limits));
 
-/** Creates a member with a second factor, and a browser that has already sent the right password. */
+/** Creates a member with a second factor, and a browser that has already sent the correct password. */
 async function challenged(on: TestService = service) {
   const user = await createUser(database.db);
   const organization = await createOrganization(database.db);
@@ -219,7 +219,7 @@ describe('an app code', () => {
     const reused = await give(second, app.code());
     expect(reused.status).toBe(401);
     expect(reused.text).toContain('used before');
-    // The previous step's code is older than the used code and fails; the next step's code works.
+    // A code from the previous time step is older than the used code, so it fails; the next step's code works.
     expect((await give(second, app.code(-1))).status).toBe(401);
     expect((await give(second, app.code(1))).status).toBe(303);
   });
@@ -467,7 +467,7 @@ describe.runIf(isEmbedded)('wrong codes', () => {
       });
       expect([path, status, text.includes('Too many wrong')]).toEqual([path, 429, true]);
     }
-    // A browser that the account does not know has a separate counter.
+    // A browser that is not recognized for the account has a separate counter.
     const stranger = new Browser(own.url);
     await stranger.signIn(user.email);
     expect((await give(stranger, app.code())).status).toBe(303);

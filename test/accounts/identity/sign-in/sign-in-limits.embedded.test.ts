@@ -61,7 +61,7 @@ describe('failed sign-ins', () => {
     const elsewhere = await timeOf(() => attempt(service, user.email, PASSWORD, '198.51.100.1'));
     expect(elsewhere).toBeGreaterThan(1990);
     expect(await timeOf(() => device.signIn(user.email))).toBeLessThan(elsewhere);
-    // The device is known only to its own account, and a forged cookie is ignored.
+    // The device is recognized only for its own account, and a forged cookie is ignored.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
     const forged = device.copy();
     forged.cookies.set(
@@ -145,7 +145,7 @@ describe('failed sign-ins', () => {
     expect(refused).toMatchObject({ status: 429, body: { code: 'rate_limited' } });
     expect(refused.headers.get('retry-after')).toBe('2');
     expect((await Promise.all(waiting)).map(({ status }) => status)).toEqual([401, 401]);
-    // Completed requests make room in the queue.
+    // Completed requests free up room in the queue.
     expect((await attempt(service, strangers(), 'wrong')).status).toBe(401);
   });
 

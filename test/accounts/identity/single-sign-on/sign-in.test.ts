@@ -31,7 +31,7 @@ beforeEach(() => {
     signsWithAnotherKey: false,
     isChallenging: false,
   });
-  // Resets the rate limit per address.
+  // Resets the rate limit per IP address.
   service.clock.advance(61_000);
 });
 
@@ -266,7 +266,7 @@ describe.runIf(isEmbedded)('a wrong answer', () => {
     const other = arrive();
     await issuer.visit(other);
     for (const stranger of [arrive(), other]) expect((await stranger.get(path)).status).toBe(401);
-    // None of these attempts used up the callback path; it expires.
+    // The attempts above did not consume the callback path, but it has expired by now.
     service.clock.advance(11 * 60_000);
     const late = await browser.get(path, html);
     expect([late.status, late.text]).toEqual([401, expect.stringContaining('has expired')]);

@@ -43,7 +43,8 @@ it('single sign-on adds no statement to other requests, even where it is require
   const { browser, user, organization } = await signedIn(database.db, service.url);
   const without = await startAnother();
   const before = await countEach(browser.copy(without.url));
-  // Measured without single sign-on. One of the page's statements checks for credits, for the navigation.
+  // Measured without single sign-on. One of the page's statements checks whether the navigation offers the credits
+  // page.
   expect(before).toEqual({ page: 8, change: 16, form: 1 });
   expect(await countEach(browser)).toEqual(before);
   issuer.claims = { sub: uuid(), email: user.email, email_verified: true };

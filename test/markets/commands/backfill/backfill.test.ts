@@ -19,7 +19,7 @@ import { useDatabase } from '../../../support/use.js';
 const clock = { now: () => Date.parse('2026-07-05T12:00:00Z') };
 const log = pino({ level: 'silent' });
 const names = { forecastSource: 'openmeteo', marketSource: 'kalshi' };
-/** Fetching 40 days takes two requests for forecasts and two for the only market series. */
+/** A range of 40 days, which takes two forecast requests per model and two requests for the only market series. */
 const range = { from: '2026-05-01', to: '2026-06-09' };
 
 /** Runs made one and two days ahead for each station's maximum and minimum and for each area's 24 hours. */
@@ -81,7 +81,7 @@ async function fill(over: Partial<BackfillOptions> = {}) {
 const askedDays = () => {
   const asked = weather.requests.map(({ path }) => {
     const query = new URL(path, 'http://x').searchParams;
-    // The last local day ends on the next UTC date.
+    // Requests extend to the next UTC date, on which the last local day ends.
     return `${query.get('start_date')} ${addDays(query.get('end_date')!, -1)}`;
   });
   expect(asked).toHaveLength(5);
@@ -113,7 +113,7 @@ describe('filling the past', () => {
 
   it('requests a day again only if it lacks a run from before it began', async () => {
     await fill();
-    // As if the service had first run at noon on 20 May.
+    // Makes it look as if the service had first run at noon on 20 May.
     await orm.execute(sql`
       update ensemble_runs set model_run_at = '2026-05-20T12:00:00Z'
       where date = '2026-05-20' and station = 'KNYC' and model_run_at = '2026-05-20T00:00:00Z'`);
@@ -171,7 +171,7 @@ describe('filling the past', () => {
       return true;
     };
     const result = await fill();
-    // The first request covers one model's first 31 days, which are kept although every later request fails.
+    // The first request covers one model's first 31 days, which are stored even though every later request fails.
     expect(result).toMatchObject({ newRuns: 31 * RUNS_A_DAY, newReports: 40, isInterrupted: false });
     expect(result.problems).toEqual([
       `The forecasts from 2026-06-01 on could not be fetched: ${weather.url}/v1/forecast: status 503: maintenance.`,
@@ -245,7 +245,7 @@ describe('filling the past', () => {
       expect(first.problems.at(-1)).toBe(
         'The forecasts of nbs at KMIA from 2026-05-01 on could not be fetched: mos.py: slow down.',
       );
-      // Growing pauses, each followed by the 4 s between requests.
+      // Increasing backoff pauses, each followed by the usual 4 s between requests.
       expect(first.pauses.slice(2)).toEqual([5_000, 4_000, 10_000, 4_000, 20_000, 4_000, 40_000, 4_000]);
       fault = () => undefined;
       asked = [];

@@ -9,7 +9,7 @@ import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-
 vi.setConfig({ testTimeout: 60_000 });
 
 const command = maintenanceCommand('src/markets/commands/backfill');
-// The command uses the system clock, so the 40 days end a week ago.
+// The command uses the system clock, so the 40-day range ends a week before today.
 const to = addDays(new Date().toISOString().slice(0, 10), -7);
 const range = { from: addDays(to, -39), to };
 let weather: FakeWeather;
@@ -43,7 +43,7 @@ it('the command fills the configured database, reports coverage, trains, and doe
   const flags = ['--from', range.from, '--to', range.to];
   const first = await command.run(flags, env);
   expect(first.code, first.stderr).toBe(0);
-  // For two models: each station's maximum and minimum and each area's hours, made one and two days ahead.
+  // Runs of two models, made one and two days ahead for each station's maximum and minimum and for each area's hours.
   const runs = 2 * 40 * 2 * (2 * stations.length + 24 * indexAreas.length);
   expect(first.stdout).toContain(`New: ${runs.toLocaleString('en')} runs, 40 reports.`);
   expect(first.stdout).toContain('  KNYC  forecasts for 40 days (80 runs), reports for 40 days');

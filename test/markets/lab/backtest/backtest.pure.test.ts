@@ -129,7 +129,7 @@ describe('the account of a backtest', () => {
     // Without bids, the holding is worth nothing.
     const unwanted = { ...data, books: new Map([[cold!.ticker, makeBook([], [[60, 100]])]]) };
     expect(broker.equity(unwanted)).toBe(broker.cash);
-    // A book derived from trades may lack bids that existed, so the last value stays.
+    // A book derived from trades may omit bids that existed, so the last valuation is retained.
     const amongTrades = createBroker(100n * DOLLAR, 600_000);
     amongTrades.buy(signal(cold, 'yes', 10, 40n), data, at);
     expect(amongTrades.equity(data)).toBe(held);
@@ -176,7 +176,7 @@ describe('a backtest', () => {
   });
 
   it('reports profitable shuffled forecasts, which mean a wrong fill, fee or payout', async () => {
-    // A market forecast that is 30 °F off loses even to a model that knows only the season.
+    // A market forecast that is 30 °F off loses even to a model based only on the season.
     const { shuffled } = await run({ ...better, market: { error: 30, deviation: 3 } }, { shuffles: 3 });
     expect(shuffled!.isEarning).toBe(true);
     const { shuffled: fair } = await run(better, { shuffles: 3 });
@@ -224,7 +224,8 @@ describe('a backtest', () => {
         'not possible with fewer than 10 events that have two others of their station and season (here 9 of 9)',
       );
       expect((await run({ ...better, days: 10 })).notShuffled).toBeNull();
-      // From 1 March, 92 days are spring; each of the two summer days has only one other day of its season.
+      // Starting on 1 March, the first 92 days are spring; each of the two summer days has only one other day in its
+      // season.
       const { shuffled: spring } = await run({ ...better, days: 94 }, { shuffles: 1 });
       expect(spring).toMatchObject({ events: 92, leftOutEvents: 2 });
     });

@@ -66,7 +66,10 @@ function recordedEvents(days: number): string {
   }).join('\n');
 }
 
-/** On the eve of April 15, the two middle brackets trade below their fair value; bids are two cents lower. */
+/**
+ * Trades on April 14 in which the two middle brackets cost less than their fair value for April 15; bids are two cents
+ * lower.
+ */
 const tradesWith = (at?: string, dearerCents = 0) =>
   JSON.stringify({
     KXHIGHNY: Object.fromEntries(

@@ -157,9 +157,9 @@ describe('the summary of fills', () => {
       missedContracts: 4,
       missedProfit: -2,
       after: [
-        // Three contracts lost a cent; one gained four.
+        // Three contracts lost a cent each; one gained four cents.
         { seconds: 15, fills: 2, move: expect.closeTo(0.0025) as number },
-        // Three contracts lost two cents; for the seller of five, a fall of one cent is a gain.
+        // Three contracts lost two cents each. The five sold gained a cent each, because the price fell.
         { seconds: 30, fills: 2, move: expect.closeTo(-0.00125) as number },
         { seconds: 60, fills: 0, move: null },
       ],

@@ -12,7 +12,10 @@ const HOUR_MS = 3_600_000;
 
 export interface MadeWorld {
   days: number;
-  /** In °F: actual error of the mean, and assumed deviation. With `knowsNothing`, the mean is always 60. */
+  /**
+   * Standard deviations in °F: of the mean's actual error, and as assumed by the forecast. With `knowsNothing`, the
+   * mean is scattered around 60 instead of the truth.
+   */
   model: { error: number; deviation: number; knowsNothing?: boolean };
   market: { error: number; deviation: number };
   /** Distance in cents between the market's probability and its quotes. */

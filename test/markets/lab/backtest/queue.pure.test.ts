@@ -20,7 +20,7 @@ describe('bids among recorded trades', () => {
         trade(10, 40, 6),
         trade(10.2, 38, 3),
         trade(10.7, 36, 1, 'yes'),
-        // A buying taker does not fill a bid, and a sale at a higher price does not reach it.
+        // A taker's purchase does not fill a bid, and a sale at a higher price does not reach it.
         trade(14, 45, 99, 'yes'),
         trade(14.5, 41, 99),
         // The next bid joins a queue of its own.
@@ -67,7 +67,7 @@ describe('bids among recorded trades', () => {
   });
 });
 
-/** Every trade on one day in five cities. The venue keeps no past books, so queue lengths are assumed. */
+/** Every trade on one day in five cities. The venue does not store past books, so queue lengths are assumed. */
 const file = fileURLToPath(
   new URL('../../../../../shared/data/kalshi/raw_trades_5cities_2025-04-15.json.gz', import.meta.url),
 );
@@ -78,7 +78,7 @@ describe.skipIf(!existsSync(file))('bids among the recorded trades of a day', ()
     const shares = rows.map(({ orders, filled }) => filled / orders);
     expect(shares).toEqual(shares.toSorted((a, b) => b - a));
     expect(shares[0]).toBeLessThan(1);
-    // Adverse selection: whoever sells into a bid tends to know more.
+    // Adverse selection: traders who sell into a bid tend to be better informed.
     for (const { after } of rows) for (const { move } of after) expect(move).toBeLessThan(0);
     expect(rows.map(({ orders }) => orders)).toEqual(rows.map(() => rows[0]!.orders));
   });

@@ -69,7 +69,7 @@ const whole: RecordOptions = {
   everyMs: HOUR_MS,
 };
 
-/** Only the records known by a given time. Days that were not yet final get different outcomes. */
+/** Returns only the records known by a given time. Days not yet final by then get different outcomes. */
 const knownBy = (ms: number): RecordOptions => ({
   ...whole,
   events: new Map(

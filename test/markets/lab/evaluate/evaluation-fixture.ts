@@ -4,7 +4,7 @@ import type {
   Evaluation,
 } from '../../../../src/markets/lab/evaluate/evaluation.js';
 
-/** A name that would do harm if it were rendered as markup. */
+/** A name that would inject a script if it were rendered unescaped. */
 export const hostile = '</style><img src=x onerror=alert(1)>\u202Eمدينة🌡';
 
 export const newCase = (fields: Partial<EvaluatedCase> = {}): EvaluatedCase => ({

@@ -49,7 +49,7 @@ function look(subject: SimulatedSubject, leadHours: number, of = world) {
 }
 
 /**
- * The best forecast that can be made from the public models and past maxima by somebody who knows how the world is
+ * The best possible forecast from the public models and past maxima, given knowledge of how the simulated world is
  * built.
  */
 function bestForecast(subject: SimulatedSubject, at: Date, brackets: readonly Bracket[]) {

@@ -92,7 +92,7 @@ describe('the simulated weather', () => {
       ];
     };
     // Mean maxima and minima over a year, from almanacs: 63 and 49, 87 and 65, 55 and 38 °F. A simulated day's minimum
-    // may also come at its end, so it is slightly lower.
+    // may also occur at its end, so it is slightly lower.
     for (const [id, high, low] of [
       ['KNYC', 63, 49],
       ['KPHX', 87, 65],

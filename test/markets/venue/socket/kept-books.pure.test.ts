@@ -64,7 +64,7 @@ const isKept = (ticker: string): boolean => {
 };
 const areAllKept = () => tickers.every(isKept);
 
-/** Waits until all books are kept. */
+/** Follows the tickers and waits until all of their books are maintained from the stream. */
 async function begin(): Promise<void> {
   kept.follow(tickers);
   await until(areAllKept);

@@ -114,7 +114,7 @@ it.each([429, 503])('all senders wait together as long as a %i asks', async (sta
   };
   const run = await send([eventsFile(1500), '--batch', '50', '--concurrency', '3', '--json'], env);
   expect(run).toMatchObject({ code: 0, summary: { accepted: 1500, deduped: 0 } });
-  // Requests that were already in flight at the refusal may still arrive.
+  // Requests that were already in flight at the time of the refusal may still arrive.
   const late = requests.filter(({ at }) => at > refusedAt);
   expect(late.filter(({ at }) => at < refusedAt + 990).length).toBeLessThanOrEqual(3);
   expect(late.filter(({ at }) => at >= refusedAt + 990).length).toBeGreaterThan(20);

@@ -8,7 +8,7 @@ const PLACES = 20;
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** How long an expired grant is kept: an event may arrive 7 days late, plus a day of margin. */
+/** How long an expired grant is retained: events may arrive up to 7 days late, and a day is added as a margin. */
 const WAITS = 8 * DAY;
 
 export function toCredits(decimal: string): Credits {
@@ -25,7 +25,7 @@ export interface Grant {
   amount: Credits;
   priority: number;
   starts: number;
-  /** Infinity if the grant never expires; a rollover postpones it. */
+  /** End of the grant, which a rollover postpones; Infinity if the grant never expires. */
   ends: number;
   /** Undefined if the grant is for every product. */
   products: number[] | undefined;
@@ -93,7 +93,7 @@ const least = (a: Credits, b: Credits): Credits => (a < b ? a : b);
 
 export const hourOf = (at: number): number => Math.floor(at / HOUR) * HOUR;
 
-/** Sorts grants into burn order: lowest priority first, then soonest end, then oldest. */
+/** Sorts grants into burn order: lowest priority first, then earliest end, then oldest. */
 const inOrder = (grants: readonly Grant[]): Grant[] =>
   grants
     .map((grant, age) => ({ grant, age }))
@@ -148,7 +148,7 @@ function lose(grant: Grant, amount: Credits, kind: 'expire' | 'void', enter: Ent
   enter(kind, '-', grant.key, amount);
 }
 
-/** Burns the cost of one hour's events. What no grant covers becomes the overdraft. */
+/** Burns the cost of one hour's events. Any cost that no grant covers becomes an overdraft. */
 function burn(account: Account, { product, hour, cost }: Demand, now: number, enter: Enter): void {
   let left = cost;
   for (const grant of inOrder(account.grants)) {
@@ -176,7 +176,7 @@ export class Model {
   holds: Hold[] = [];
   /** Ledger sums by kind, product and source. */
   ledger = new Map<string, Credits>();
-  /** Credits that each flush took for a product and hour, by source, net of what was given back. */
+  /** Credits that each flush took for a product and hour, by source, net of credits given back. */
   private taken = new Map<string, Map<string, Credits>>();
   /** Overdraft repayments by grants, newest first. */
   private repaid: { product: string; key: string; at: number; amount: Credits }[] = [];
@@ -204,8 +204,8 @@ export class Model {
 
   /**
    * Records the events of one request and burns their cost, in order of hour and then product.
-   * @returns the overdrafts that the response reports, before an open grant that ends before an event's hour pays that
-   * event's overdraft
+   * @returns the overdrafts that the response reports: directly after the burn, before the next settlement lets open
+   * grants pay them
    */
   record(events: Event[], isBackfill = false): Map<number, Credits> {
     this.events.push(...events);
@@ -229,7 +229,7 @@ export class Model {
     const flush = nameOfFlush(this.now, demand.product, demand.hour);
     const own = this.taken.get(flush) ?? new Map<string, Credits>();
     this.taken.set(flush, own);
-    // A backfill burns the grants that are open now, whatever the hour of its events.
+    // A backfill burns the grants that are open now, regardless of its events' hours.
     const hour = isOpenOnly ? this.now : demand.hour;
     burn(this.account, { ...demand, hour }, this.now, (kind, product, from, amount) => {
       this.enter(kind, product, from, amount);
@@ -273,12 +273,12 @@ export class Model {
     }
   }
 
-  /** Reverts a backfill's events, which gives back what they burned. */
+  /** Reverts a backfill's events, which gives back the credits that they burned. */
   revert(events: Event[]): void {
     for (const event of events) this.correct(event, [0]);
   }
 
-  /** Gives credits back in reverse order: first to the overdraft, then to the grants, last burned first. */
+  /** Gives credits back in reverse order: first reduces the overdraft, then refills the grants, last burned first. */
   private giveBack(product: number, at: number, hour: number, cost: Credits): void {
     const own = this.taken.get(nameOfFlush(at, product, hour))!;
     const debtor = `p${product}`;
@@ -297,7 +297,7 @@ export class Model {
     if (left > 0n) throw new Error(`${left} more were given back than burned`);
   }
 
-  /** Lowers an overdraft. Any excess undoes repayments, newest first, and then what was forgiven. */
+  /** Lowers an overdraft. Any excess undoes repayments, newest first, and then forgiven amounts. */
   private lowerDebt(product: number, amount: Credits): void {
     const debt = this.account.debts.get(product) ?? 0n;
     let left = amount - least(amount, debt);
@@ -365,7 +365,8 @@ export class Model {
   }
 
   /**
-   * Returns the required and the available credits if the product blocks and a quantity costs more than is available.
+   * Returns the required and the available credits if the product blocks and a quantity costs more than is available;
+   * otherwise undefined.
    */
   lacks(
     product: number,
@@ -378,7 +379,7 @@ export class Model {
     return required > available ? { required, available } : undefined;
   }
 
-  /** Returns the account as a read reports it: as of now, without storing the result. */
+  /** Returns the account as the API reports it: as of now, without storing the result. */
   read() {
     const account = copyOf(this.account);
     settle(account, this.now, () => undefined);

@@ -175,7 +175,7 @@ export const examples: [start: string, sequence: Step[]][] = [
     ],
   ],
   [
-    // An event that was corrected to 0 burns from a grant and gives it back within one request.
+    // An event that was corrected to 0 burns credits from a grant and gives them back within one request.
     '2031-03-20T12:34:56.789Z',
     [
       {
@@ -198,7 +198,7 @@ export const examples: [start: string, sequence: Step[]][] = [
   ],
 ];
 
-/** Most start shortly before the end of an hour, a month or a year, or before a leap day. */
+/** Start times, mostly shortly before the end of an hour, a month or a year, or before a leap day. */
 export const starts = [
   '2031-03-20T12:34:56.789Z',
   '2031-03-31T23:59:30.000Z',

@@ -147,7 +147,7 @@ const warningOf = (real: System) => (w: Warning) =>
     ? [w.code, w.index, ...(w.differs ?? [])].join(' ')
     : `${w.code} ${real.products.findIndex(({ slug }) => slug === w.productSlug)} ${w.period.start.slice(0, 10)} ${Math.round(w.used * 1000)}/${w.unitCap * 1000}`;
 
-/** Formats an instant with a local offset. */
+/** Formats an instant with a UTC offset. */
 function toLocalTime(ms: number, offset: string): string {
   if (offset === 'Z') return new Date(ms).toISOString();
   const minutes = Number(`${offset[0]}1`) * (Number(offset.slice(1, 3)) * 60 + Number(offset.slice(4)));

@@ -80,7 +80,7 @@ async function readCsv(query: Record<string, string>): Promise<Row[]> {
   );
 }
 
-/** Computes the same sums from the individual events. */
+/** Computes the expected sums from the individual events. */
 async function sumEvents(
   from: string,
   to: string,
