@@ -4,7 +4,7 @@ import type { PgliteClient } from './pglite-port.js';
 const { serialize } = protocol;
 
 /** Beyond this, the statement unused for longest is closed. The database keeps them in memory. */
-const MAX_STATEMENTS = 300;
+const MAX_STATEMENTS = 200;
 /** Longer statements are inserts of a varying number of rows, which rarely repeat. */
 const MAX_CHARACTERS = 20_000;
 /** No autovacuum discards a plan once its tables have grown, so all plans are made anew after so many executions. */

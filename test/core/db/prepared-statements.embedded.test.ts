@@ -48,9 +48,9 @@ it('closes the statements unused for longest, and prepares them again when they 
     expect((await client.query(`select ${n} as n`)).rows).toEqual([{ n }]);
     expect((await client.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   }
-  expect(await countPrepared()).toBe(300);
+  expect(await countPrepared()).toBe(200);
   expect((await client.query('select 0 as n')).rows).toEqual([{ n: 0 }]);
-  expect(await countPrepared()).toBe(300);
+  expect(await countPrepared()).toBe(200);
 });
 
 it('keeps no statement of many rows', async () => {
