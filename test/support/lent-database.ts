@@ -4,8 +4,9 @@ import type { PGlite } from '@electric-sql/pglite';
 import { pino } from 'pino';
 import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
-import { embeddedDatabase } from '../../src/core/db/embedded.js';
-import { openDatabase } from '../../src/core/db/open.js';
+import { embeddedDatabase, openPglite } from '../../src/core/db/embedded.js';
+import type { PgliteClient } from '../../src/core/db/pglite-port.js';
+import { withPreparedStatements } from '../../src/core/db/prepared-statements.js';
 
 export interface Lent {
   db: Database;
@@ -15,9 +16,9 @@ export interface Lent {
 
 interface Opened {
   pglite: PGlite;
+  client: PgliteClient;
   folder: string;
   signature: string;
-  close: () => Promise<void>;
 }
 
 export const silent = pino({ level: 'silent' });
@@ -30,13 +31,8 @@ const EMPTIED_WITHIN_MS = 3000;
 /** Lends a migrated, empty database. Anything that still uses it after its return gets an error. */
 export async function lendEmbedded(): Promise<Lent> {
   const opened = empty.pop() ?? (await open());
-  const { proxy, revoke } = Proxy.revocable(opened.pglite, {
-    get(target, name) {
-      const value: unknown = Reflect.get(target, name, target);
-      return typeof value === 'function' && name !== 'constructor' ? (value.bind(target) as unknown) : value;
-    },
-  });
-  const db = closedOnce({ ...embeddedDatabase(proxy, () => undefined), close: opened.close });
+  const { proxy, revoke } = Proxy.revocable(opened.client, {});
+  const db = closedOnce(embeddedDatabase(proxy, () => undefined));
   return {
     db,
     folder: opened.folder,
@@ -50,13 +46,12 @@ export async function lendEmbedded(): Promise<Lent> {
 
 async function open(): Promise<Opened> {
   const folder = copyEmbedded(inject('embeddedTemplate'));
-  const db = await openDatabase({ databaseUrl: undefined, dataDir: folder }, silent);
-  const pglite = (db.orm as unknown as { $client: PGlite }).$client;
-  return { pglite, folder, signature: await signatureOf(pglite), close: () => db.close() };
+  const pglite = await openPglite(join(folder, 'pglite'));
+  return { pglite, client: withPreparedStatements(pglite), folder, signature: await signatureOf(pglite) };
 }
 
-async function discard({ pglite, folder, close }: Opened): Promise<void> {
-  if (!pglite.closed) await close();
+async function discard({ pglite, folder }: Opened): Promise<void> {
+  if (!pglite.closed) await pglite.close();
   rmSync(folder, { recursive: true, force: true });
 }
 
@@ -66,13 +61,16 @@ async function discard({ pglite, folder, close }: Opened): Promise<void> {
 async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
   const tooLong = new Promise<false>((resolve) => setTimeout(resolve, EMPTIED_WITHIN_MS, false).unref());
   const emptied = async () => {
-    await pglite.exec('discard all');
+    await pglite.exec(RESET);
     if ((await signatureOf(pglite)) !== signature) return false;
     await pglite.exec(EMPTY);
     return true;
   };
   return Promise.race([emptied().catch(() => false), tooLong]);
 }
+
+/** `discard all`, except that statements stay prepared. */
+const RESET = 'reset all; unlisten *; select pg_advisory_unlock_all(); discard sequences; discard temp';
 
 export const SIGNATURE = `
   select (select json_agg((oid, relname, relkind, reloptions) order by oid) from pg_class

@@ -10,6 +10,7 @@ import type { Database, Orm, Statement } from './client.js';
 import { openDatabaseSocket } from './database-socket.js';
 import { lockDirectory } from './directory-lock.js';
 import { connectPglite, type PgliteClient } from './pglite-port.js';
+import { withPreparedStatements } from './prepared-statements.js';
 import { oneShardGroup } from './shards.js';
 
 export type EmbeddedDatabase = ReturnType<typeof embeddedDatabase>;
@@ -26,7 +27,7 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
   try {
     const directory = join(dataDir, 'pglite');
     if (!existsSync(directory)) copyPrepared(directory);
-    if (!inThread) return embeddedDatabase(await openPglite(directory), unlock);
+    if (!inThread) return embeddedDatabase(withPreparedStatements(await openPglite(directory)), unlock);
     const { client, openPort } = await openPgliteInThread(directory);
     const socket = await openDatabaseSocket(dataDir, openPort);
     const close = (): Promise<void> => {

@@ -3,8 +3,10 @@ import type { PGlite, Results, Transaction } from '@electric-sql/pglite';
 import { connectThread } from '../threads.js';
 
 export interface PgliteClient extends Pick<PGlite, 'query' | 'close'> {
-  transaction<T>(work: (tx: Pick<Transaction, 'query' | 'rollback'>) => Promise<T>): Promise<T>;
+  transaction<T>(work: (tx: PgliteTransaction) => Promise<T>): Promise<T>;
 }
+
+type PgliteTransaction = Pick<Transaction, 'query' | 'rollback'>;
 
 interface Options {
   rowMode?: 'array' | 'object';
@@ -26,7 +28,7 @@ interface PgliteCalls {
 }
 
 interface OpenTransaction {
-  tx: Transaction;
+  tx: PgliteTransaction;
   end: (how: 'commit' | 'rollback') => Promise<void>;
 }
 
@@ -34,7 +36,7 @@ interface OpenTransaction {
  * Serves the client at the other end of the port. @param onClose called after the database is closed and before the
  * client is notified
  */
-export function servePglite(pglite: PGlite, port: MessagePort, onClose: () => void): void {
+export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: () => void): void {
   const open = new Map<number, OpenTransaction>();
   let count = 0;
 
