@@ -1,13 +1,13 @@
-import { parse, protocol, type PGlite, type QueryOptions, type Results } from '@electric-sql/pglite';
+import { Mutex, parse, protocol, type PGlite, type QueryOptions, type Results } from '@electric-sql/pglite';
 import type { PgliteClient } from './pglite-port.js';
 
 const { serialize } = protocol;
 
-/** Beyond this, the statement unused for longest is closed. The database keeps them in memory. */
+/** Beyond this, the least recently used statement is closed, because the database keeps all of them in memory. */
 const MAX_STATEMENTS = 200;
-/** Longer statements are inserts of a varying number of rows, which rarely repeat. */
+/** Longer statements are not kept: they insert a varying number of rows, so they rarely repeat. */
 const MAX_CHARACTERS = 20_000;
-/** No autovacuum discards a plan once its tables have grown, so all plans are made anew after so many executions. */
+/** Executions after which all plans are discarded, because no autovacuum invalidates a plan when its tables grow. */
 const EXECUTIONS_PER_PLAN = 2000;
 
 interface Prepared {
@@ -16,11 +16,13 @@ interface Prepared {
 }
 
 /**
- * Runs each statement as a prepared one, in one call. PGlite itself parses it again each time, in six calls into
- * WebAssembly: 0.3 ms instead of 0.1 for a row by its key.
+ * Prepares each statement once and executes it in one call into WebAssembly. PGlite itself parses and plans it every
+ * time, in six calls: reading a row by its key takes 300 µs instead of 35.
  */
 export function withPreparedStatements(pglite: PGlite): PgliteClient {
   const prepared = new Map<string, Prepared>();
+  /** Held during each transaction and each statement outside one. */
+  const turns = new Mutex();
   let count = 0;
   let executions = 0;
 
@@ -30,7 +32,7 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
   async function prepare(text: string): Promise<Prepared> {
     const known = prepared.get(text);
     if (known) {
-      // The order of the map is the order of use.
+      // Moves it to the end of the map, which is in order of use.
       prepared.delete(text);
       prepared.set(text, known);
       return known;
@@ -53,11 +55,11 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
   function execute<T>(text: string, values: unknown[] = [], options?: QueryOptions): Promise<Results<T>> {
     executions++;
     return pglite.runExclusive(async () => {
+      if (pglite.closed) throw new Error('The embedded database is closed.');
       const { name, parameterTypes } = await prepare(text);
       const texts = values.map((value, index) => {
-        if (value === null || value === undefined) return null;
-        const serializeValue = pglite.serializers[parameterTypes[index]!];
-        return serializeValue ? serializeValue(value) : String(value);
+        const toText = pglite.serializers[parameterTypes[index]!] ?? String;
+        return value === null || value === undefined ? null : toText(value);
       });
       const messages = await send(
         serialize.bind({ statement: name, values: texts }),
@@ -69,9 +71,8 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
   }
 
   return {
-    async query<T>(text: string, values?: unknown[], options?: QueryOptions): Promise<Results<T>> {
-      await pglite._checkReady();
-      return pglite._runExclusiveTransaction(async () => {
+    query<T>(text: string, values?: unknown[], options?: QueryOptions): Promise<Results<T>> {
+      return turns.runExclusive(async () => {
         if (executions >= EXECUTIONS_PER_PLAN) {
           executions = 0;
           await execute('discard plans');
@@ -80,13 +81,15 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
       });
     },
     transaction: (work) =>
-      pglite.transaction((tx) =>
-        work({
-          query: (...args) =>
-            tx.closed ? Promise.reject(new Error('The transaction has ended.')) : execute(...args),
-          rollback: () => tx.rollback(),
-        }),
+      turns.runExclusive(() =>
+        pglite.transaction((tx) =>
+          work({
+            query: (...args) =>
+              tx.closed ? Promise.reject(new Error('The transaction has ended.')) : execute(...args),
+            rollback: () => tx.rollback(),
+          }),
+        ),
       ),
-    close: () => pglite.close(),
+    close: () => turns.runExclusive(() => pglite.close()),
   };
 }

@@ -60,8 +60,7 @@ const heartbeat = Buffer.from(':\n\n');
 /** Sends each refresh to all readers. Events are encoded once for all of them. */
 export function createMarketStream({ store, metrics, log, limits }: StreamDeps): MarketStream {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
-  // Unique per process, so that readers that were connected to another process, or before a restart, start with a full
-  // snapshot.
+  // Unique per process, so that readers that were connected to another one start with a full snapshot.
   const instance = randomBytes(6).toString('hex');
   const feed = createMarketFeed(instance);
   const readers = new Set<Reader>();
