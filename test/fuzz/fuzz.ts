@@ -8,6 +8,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Command, InvalidArgumentError, Option } from 'commander';
+import { ownScript, provideOwnBuild } from '../support/own-build.js';
 import { createPostgresServer } from '../support/postgres-server.js';
 import { fuzz } from './run.js';
 import { OPERATOR_TOKEN } from './world.js';
@@ -27,7 +28,8 @@ const { requests, seed, database } = new Command('fuzz')
 const folder = mkdtempSync(join(tmpdir(), 'gauge-fuzz-'));
 const postgres = database === 'postgres' ? await createPostgresServer() : undefined;
 const many = '1000000000';
-const server = spawn(process.execPath, ['--import', 'tsx', 'test/support/serve.ts'], {
+const removeBuild = await provideOwnBuild();
+const server = spawn(process.execPath, ownScript('test/support/serve'), {
   env: {
     PATH: process.env.PATH,
     NODE_ENV: 'test',
@@ -95,6 +97,7 @@ try {
   server.kill('SIGTERM');
   await exit;
   await postgres?.remove();
+  removeBuild();
   rmSync(folder, { recursive: true, force: true });
 }
 process.exit(hasFailed ? 1 : 0);
