@@ -69,8 +69,11 @@ const excluded = {
   ],
 };
 const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undefined);
-/** A larger young generation and a single-threaded garbage collector save a tenth of the time. */
-const execArgv = ['--max-semi-space-size=64', '--single-threaded-gc'];
+/**
+ * A larger young generation, a single-threaded garbage collector, and optimizing only the hottest WebAssembly functions
+ * save a sixth of the processor time.
+ */
+const execArgv = ['--max-semi-space-size=128', '--single-threaded-gc', '--wasm-tiering-budget=40000000'];
 // No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
 /** Slow test files. They start first, so that none is left running alone at the end. */
