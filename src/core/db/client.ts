@@ -82,7 +82,7 @@ export interface ShardGroup {
 
 export interface GroupLoad {
   inFlight: number;
-  /** Age of the oldest statement in flight, in ms; 0 if there are none. */
+  /** Age of the oldest statement in flight, in ms; 0 while idle. */
   oldestMs: number;
 }
 

@@ -87,7 +87,7 @@ export interface MarketChanges {
   /** Reports changed markets in batches, until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void;
   /**
-   * Applies the changes received so far; returns the same object if there are none.
+   * Applies the changes received so far; returns the same object if nothing has changed.
    * @param tickers default: all
    */
   apply(data: MarketData, tickers?: ReadonlySet<string>): MarketData;

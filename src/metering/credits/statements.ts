@@ -192,7 +192,7 @@ export interface CreditRoomRow {
 /** The account's row in `usage_gates`, incremented by each flush that holds credits for a product that blocks. */
 export const accountGate = { productId: NOBODY, metric: '' };
 
-/** Which of the given products have an overdraft. $1 org, $2 product, $3 livemode, per product · $4 now */
+/** Finds the given products that have an overdraft. Arrays per product: $1 org, $2 product, $3 livemode · $4 now */
 export const findOverdrawn: Template = {
   name: 'credits_find_overdrawn',
   text: (t) => `

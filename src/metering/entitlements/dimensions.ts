@@ -46,7 +46,7 @@ export const dimensionsSchema = z
     additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_VALUE_LENGTH },
   }) as unknown as z.ZodType<Dimensions>;
 
-/** JSON of the values with sorted keys; undefined if there are none. */
+/** Returns the values as JSON with sorted keys; undefined without values. */
 export function dimensionsJson(dimensions: Dimensions | undefined): string | undefined {
   if (dimensions === undefined || Object.keys(dimensions).length === 0) return undefined;
   return JSON.stringify(Object.fromEntries(Object.entries(dimensions).sort(([a], [b]) => (a < b ? -1 : 1))));

@@ -105,7 +105,7 @@ export const entitlements = pgTable(
     hasOwnCap: boolean('has_own_cap').notNull().default(false),
     /** Applies only with `hasOwnCap`; null then means unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Limits in addition to the cap; null if there are none. */
+    /** Limits in addition to the cap; null without any. */
     limits: jsonb().$type<UsageLimit[]>(),
     /** Webhook thresholds, in percent of cap and limits; null for the default. */
     thresholds: integer().array(),

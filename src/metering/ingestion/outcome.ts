@@ -31,7 +31,7 @@ export interface PairVerdict {
   maxQuantity: string | null;
   /** Set if the entitlement has limits and the pair's events are recorded. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
-  /** Encoded; empty if there are none. */
+  /** Encoded values; an empty string for an event without dimensions. */
   dimensions: string;
   /** The product's dimensions. */
   keys: readonly string[];

@@ -383,7 +383,7 @@ export interface MismatchRow {
   isOtherMode: string;
 }
 
-/** Which of the given totals are above their cap. $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
+/** Finds the given totals that exceed their cap. Arrays per total: $1 org, $2 product, $3 metric, $4 livemode, $5 period */
 export const findOverCap: Template = {
   name: 'usage_find_over_cap',
   text: (t) => `

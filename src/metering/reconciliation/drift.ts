@@ -5,8 +5,8 @@ import { OTHER_SQL } from '../entitlements/dimensions.js';
 
 /**
  * A row of sums that does not match its events. Decimals and counts are text, which keeps all their digits. `recorded`
- * is the row's value, null if the row is missing; `actual` is the sum of the events and their corrections, null if
- * there are none.
+ * is the row's value, null if the row is missing; `actual` is the sum of the events and their corrections, null without
+ * events.
  */
 export interface DriftRow {
   orgId: string;

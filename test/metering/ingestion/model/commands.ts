@@ -21,7 +21,7 @@ const DAY = 1_440 * MINUTE;
 /** Runs start within a few days of this time. */
 export const TURN_OF_MONTH = Date.parse('2031-03-01T00:00:00Z');
 
-/** A command with one of the existing keys; does nothing if there are none. */
+/** A command with one of the existing keys; skipped while no key exists. */
 function onKey(
   name: string,
   number: number,
