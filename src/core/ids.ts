@@ -40,3 +40,9 @@ export function newId(nowMs: number): string {
   last = { msecs: nowMs, seq: last.msecs === nowMs ? last.seq + 1 : randomInt(FIRST_SEQUENCES) };
   return uuid(last);
 }
+
+/** Lower bound of all UUIDv7 ids from a time onwards. @param ms since the epoch */
+export function firstIdOf(ms: number): string {
+  const hex = Math.max(0, ms).toString(16).padStart(12, '0');
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
+}

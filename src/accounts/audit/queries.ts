@@ -2,6 +2,7 @@ import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
+import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
 import type { AuditFilter } from './filter.js';
@@ -131,14 +132,6 @@ const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined
     from === undefined ? undefined : gte(id, firstIdOf(Date.parse(from))),
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
   );
-
-/** Smallest possible UUIDv7 of a given millisecond. */
-export const firstIdOf = (ms: number): string =>
-  Math.max(ms, 0)
-    .toString(16)
-    .padStart(12, '0')
-    .padEnd(32, '0')
-    .replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 
 /** Does one index lookup per distinct value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>

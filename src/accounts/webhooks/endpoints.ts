@@ -4,7 +4,7 @@ import { recordAudit, byService, change } from '../audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError, placeError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { isFreshId, newId } from '../../core/ids.js';
+import { firstIdOf, isFreshId, newId } from '../../core/ids.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { MemberActor } from '../identity/session/authority.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
@@ -203,16 +203,14 @@ export async function resendFailed(
   return changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
     const { url } = requireEnabled(endpoint);
     const where = { orgId: actor.orgId, endpointId: id };
-    const resent = await resendAllFailed(tx, where, { fromId: firstIdOf(since), limit: MAX_RESENT, now });
+    const resent = await resendAllFailed(tx, where, {
+      fromId: firstIdOf(since.getTime()),
+      limit: MAX_RESENT,
+      now,
+    });
     if (resent > 0) await audit(tx, actor, now, 'webhook.resent', id, { url, since, resent });
     return resent;
   });
-}
-
-/** Smallest possible UUIDv7 of a given time. */
-export function firstIdOf(time: Date): string {
-  const ms = Math.max(0, time.getTime()).toString(16).padStart(12, '0');
-  return `${ms.slice(0, 8)}-${ms.slice(8)}-0000-0000-000000000000`;
 }
 
 /** Notifies the Organization's other endpoints. Does nothing if the endpoint is already disabled. */

@@ -1,8 +1,8 @@
 import type { ShardGroup, Template, TextRow } from '../../core/db/client.js';
 import type { Job } from '../../core/db/jobs.js';
 import type { Context } from '../../core/http/context.js';
+import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
-import { firstIdOf } from './endpoints.js';
 import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
 
@@ -44,7 +44,7 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
   const onceEnd = new Date(clock.now() - ONCE_KEPT_DAYS * DAY_MS);
   for (const group of db.shards.groups) {
     for (const template of [deleteAttempts, deleteDeliveries])
-      await runForEndpoints(group, template, [firstIdOf(end), BATCH], isFull);
+      await runForEndpoints(group, template, [firstIdOf(end.getTime()), BATCH], isFull);
     for (let statements = 0; statements < MAX_STATEMENTS; statements++) {
       const [row] = await group.run(deleteMessages, [end.toISOString(), onceEnd.toISOString(), BATCH]);
       if (Number(row?.deleted) < BATCH) break;

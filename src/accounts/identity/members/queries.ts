@@ -1,10 +1,10 @@
 import { and, asc, count, eq, gt, gte, inArray, lt, ne, not, or, sql } from 'drizzle-orm';
 import { alias } from 'drizzle-orm/pg-core';
-import { firstIdOf } from '../../audit/queries.js';
 import { auditLog } from '../../audit/table.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { containsText } from '../../../core/db/sql.js';
 import type { Range } from '../../../core/http/page.js';
+import { firstIdOf } from '../../../core/ids.js';
 import { invitations, memberships, users, type Role } from '../../organizations/table.js';
 import { hasFactor } from '../second-factor/queries.js';
 
