@@ -444,7 +444,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
         expect(await orm.$count(ledgerEntries, eq(ledgerEntries.kind, 'settlement'))).toBeGreaterThan(0),
       {
         timeout: 120_000,
-        interval: 20,
+        interval: 100,
       },
     );
     kill.abort();

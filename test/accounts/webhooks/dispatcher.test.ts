@@ -329,7 +329,7 @@ describe('a failing receiver', () => {
       // No slow delivery has ended yet, because each takes 15 seconds.
       expect(await attemptsOf(service.context, of.slow.orgId)).toEqual([]);
       const first = async (orgId: string) => (await attemptsOf(service.context, orgId))[0]!;
-      await until(async () => (await attemptsOf(service.context, of.slow.orgId)).length > 0);
+      await expect.poll(() => attemptsOf(service.context, of.slow.orgId), { interval: 100 }).not.toEqual([]);
       expect(await first(of.down.orgId)).toMatchObject({
         statusCode: null,
         error: 'The connection was refused.',
