@@ -5,7 +5,7 @@ import { rolldown } from 'rolldown';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const VARIABLE = 'GAUGE_TEST_BUILD';
-const shared = globalThis as { [builds]?: { folder: Promise<string>; users: number } };
+const shared = globalThis as { [builds]?: { folder: Promise<string>; isKept: boolean; users: number } };
 const builds = Symbol.for('gauge test build');
 
 /** Packages that load their own files at run time: WebAssembly, native code and logging threads. */
@@ -14,16 +14,18 @@ const unbundled = [/^@electric-sql\//, /^@node-rs\//, /^pino/];
 /**
  * Bundles the service, its commands and their packages for tests that start them as processes. A few files load in a
  * third of the time that hundreds take, and a TypeScript loader would add a second to each of about a hundred
- * processes. Runs once for all test projects of a run.
- * @returns a function that removes the bundle
+ * processes. Runs once for all test projects of a run. If GAUGE_TEST_BUILD names a folder, the bundle stays there for
+ * later runs of the same sources.
+ * @returns a function that removes the bundle if it does not stay
  */
 export async function provideOwnBuild(): Promise<() => void> {
-  const build = (shared[builds] ??= { folder: bundle(), users: 0 });
+  const kept = process.env[VARIABLE];
+  const build = (shared[builds] ??= { folder: bundle(kept), isKept: kept !== undefined, users: 0 });
   build.users++;
   const folder = await build.folder;
   process.env[VARIABLE] = folder;
   return () => {
-    if (--build.users === 0) rmSync(folder, { recursive: true, force: true });
+    if (--build.users === 0 && !build.isKept) rmSync(folder, { recursive: true, force: true });
   };
 }
 
@@ -31,13 +33,14 @@ const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
 const ofProducts = [...threads, 'test/metering/stripe/sender', 'test/metering/credit-grants/granter'];
 
-async function bundle(): Promise<string> {
+async function bundle(kept?: string): Promise<string> {
+  if (kept !== undefined && existsSync(kept)) return kept;
   // The folder is inside the project, so that packages can be resolved.
-  const folder = mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
+  const folder = kept ?? mkdtempSync(join(root, 'node_modules', '.gauge-test-'));
+  mkdirSync(join(folder, 'src'), { recursive: true });
   for (const name of ['package.json', 'views', 'migrations'])
     symlinkSync(join(root, name), join(folder, name));
   // The compiled service looks here for the installation's empty database, so that a first start need not create one.
-  mkdirSync(join(folder, 'src'));
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
   const folders = ['src', ...readdirSync(join(root, 'src')).map((name) => `src/${name}`)]
     .map((name) => `${name}/commands`)
