@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { expect, inject, it, vi } from 'vitest';
 import { openDatabase } from '../../src/core/db/open.js';
 import { compare } from '../../src/metering/reconciliation/reconcile.js';
-import { createCitusDatabase, dropCitusDatabase, query } from '../support/citus-cluster.js';
+import { createCitusDatabase, dropDatabase, query } from '../support/citus-cluster.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { createSenders, progress, startLoad } from '../metering/support/sharded-load.js';
@@ -49,7 +49,7 @@ it('distributes a database with its rows once the service is stopped, and the se
   expect(await countEvents()).toBe(sent + more);
   expect(await compare(sharded.orm, {})).toEqual({ totals: [], hours: [], subjects: [], settlements: [] });
   await sharded.close();
-  await dropCitusDatabase(inject('citusUrls'), name);
+  await dropDatabase(inject('citusUrls'), name);
 });
 
 it('shows the place of every group, and that nothing is left to do', async () => {

@@ -36,7 +36,7 @@ export async function createCitusCluster({ workers: count = 2, fsync = 'off' } =
   };
 }
 
-const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
+export const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
 
 /**
  * Creates a database on every node, copied from the coordinator's template, and registers the workers.
@@ -83,7 +83,8 @@ async function tryAgain(work: () => Promise<unknown>, times = 3): Promise<void> 
   }
 }
 
-export async function dropCitusDatabase(urls: string[], name: string): Promise<void> {
+/** Drops the database on every server. */
+export async function dropDatabase(urls: string[], name: string): Promise<void> {
   for (const url of urls) await query(url, `drop database ${name} with (force)`);
 }
 

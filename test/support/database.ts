@@ -1,11 +1,18 @@
 import { rmSync } from 'node:fs';
-import pg from 'pg';
 import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
-import { createCitusDatabase, dropCitusDatabase, query } from './citus-cluster.js';
-import { closedOnce, copyEmbedded, type Lent, lendEmbedded, SIGNATURE, silent } from './lent-database.js';
+import { createCitusDatabase, dropDatabase, inDatabase, query } from './citus-cluster.js';
+import {
+  closedOnce,
+  copyEmbedded,
+  EMPTY,
+  type Lent,
+  lendEmbedded,
+  SIGNATURE,
+  silent,
+} from './lent-database.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
 export const isCitus = process.env.TEST_DATABASE === 'citus';
@@ -36,8 +43,7 @@ export const asMaintained = ({
  * empty.
  */
 export async function createTestDatabase(template?: string): Promise<TestDatabase> {
-  if (isCitus) return createCitus(template);
-  return isEmbedded ? createEmbedded(template) : createPostgres(template);
+  return isEmbedded ? createEmbedded(template) : createOnServers(template);
 }
 
 async function createEmbedded(template?: string): Promise<TestDatabase> {
@@ -66,93 +72,73 @@ async function openCopy(template: string): Promise<Lent> {
   };
 }
 
-async function createPostgres(template = 'template_gauge'): Promise<TestDatabase> {
-  const adminUrl = inject('postgresUrl');
-  const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  const run = async (sql: string) => {
-    const client = new pg.Client({ connectionString: adminUrl });
-    await client.connect();
-    try {
-      await client.query(sql);
-    } finally {
-      await client.end();
-    }
-  };
-  await run(`create database ${name} template ${template}`);
-  const url = adminUrl.replace(/\/postgres$/, `/${name}`);
-  const opened = await openDatabase({ databaseUrl: url, dataDir: '' }, silent);
-  const db = closedOnce(opened);
-  return {
-    db,
-    url,
-    async becomeTemplate() {
-      await db.close();
-      return name;
-    },
-    async remove() {
-      await db.close();
-      await run(`drop database ${name} with (force)`);
-    },
-  };
-}
-
-/**
- * Emptied sharded databases, kept for reuse, because creating one takes two seconds on three servers. They are removed
- * with the servers.
- */
-const emptied: ShardedDatabase[] = [];
-
-interface ShardedDatabase {
+interface ServerDatabase {
   name: string;
   url: string;
-  /** Identifies the migrated schema and the shard groups' placement. */
-  signature: string;
+  /** Identifies the migrated schema and the shard groups' placement; undefined if the database is not reused. */
+  signature: string | undefined;
 }
 
-async function createCitus(template?: string): Promise<TestDatabase> {
-  if (template !== undefined) throw new Error('A sharded database cannot be copied.');
-  const urls = inject('citusUrls');
-  const sharded = emptied.pop() ?? (await makeSharded(urls));
-  const { name, url } = sharded;
-  const db = closedOnce(await openDatabase({ databaseUrl: url, dataDir: '' }, silent));
+/** Emptied databases for reuse, because creating one takes longer. They are removed with the servers. */
+const emptied: ServerDatabase[] = [];
+
+async function createOnServers(template?: string): Promise<TestDatabase> {
+  const servers = isCitus ? inject('citusUrls') : [inject('postgresUrl')];
+  const made = (template === undefined && emptied.pop()) || (await make(servers, template));
+  const db = closedOnce(await openDatabase({ databaseUrl: made.url, dataDir: '' }, silent));
   return {
     db,
-    url,
-    becomeTemplate: () => Promise.reject(new Error('A sharded database cannot be copied.')),
+    url: made.url,
+    async becomeTemplate() {
+      await db.close();
+      return made.name;
+    },
     async remove() {
       await db.close();
-      if (await isEmptied(sharded).catch(() => false)) emptied.push(sharded);
-      else await dropCitusDatabase(urls, name);
+      if (await isEmptied(servers, made).catch(() => false)) emptied.push(made);
+      else await dropDatabase(servers, made.name);
     },
   };
 }
 
-async function makeSharded(urls: string[]): Promise<ShardedDatabase> {
+async function make(servers: string[], template?: string): Promise<ServerDatabase> {
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
-  const url = await createCitusDatabase(urls, name);
-  return { name, url, signature: await signatureOf(url) };
+  if (!isCitus) await query(servers[0]!, `create database ${name} template ${template ?? 'template_gauge'}`);
+  else if (template === undefined) await createCitusDatabase(servers, name);
+  else throw new Error('A sharded database cannot be copied.');
+  const url = inDatabase(servers[0]!, name);
+  return { name, url, signature: template === undefined ? await readSignature(url) : undefined };
 }
 
-const signatureOf = async (url: string): Promise<string> =>
-  JSON.stringify([
-    await query(url, SIGNATURE),
-    await query(url, 'select shardid, groupid from pg_dist_placement order by 1, 2'),
-  ]);
+const placements = isCitus
+  ? '(select json_agg((shardid, groupid) order by shardid, groupid) from pg_dist_placement)'
+  : 'null';
+
+const readSignature = async (url: string): Promise<string> =>
+  JSON.stringify(
+    await query(url, `select to_json(s) as schema, ${placements} as placements from (${SIGNATURE}) s`),
+  );
 
 /**
  * Empties the database for reuse, unless a test has changed the schema or moved a group.
  * @returns true if the database is back in its original state
  */
-async function isEmptied({ url, signature }: ShardedDatabase): Promise<boolean> {
-  if ((await signatureOf(url)) !== signature) return false;
-  const [{ tables } = { tables: '' }] = await query<{ tables: string }>(
-    url,
-    // A service that is still running would fill the database again.
-    `select pg_terminate_backend(pid, 1000) from pg_stat_activity
-      where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
-    `select string_agg(oid::regclass::text, ', ') as tables from pg_class
-      where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition`,
+async function isEmptied(servers: string[], { name, url, signature }: ServerDatabase): Promise<boolean> {
+  if (signature === undefined || (await readSignature(url)) !== signature) return false;
+  await Promise.all(
+    servers.map((server) =>
+      query(
+        inDatabase(server, name),
+        // A service that is still running would fill the database again.
+        `select pg_terminate_backend(pid, 1000) from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend'`,
+        // Shards are emptied as the tables that they are on each server.
+        ...(isCitus
+          ? ['set citus.override_table_visibility to off', 'set citus.enable_manual_changes_to_shards to on']
+          : []),
+        EMPTY,
+      ),
+    ),
   );
-  await query(url, `truncate ${tables} restart identity cascade`);
   return true;
 }

@@ -84,7 +84,7 @@ export const SIGNATURE = `
     (select count(*) from pg_db_role_setting)`;
 
 /** Deleting the rows of small tables takes a quarter of the time of a truncation, which creates new files. */
-const EMPTY = `do $$
+export const EMPTY = `do $$
 declare small text; large text;
 begin
   select string_agg(format('delete from %s;', oid::regclass), '') filter (where pg_relation_size(oid) <= 262144),
@@ -94,7 +94,8 @@ begin
   perform set_config('session_replication_role', 'replica', true);
   if small is not null then execute small; end if;
   if large is not null then execute 'truncate ' || large || ' cascade'; end if;
-  perform setval(c.oid, 1, false) from pg_class c where relnamespace = 'public'::regnamespace and relkind = 'S';
+  perform setval(seqrelid, seqstart, false) from pg_sequence join pg_class c on c.oid = seqrelid
+    where relnamespace = 'public'::regnamespace;
   delete from pg_statistic where starelid >= 16384;
   update pg_class set relpages = 0, reltuples = -1 where relnamespace = 'public'::regnamespace and reltuples > 0;
 end $$`;
