@@ -11,7 +11,8 @@ import { openDatabase } from '../../src/core/db/open.js';
 import { distributeTables } from '../../src/core/db/distribute.js';
 import { listPlacements } from '../../src/core/db/placement.js';
 import { compare } from '../../src/metering/reconciliation/reconcile.js';
-import { createCitusCluster, createCitusDatabase, query } from '../support/citus-cluster.js';
+import { createCitusCluster, createCitusDatabase } from '../support/citus-cluster.js';
+import { query } from '../support/postgres-server.js';
 import { makeTemplate } from '../support/setup-postgres.js';
 import { createSenders, startLoad, type Load } from '../metering/support/sharded-load.js';
 

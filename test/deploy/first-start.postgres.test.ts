@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseEnv } from 'node:util';
 import { afterAll, beforeAll, expect, inject, it, vi } from 'vitest';
-import pg from 'pg';
 import { codeOfApp } from '../browser/steps.js';
 import { Browser } from '../support/accounts.js';
+import { dropDatabase, inDatabase, query } from '../support/postgres-server.js';
 
 // These tests start the service as on a new machine, with the same build that `npm ci` would create.
 vi.setConfig({ testTimeout: 240_000 });
@@ -37,21 +37,14 @@ beforeAll(async () => {
       cpSync(join(root, name), join(folder, name), { recursive: true, preserveTimestamps: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   const name = `first_start_${process.pid}`;
-  await onServer(`create database ${name}`);
-  databaseUrl = inject('postgresUrl').replace(/\/postgres$/, `/${name}`);
+  await query(inject('postgresUrl'), `create database ${name}`);
+  databaseUrl = inDatabase(inject('postgresUrl'), name);
 });
 afterAll(async () => {
   await Promise.all(running.map(end));
-  await onServer(`drop database ${new URL(databaseUrl).pathname.slice(1)} with (force)`);
+  await dropDatabase([inject('postgresUrl')], new URL(databaseUrl).pathname.slice(1));
   rmSync(folder, { recursive: true, force: true });
 });
-
-async function onServer(sql: string): Promise<void> {
-  const client = new pg.Client({ connectionString: inject('postgresUrl') });
-  await client.connect();
-  await client.query(sql);
-  await client.end();
-}
 
 /** Runs shell commands in the new folder. `npm ci` is skipped, because the packages are already installed. */
 function shell(lines: string, env: Record<string, string> = {}) {

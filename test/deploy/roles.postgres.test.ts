@@ -16,6 +16,7 @@ import {
   createPostgresServer,
   findPostgresBinaries,
   type PostgresServer,
+  query,
 } from '../support/postgres-server.js';
 import { operatorClient, unique } from '../support/operator.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../support/accounts.js';
@@ -52,15 +53,7 @@ afterAll(async () => {
   await server.remove();
 });
 
-const asApp = async (sql: string): Promise<unknown> => {
-  const client = new pg.Client({ connectionString: appUrl });
-  await client.connect();
-  try {
-    return await client.query(sql);
-  } finally {
-    await client.end();
-  }
-};
+const asApp = (sql: string) => query(appUrl, sql);
 
 it('the role that serves cannot migrate, and says what to do', async () => {
   const opened = openDatabase({ databaseUrl: appUrl, dataDir: '' }, silent);

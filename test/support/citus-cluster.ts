@@ -1,8 +1,13 @@
 import { setTimeout } from 'node:timers/promises';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import pg from 'pg';
 import { distributeTables } from '../../src/core/db/distribute.js';
-import { createPostgresServer, type PostgresServer } from './postgres-server.js';
+import {
+  createPostgresServer,
+  inDatabase,
+  query,
+  withClient,
+  type PostgresServer,
+} from './postgres-server.js';
 
 export interface CitusCluster {
   coordinator: PostgresServer;
@@ -35,8 +40,6 @@ export async function createCitusCluster({ workers: count = 2, fsync = 'off' } =
     },
   };
 }
-
-export const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
 
 /**
  * Creates a database on every node, copied from the coordinator's template, and registers the workers.
@@ -80,29 +83,5 @@ async function tryAgain(work: () => Promise<unknown>, times = 3): Promise<void> 
     if (times === 1) throw error;
     await setTimeout(500);
     await tryAgain(work, times - 1);
-  }
-}
-
-/** Drops the database on every server. */
-export async function dropDatabase(urls: string[], name: string): Promise<void> {
-  for (const url of urls) await query(url, `drop database ${name} with (force)`);
-}
-
-/** Runs statements in sequence on a separate connection. @returns the rows of the last statement */
-export const query = <Row extends pg.QueryResultRow>(url: string, ...statements: string[]): Promise<Row[]> =>
-  withClient(url, async (client) => {
-    let rows: Row[] = [];
-    for (const statement of statements) ({ rows } = await client.query<Row>(statement));
-    return rows;
-  });
-
-async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end().catch(() => undefined);
   }
 }

@@ -3,7 +3,7 @@ import { inject } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
-import { createCitusDatabase, dropDatabase, inDatabase, query } from './citus-cluster.js';
+import { createCitusDatabase } from './citus-cluster.js';
 import {
   closedOnce,
   copyEmbedded,
@@ -13,6 +13,7 @@ import {
   SIGNATURE,
   silent,
 } from './lent-database.js';
+import { dropDatabase, inDatabase, query } from './postgres-server.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
 export const isCitus = process.env.TEST_DATABASE === 'citus';

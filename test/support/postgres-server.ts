@@ -141,3 +141,30 @@ async function answers(url: string): Promise<boolean> {
     await client.end().catch(() => undefined);
   }
 }
+
+/** URL of another database on the server of a maintenance database. */
+export const inDatabase = (url: string, name: string): string => url.replace(/\/postgres$/, `/${name}`);
+
+/** Drops the database on every server. */
+export async function dropDatabase(urls: string[], name: string): Promise<void> {
+  for (const url of urls) await query(url, `drop database ${name} with (force)`);
+}
+
+/** Runs statements in sequence on a separate connection. @returns the rows of the last statement */
+export const query = <Row extends pg.QueryResultRow>(url: string, ...statements: string[]): Promise<Row[]> =>
+  withClient(url, async (client) => {
+    let rows: Row[] = [];
+    for (const statement of statements) ({ rows } = await client.query<Row>(statement));
+    return rows;
+  });
+
+export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    return await work(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { openDatabase } from '../../src/core/db/open.js';
 import { provideOwnBuild } from './own-build.js';
-import { createPostgresServer, provideData, type PostgresServer } from './postgres-server.js';
+import { createPostgresServer, provideData, query, type PostgresServer } from './postgres-server.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -19,12 +19,14 @@ export default async function setup(project: TestProject) {
   await makeTemplate(server);
   // Servers started from the copied data have the migrated schema in the `postgres` database; on this server, that
   // database stays empty.
-  const admin = openDatabaseAdmin(server.url('template1'));
-  await admin('drop database postgres with (force)');
-  await admin('create database postgres template template_gauge');
+  const admin = server.url('template1');
+  await query(
+    admin,
+    'drop database postgres with (force)',
+    'create database postgres template template_gauge',
+  );
   const removeData = await provideData(server);
-  await admin('drop database postgres with (force)');
-  await admin('create database postgres');
+  await query(admin, 'drop database postgres with (force)', 'create database postgres');
   const removeBuild = await build;
   project.provide('postgresUrl', server.url('postgres'));
   return () => {
@@ -35,21 +37,10 @@ export default async function setup(project: TestProject) {
 }
 
 export async function makeTemplate(server: PostgresServer): Promise<void> {
-  const admin = openDatabaseAdmin(server.url('postgres'));
-  await admin('create database template_gauge');
+  await query(server.url('postgres'), 'create database template_gauge');
   const db = await openDatabase(
     { databaseUrl: server.url('template_gauge'), dataDir: '' },
     pino({ level: 'silent' }),
   );
   await db.close();
-}
-
-function openDatabaseAdmin(url: string) {
-  return async (sql: string) => {
-    const { default: pg } = await import('pg');
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
-    await client.query(sql);
-    await client.end();
-  };
 }

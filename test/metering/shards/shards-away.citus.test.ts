@@ -10,15 +10,10 @@ import { isDatabaseUnavailable, type Database } from '../../../src/core/db/clien
 import { openDatabase } from '../../../src/core/db/open.js';
 import { lockOrganization } from '../../../src/accounts/identity/organizations/queries.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
-import {
-  createCitusCluster,
-  createCitusDatabase,
-  query,
-  type CitusCluster,
-} from '../../support/citus-cluster.js';
+import { createCitusCluster, createCitusDatabase, type CitusCluster } from '../../support/citus-cluster.js';
 import { createKey } from '../../support/fixtures.js';
 import { createProduct } from '../support/products.js';
-import type { PostgresServer } from '../../support/postgres-server.js';
+import { query, type PostgresServer } from '../../support/postgres-server.js';
 import { startTestService, type TestService } from '../../support/service.js';
 import { makeTemplate } from '../../support/setup-postgres.js';
 import { createSenders, progress, startLoad, type Load, type Sender } from '../support/sharded-load.js';

@@ -17,7 +17,7 @@ import { createEntitlementReader } from '../../../src/metering/entitlements/read
 import { toBatch } from '../../../src/metering/ingestion/batch.js';
 import { createIngestion } from '../../../src/metering/ingestion/ingestion.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
-import { query } from '../../support/citus-cluster.js';
+import { query } from '../../support/postgres-server.js';
 import { asMaintained } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';
