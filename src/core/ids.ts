@@ -43,6 +43,6 @@ export function newId(nowMs: number): string {
 
 /** Lower bound of all UUIDv7 ids from a time onwards. @param ms since the epoch */
 export function firstIdOf(ms: number): string {
-  const hex = Math.max(0, ms).toString(16).padStart(12, '0');
+  const hex = Math.max(0, Math.floor(ms)).toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }

@@ -7,6 +7,7 @@ import type { Database, ShardGroup } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
 import { compareDecimals } from '../../core/decimal.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
+import { firstIdOf } from '../../core/ids.js';
 import type { Context } from '../../core/http/context.js';
 import { decodeDimensions, type Dimensions } from '../entitlements/dimensions.js';
 import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit-queries.js';
@@ -139,7 +140,6 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   };
 }
 
-const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 /**
@@ -180,11 +180,7 @@ export function createReservationWatch({
  * The lowest id that a held reservation may have, because ids start with their creation time. An hour's margin covers
  * slow clocks.
  */
-const lowestHeldId = (nowMs: number): string =>
-  uuid({
-    msecs: Math.max(0, nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS),
-    random: new Uint8Array(16),
-  });
+const lowestHeldId = (nowMs: number): string => firstIdOf(nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS);
 
 export async function listByOwner(
   { shards }: Pick<Database, 'shards'>,
@@ -195,7 +191,7 @@ export async function listByOwner(
   const { run } = await shards.locateOrganization(orgId);
   const values = [orgId, livemode, after, limit];
   if (status === undefined) return (await run<ReservationRow>(listReservations, values)).map(toReservation);
-  const oldest = status === 'held' ? lowestHeldId(nowMs) : FIRST_ID;
+  const oldest = status === 'held' ? lowestHeldId(nowMs) : firstIdOf(0);
   const now = new Date(nowMs).toISOString();
   const rows = await run<ReservationRow>(listReservationsByStatus[status], [...values, oldest, now]);
   return rows.map(toReservation);
