@@ -343,7 +343,8 @@ describe('an event burns once', () => {
     );
     expect(replies.reduce((sum, { body }) => sum + Number(body.accepted), 0)).toBe(120);
     const { rests, debts } = await account();
-    expect(Object.values(rests)).toEqual([]);
+    // A spent grant leaves the account with the next write, and the batch that spent it may have been the last.
+    expect(Object.values(rests).filter((rest) => rest !== '0')).toEqual([]);
     const total = Object.values(debts).reduce((sum, debt) => sum + Number(debt), 0);
     expect(total).toBeCloseTo(40 * (0.1 + 2.1 + 0.2) - 31.3, 9);
     expect(debts).toHaveProperty([product.id]);
