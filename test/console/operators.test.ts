@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { operators } from '../../src/accounts/identity/table.js';
+import { isEmbedded } from '../support/database.js';
 import { Browser, createUser, PASSWORD } from '../support/accounts.js';
 import {
   forgetConfirmation,
@@ -66,7 +67,7 @@ describe('products', () => {
   });
 });
 
-describe('operators', () => {
+describe.runIf(isEmbedded)('operators', () => {
   it('are invited with a link that works once', async () => {
     const made = await post('/console/operators/invite', { email: ' New@Example.com ' });
     expect(made.status).toBe(201);
@@ -105,7 +106,7 @@ describe('operators', () => {
   });
 });
 
-describe('people', () => {
+describe.runIf(isEmbedded)('people', () => {
   it('are found by any part of their address or name', async () => {
     const other = await createUser(database.db);
     const { email } = await createUser(database.db, { email: 'q%_ueen@example.com', name: '<i>Queen' });
@@ -147,7 +148,7 @@ describe('people', () => {
   });
 });
 
-describe('an operator', () => {
+describe.runIf(isEmbedded)('an operator', () => {
   it('proves their identity once more before a dangerous action', async () => {
     const { id } = await createUser(database.db);
     const browser = operator.browser;

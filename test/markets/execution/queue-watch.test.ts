@@ -6,6 +6,7 @@ import { CENT, parseDollars } from '../../../src/markets/market/money.js';
 import type { Trade } from '../../../src/markets/orders/order.js';
 import { readQueueCorrection } from '../../../src/markets/orders/queries.js';
 import { readQueueErrors } from '../../../src/markets/execution/queries.js';
+import { isEmbedded } from '../../support/database.js';
 import { addMember, Browser, createUser } from '../../support/accounts.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { newBook, openLiveAccount, removeKeys, TICKER, type LiveAccount } from '../support/live-account.js';
@@ -112,7 +113,7 @@ it('records the queue place by the venue and by the paper queue once a minute if
   ]);
 });
 
-it('counts better prices as ahead of an order', async () => {
+it.runIf(isEmbedded)('counts better prices as ahead of an order', async () => {
   const trade = await restAt(40);
   await readAfter(10);
   expect(await placesOf(trade)).toEqual([
@@ -121,7 +122,7 @@ it('counts better prices as ahead of an order', async () => {
   ]);
 });
 
-it('reads again after a trade at the price of an order, and at no other', async () => {
+it.runIf(isEmbedded)('reads again after a trade at the price of an order, and at no other', async () => {
   const trade = await restAt(42);
   await readAfter(10);
   const follows = () =>
@@ -137,7 +138,7 @@ it('reads again after a trade at the price of an order, and at no other', async 
   expect(countReads()).toBe(reads + 1);
 });
 
-it('counts the account’s own earlier order once', async () => {
+it.runIf(isEmbedded)('counts the account’s own earlier order once', async () => {
   const first = await restAt(42, 5);
   const later = await restAt(42, 5);
   await readAfter(10);

@@ -6,6 +6,7 @@ import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import { climateReports, ensembleRuns } from '../../../src/markets/learning/table.js';
 import type { SettledDay } from '../../../src/markets/market/source.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
+import { isEmbedded } from '../../support/database.js';
 import { dateAfter, first, makePast } from '../support/forecast-past.js';
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
 import { useDatabase } from '../../support/use.js';
@@ -208,7 +209,7 @@ describe('the archive', () => {
   });
 });
 
-describe('past knowledge', () => {
+describe.runIf(isEmbedded)('past knowledge', () => {
   /** The decision time. `drawTime` draws times around it, some of them exactly at it. */
   const at = new Date('2026-07-04T12:00:00Z');
   const drawTime = (...name: (string | number)[]) =>

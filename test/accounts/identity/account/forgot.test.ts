@@ -4,6 +4,7 @@ import { answerPasswordRequests } from '../../../../src/accounts/identity/accoun
 import { createMailSender } from '../../../../src/accounts/mail/sender.js';
 import { oneTimeLinks, passwordRequests } from '../../../../src/accounts/identity/table.js';
 import { mails } from '../../../../src/accounts/mail/table.js';
+import { isEmbedded } from '../../../support/database.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { mailEnv, startMailServer, type Received } from '../../../support/mail.js';
 import { makeLink, signedInOperator } from '../../../support/operators.js';
@@ -160,7 +161,7 @@ describe('a forgotten password', () => {
   });
 });
 
-describe('a person gets mail', () => {
+describe.runIf(isEmbedded)('a person gets mail', () => {
   it('after a change of their password and after their second factor is turned off', async () => {
     const { user, browser } = await signedIn(database.db, service.url);
     const newPassword = 'four unrelated words here';
@@ -258,7 +259,7 @@ describe('a person gets mail', () => {
   });
 });
 
-describe('an invitation', () => {
+describe.runIf(isEmbedded)('an invitation', () => {
   it('is mailed to the invited address, and its link is still shown', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const email = 'invited@example.com';

@@ -341,7 +341,7 @@ describe('removing a passkey', () => {
   });
 });
 
-describe('a passkey after the password', () => {
+describe.runIf(isEmbedded)('a passkey after the password', () => {
   it('replaces the code', async () => {
     const { browser, user, passkey } = await halfSignedIn();
     const options = await ask(browser, '/login/code/passkey-options');

@@ -11,6 +11,7 @@ import {
 import { users } from '../../../../src/accounts/organizations/table.js';
 import { createSetUpLink } from '../../../../src/accounts/identity/operators/operators.js';
 import { hashToken } from '../../../../src/accounts/identity/session/session-cookie.js';
+import { isEmbedded } from '../../../support/database.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { givePasskey } from '../../../support/passkey.js';
 import { makeLink, makeOperator, signedInOperator } from '../../../support/operators.js';
@@ -102,32 +103,35 @@ it('a lost password is replaced with a code if a factor is on, and every session
   );
 });
 
-it('a lost password is replaced once with a passkey whose challenge belongs to this link', async () => {
-  const user = await createUser(database.db);
-  const passkey = await givePasskey(database.db, user.id, service.url);
-  const other = await createUser(database.db);
-  await givePasskey(database.db, other.id, service.url);
-  const browser = await open('reset', await makeLink(service, 'password_reset', user));
-  const ask = async (from: Browser) =>
-    (await post(from, '/reset/passkey-options')).body as { challenge: string };
-  const local = browser.copy(service.url.replace('127.0.0.1', 'localhost'));
-  expect((await local.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
-  expect((await post(browser, '/reset', chosen)).status).toBe(400);
-  const foreign = await ask(await open('reset', await makeLink(service, 'password_reset', other)));
-  for (const bad of ['x', '{}', passkey.use(foreign)]) {
-    const { status } = await post(browser, '/reset', { ...chosen, passkey: bad });
-    expect([400, 401]).toContain(status);
-  }
-  const signed = passkey.use(await ask(browser));
-  expect((await post(browser, '/reset', { ...chosen, passkey: signed })).status).toBe(303);
-  expect((await browser.get('/dashboard/account', html)).status).toBe(200);
-  expect(await actionsOf(user.email)).toEqual(
-    expect.arrayContaining(['user.passkey_refused', 'user.password_reset']),
-  );
-  const gone = await post(browser, '/reset', { ...chosen, passkey: signed });
-  expect(gone.status).toBe(404);
-  expect((await post(new Browser(service.url), '/reset/passkey-options')).status).toBe(404);
-});
+it.runIf(isEmbedded)(
+  'a lost password is replaced once with a passkey whose challenge belongs to this link',
+  async () => {
+    const user = await createUser(database.db);
+    const passkey = await givePasskey(database.db, user.id, service.url);
+    const other = await createUser(database.db);
+    await givePasskey(database.db, other.id, service.url);
+    const browser = await open('reset', await makeLink(service, 'password_reset', user));
+    const ask = async (from: Browser) =>
+      (await post(from, '/reset/passkey-options')).body as { challenge: string };
+    const local = browser.copy(service.url.replace('127.0.0.1', 'localhost'));
+    expect((await local.get('/reset', html)).text).toContain('data-passkey="/reset/passkey-options"');
+    expect((await post(browser, '/reset', chosen)).status).toBe(400);
+    const foreign = await ask(await open('reset', await makeLink(service, 'password_reset', other)));
+    for (const bad of ['x', '{}', passkey.use(foreign)]) {
+      const { status } = await post(browser, '/reset', { ...chosen, passkey: bad });
+      expect([400, 401]).toContain(status);
+    }
+    const signed = passkey.use(await ask(browser));
+    expect((await post(browser, '/reset', { ...chosen, passkey: signed })).status).toBe(303);
+    expect((await browser.get('/dashboard/account', html)).status).toBe(200);
+    expect(await actionsOf(user.email)).toEqual(
+      expect.arrayContaining(['user.passkey_refused', 'user.password_reset']),
+    );
+    const gone = await post(browser, '/reset', { ...chosen, passkey: signed });
+    expect(gone.status).toBe(404);
+    expect((await post(new Browser(service.url), '/reset/passkey-options')).status).toBe(404);
+  },
+);
 
 it('a passkey removed after it signed cannot reset a password', async () => {
   const user = await createUser(database.db);
@@ -362,61 +366,67 @@ it('a reset ends every session, for pages and API, and pending sign-ins', async 
   expect((await browser.get('/dashboard/account', html)).status).toBe(200);
 });
 
-it('a link’s secret is in a cookie of this site only, never in an address or a page', async () => {
-  const user = await createUser(database.db);
-  const token = await makeLink(service, 'password_reset', user);
-  const opener = new Browser(service.url);
-  const opened = await post(opener, '/reset/open', { link: `https://gauge.example.com/reset#${token}` });
-  const [cookie] = opened.headers.getSetCookie();
-  expect(cookie).toContain(token);
-  expect(cookie!.split('; ').slice(1)).toEqual(
-    expect.arrayContaining(['HttpOnly', 'SameSite=Lax', 'Path=/']),
-  );
-  const page = await opener.get('/reset', html);
-  const refused = await post(opener, '/reset', { newPassword: 'x', newPasswordAgain: 'y', token });
-  expect([page.status, refused.status]).toEqual([200, 400]);
-  for (const { headers, text } of [opened, page, refused]) {
-    expect(headers.get('location') ?? '').not.toContain('#');
-    expect(text).not.toContain(token);
-    expect(headers.get('cache-control')).toContain('no-store');
-    expect(headers.get('referrer-policy')).toMatch(/^(no-referrer|same-origin)$/);
-  }
-  const production = {
-    NODE_ENV: 'production',
-    TRUST_PROXY: '1',
-    PUBLIC_URL: 'https://gauge.example.com',
-    SESSION_KEYS: 'a-session-key-of-the-tests',
-  };
-  const secure = await startTestService(database.db, { env: production });
-  try {
-    const browser = new Browser(secure.url);
-    const { headers } = await post(browser, '/reset/open', { link: token });
-    expect(headers.getSetCookie()[0]).toMatch(/^__Host-gauge_reset=.*; Secure/);
-  } finally {
-    await secure.stop();
-  }
-});
-
-it('an address that sends thirty wrong links is blocked, and right ones do not count', async () => {
-  const other = await startTestService(database.db);
-  try {
+it.runIf(isEmbedded)(
+  'a link’s secret is in a cookie of this site only, never in an address or a page',
+  async () => {
     const user = await createUser(database.db);
     const token = await makeLink(service, 'password_reset', user);
-    const send = async (link: string) => {
-      const browser = new Browser(other.url);
-      const { status } = await post(browser, '/reset/open', { link });
-      return status === 303 ? (await browser.get('/reset', html)).status : status;
+    const opener = new Browser(service.url);
+    const opened = await post(opener, '/reset/open', { link: `https://gauge.example.com/reset#${token}` });
+    const [cookie] = opened.headers.getSetCookie();
+    expect(cookie).toContain(token);
+    expect(cookie!.split('; ').slice(1)).toEqual(
+      expect.arrayContaining(['HttpOnly', 'SameSite=Lax', 'Path=/']),
+    );
+    const page = await opener.get('/reset', html);
+    const refused = await post(opener, '/reset', { newPassword: 'x', newPasswordAgain: 'y', token });
+    expect([page.status, refused.status]).toEqual([200, 400]);
+    for (const { headers, text } of [opened, page, refused]) {
+      expect(headers.get('location') ?? '').not.toContain('#');
+      expect(text).not.toContain(token);
+      expect(headers.get('cache-control')).toContain('no-store');
+      expect(headers.get('referrer-policy')).toMatch(/^(no-referrer|same-origin)$/);
+    }
+    const production = {
+      NODE_ENV: 'production',
+      TRUST_PROXY: '1',
+      PUBLIC_URL: 'https://gauge.example.com',
+      SESSION_KEYS: 'a-session-key-of-the-tests',
     };
-    for (let n = 0; n < 40; n++) expect(await send(token)).toBe(200);
-    for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
-    for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
-    expect(await send('short')).toBe(429);
-    // The set-up page has its own rate limit.
-    expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
-  } finally {
-    await other.stop();
-  }
-});
+    const secure = await startTestService(database.db, { env: production });
+    try {
+      const browser = new Browser(secure.url);
+      const { headers } = await post(browser, '/reset/open', { link: token });
+      expect(headers.getSetCookie()[0]).toMatch(/^__Host-gauge_reset=.*; Secure/);
+    } finally {
+      await secure.stop();
+    }
+  },
+);
+
+it.runIf(isEmbedded)(
+  'an address that sends thirty wrong links is blocked, and right ones do not count',
+  async () => {
+    const other = await startTestService(database.db);
+    try {
+      const user = await createUser(database.db);
+      const token = await makeLink(service, 'password_reset', user);
+      const send = async (link: string) => {
+        const browser = new Browser(other.url);
+        const { status } = await post(browser, '/reset/open', { link });
+        return status === 303 ? (await browser.get('/reset', html)).status : status;
+      };
+      for (let n = 0; n < 40; n++) expect(await send(token)).toBe(200);
+      for (let n = 0; n < 15; n++) expect(await send('short')).toBe(404);
+      for (let n = 0; n < 15; n++) expect(await send('x'.repeat(43))).toBe(404);
+      expect(await send('short')).toBe(429);
+      // The set-up page has its own rate limit.
+      expect((await post(new Browser(other.url), '/set-up/open', { link: 'short' })).status).toBe(404);
+    } finally {
+      await other.stop();
+    }
+  },
+);
 
 it.each([
   '/reset/open',

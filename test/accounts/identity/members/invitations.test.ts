@@ -18,6 +18,7 @@ import {
   tokenIn,
   type Team,
 } from './support.js';
+import { isEmbedded } from '../../../support/database.js';
 import { Browser } from '../../../support/accounts.js';
 import { useService } from '../../../support/use.js';
 import { auditOf } from '../../../support/audit.js';
@@ -265,7 +266,7 @@ it('stops at 50 an hour per Organization, including revoked ones, and continues 
   expect((await sendInvitation(team.admin.browser, freshEmail())).status).toBe(429);
 });
 
-describe('POST /dashboard/members/invitations/:id/revoke', () => {
+describe.runIf(isEmbedded)('POST /dashboard/members/invitations/:id/revoke', () => {
   const make = async (values: Record<string, string> = {}) => {
     const email = freshEmail();
     const token = await invite(team.owner.browser, email, values);

@@ -68,7 +68,7 @@ async function stranger() {
   return { ...user, browser: await signIn(service.url, user.email) };
 }
 
-describe('a signed-in person', () => {
+describe.runIf(isEmbedded)('a signed-in person', () => {
   it('sees what they are invited to and joins with one click', async () => {
     const person = await stranger();
     const token = await invite(team.owner.browser, person.email, { role: 'billing' });
@@ -217,7 +217,7 @@ describe.runIf(isEmbedded)('an invitation to an archived Organization', () => {
   });
 });
 
-describe('a signed-out person with an account', () => {
+describe.runIf(isEmbedded)('a signed-out person with an account', () => {
   it('signs in and returns to the invitation', async () => {
     const user = await createUser(database.db);
     const token = await invite(team.owner.browser, user.email);

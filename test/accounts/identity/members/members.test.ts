@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { v7 as uuid } from 'uuid';
 import type { Role } from '../../../../src/accounts/organizations/table.js';
+import { isEmbedded } from '../../../support/database.js';
 import { addMember, Browser } from '../../../support/accounts.js';
 import { createKey, createOrganization } from '../../../support/fixtures.js';
 import { createTeam, html, join, post, remove, roleOf, setRole, type Team } from './support.js';
@@ -122,7 +123,7 @@ describe('GET /dashboard/members', () => {
   });
 });
 
-describe('member pages', () => {
+describe.runIf(isEmbedded)('member pages', () => {
   it('send signed-out visitors to sign in and change nothing', async () => {
     const stranger = new Browser(service.url);
     const { id } = team.member;
@@ -158,7 +159,7 @@ describe('member pages', () => {
   });
 });
 
-describe('changing a role', () => {
+describe.runIf(isEmbedded)('changing a role', () => {
   it('lets owners assign any role, and admins any but owner', async () => {
     const { id } = await createOrganization(database.db);
     const owner = await newcomer(id, 'owner');
@@ -248,7 +249,7 @@ describe('changing a role', () => {
   });
 });
 
-describe('removing a member', () => {
+describe.runIf(isEmbedded)('removing a member', () => {
   it('is for owners, for admins unless the member is an owner, and for oneself', async () => {
     const { id } = await createOrganization(database.db);
     const actors = {

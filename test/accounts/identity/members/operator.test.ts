@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { isEmbedded } from '../../../support/database.js';
 import { createKey } from '../../../support/fixtures.js';
 import { hostileSlugs, operatorClient, unique, uniqueEmail } from '../../../support/operator.js';
 import { useService } from '../../../support/use.js';
@@ -28,7 +29,7 @@ async function setUp() {
 const audit = async (slug: string): Promise<any[]> =>
   (await call('GET', `/organizations/${slug}/audit-log`)).body.auditLog;
 
-describe('PUT /operator/organizations/:slug/members/:email', () => {
+describe.runIf(isEmbedded)('PUT /operator/organizations/:slug/members/:email', () => {
   it('adds a member once and changes the role', async () => {
     const { slug, email, user, path, members } = await setUp();
     const added = await call('PUT', path, { role: 'member' });

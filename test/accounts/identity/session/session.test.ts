@@ -5,6 +5,7 @@ import { deleteExpiredSessions } from '../../../../src/accounts/identity/session
 import { signIn } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { keptForms, sessions } from '../../../../src/accounts/identity/table.js';
 import { memberships, users } from '../../../../src/accounts/organizations/table.js';
+import { isEmbedded } from '../../../support/database.js';
 import { addMember, Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { createOrganization } from '../../../support/fixtures.js';
 import { useService } from '../../../support/use.js';
@@ -20,7 +21,7 @@ const notSignedIn = { status: 401, body: { code: 'not_signed_in' } };
 const rowsOf = (userId: string) => database.db.orm.select().from(sessions).where(eq(sessions.userId, userId));
 const html = { accept: 'text/html,*/*;q=0.8' };
 
-describe('a request without a session', () => {
+describe.runIf(isEmbedded)('a request without a session', () => {
   it('gets a 401 problem for a fetch and a redirect through the sign-in for a page', async () => {
     const stranger = new Browser(service.url);
     expect(await stranger.get('/dashboard/api-keys')).toMatchObject(notSignedIn);
@@ -44,7 +45,7 @@ describe('a request without a session', () => {
   });
 });
 
-describe('a session', () => {
+describe.runIf(isEmbedded)('a session', () => {
   it('that the server ended is rejected on its next request', async () => {
     const { browser, user } = await signedIn(database.db, service.url);
     expect((await browser.get('/dashboard/session')).status).toBe(200);

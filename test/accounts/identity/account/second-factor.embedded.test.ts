@@ -1,7 +1,6 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { recoveryCodes, secondFactors } from '../../../../src/accounts/identity/table.js';
-import { isEmbedded } from '../../../support/database.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { authenticator, giveSecondFactor } from '../../../support/second-factor.js';
 import { type TestService } from '../../../support/service.js';
@@ -176,7 +175,7 @@ describe('setting up a second factor', () => {
   });
 });
 
-describe.runIf(isEmbedded)('new recovery codes', () => {
+describe('new recovery codes', () => {
   it('replace all previous ones', async () => {
     const { browser, user, app } = await secured();
     const former = await app.recoveryCode();
@@ -228,7 +227,7 @@ describe.runIf(isEmbedded)('new recovery codes', () => {
   });
 });
 
-describe.runIf(isEmbedded)('turning the second factor off', () => {
+describe('turning the second factor off', () => {
   it.each(['an app code', 'a recovery code'])('requires the password and %s', async (kind) => {
     const { browser, user, app } = await secured();
     const code = kind === 'a recovery code' ? await app.recoveryCode() : app.code();
@@ -283,7 +282,7 @@ describe.runIf(isEmbedded)('turning the second factor off', () => {
   });
 });
 
-it.runIf(isEmbedded)('never accepts another person’s code', async () => {
+it('never accepts another person’s code', async () => {
   const { user } = await secured();
   const stranger = await createUser(database.db);
   const browser = new Browser(service.url);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { signInChallenges } from '../../../../src/accounts/identity/table.js';
-import { isEmbedded } from '../../../support/database.js';
 import { Browser, PASSWORD, signedIn } from '../../../support/accounts.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';
 import { follow, isSignedIn, logOf, open, post } from './account.js';
@@ -88,7 +87,7 @@ describe('a changed password', () => {
   });
 });
 
-describe.runIf(isEmbedded)('a password change', () => {
+describe('a password change', () => {
   it.each([
     ['without the current one', { currentPassword: '' }, 'currentPassword'],
     ['with a wrong current one', { currentPassword: 'not it, not it' }, 'currentPassword'],
