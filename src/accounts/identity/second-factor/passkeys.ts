@@ -85,7 +85,8 @@ export const newPasskeySchema = credential({
 /** A signature that the browser obtained from a passkey, encoded in the same way. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
-  signature: base64url(2000),
+  // The longest are those of ML-DSA-44: 2,420 bytes.
+  signature: base64url(4000),
   userHandle: base64url(100).nullish(),
 });
 
@@ -98,6 +99,12 @@ export type Assertion = z.output<typeof assertionSchema>;
 const toHandle = (userId: string) => Buffer.from(userId.replaceAll('-', ''), 'hex');
 
 const describe = ({ credentialId: id, transports }: Passkey) => ({ id, transports });
+
+/**
+ * EdDSA, ES256 and RS256 (COSE algorithm identifiers), which every supported Node verifies. Newer versions of Node would
+ * add ML-DSA-44, but an instance on an older version could not verify its signatures.
+ */
+const ALGORITHMS = [-8, -7, -257];
 
 export async function createNewOptions(
   tx: Tx,
@@ -114,6 +121,7 @@ export async function createNewOptions(
     userDisplayName: userName,
     excludeCredentials: (await listPasskeys(tx, userId)).map(describe),
     authenticatorSelection: { residentKey: 'preferred', userVerification: 'preferred' },
+    supportedAlgorithmIDs: ALGORITHMS,
     timeout: CHALLENGE_MS,
   });
   await insertPasskeyChallenge(tx, options.challenge, waiting);

@@ -117,7 +117,10 @@ describe.runIf(isEmbedded)('adding a passkey', () => {
     const { browser, user } = await signedIn(database.db, url);
     const sent = { ...html, origin: url };
     const options = await browser.send('POST', `${ACCOUNT}${PASSKEYS}/new-options`, { headers: sent });
-    expect(options.body).toMatchObject({ rp: { id: 'localhost' } });
+    expect(options.body).toMatchObject({
+      rp: { id: 'localhost' },
+      pubKeyCredParams: [{ alg: -8 }, { alg: -7 }, { alg: -257 }],
+    });
     const passkey = new SoftPasskey(url, user.id);
     const form = { name: 'Laptop', passkey: passkey.create(options.body as { challenge: string }) };
     const added = await browser.send('POST', `${ACCOUNT}${PASSKEYS}`, { form, headers: sent });
