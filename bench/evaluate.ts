@@ -33,8 +33,8 @@ function makeCsv(): string {
   const rows = Array.from({ length: days * stations }, (_, i) => {
     const { bias, deviation } = own[i % stations]!;
     const truth = 60 + noise(12);
-    const said = truth + bias + noise(2 * deviation);
-    const members = [0, 1, 2].map(() => (said + noise(1)).toFixed(1));
+    const predicted = truth + bias + noise(2 * deviation);
+    const members = [0, 1, 2].map(() => (predicted + noise(1)).toFixed(1));
     return [
       formatEpochDay(first + Math.floor(i / stations)),
       i % stations,

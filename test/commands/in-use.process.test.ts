@@ -31,7 +31,7 @@ it.each([
   ['reconcile', /^No drift/],
   ['audit-verify', /^The audit log is empty/],
   ['setup-link', /\/set-up#[\w-]{43}$/m],
-])('%s works through a service that offers its embedded database', async (name, said) => {
+])('%s works through a service that offers its embedded database', async (name, message) => {
   const { DATA_DIR: dataDir } = environment().env as { DATA_DIR?: string };
   const unlock = await lockDirectory(dataDir!);
   const pglite = await openPglite(join(dataDir!, 'pglite'));
@@ -44,7 +44,7 @@ it.each([
     expect(statSync(join(dataDir!, 'gauge.sock')).mode & 0o777).toBe(0o600);
     const ran = await run([], {}, `src/commands/${name}`);
     expect(ran).toMatchObject({ code: 0, stderr: '' });
-    expect(ran.stdout).toMatch(said);
+    expect(ran.stdout).toMatch(message);
     // The command ended only its own connection.
     expect((await pglite.query('select 1 as one')).rows).toEqual([{ one: 1 }]);
   } finally {

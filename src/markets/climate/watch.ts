@@ -194,9 +194,10 @@ function isDue(
   { now, last }: { now: number; last: number | undefined },
 ): boolean {
   const today = climateDayAt(station, new Date(now));
-  const saidOf = (kind: DailyKind, date: string) => reported.get(keyOf({ station: station.id, kind, date }));
-  const isKnown = dailyKinds.every((kind) => saidOf(kind, addDays(today.date, -1)));
-  const hasEvening = dailyKinds.every((kind) => saidOf(kind, today.date) !== undefined);
+  const reportOf = (kind: DailyKind, date: string) =>
+    reported.get(keyOf({ station: station.id, kind, date }));
+  const isKnown = dailyKinds.every((kind) => reportOf(kind, addDays(today.date, -1)));
+  const hasEvening = dailyKinds.every((kind) => reportOf(kind, today.date) !== undefined);
   const sinceDay = now - today.start.getTime();
   const whileUnknown = sinceDay < MOST_COME_WITHIN_MS ? WHILE_OPEN_MS : WHILE_LATE_MS;
   const inEvening = hasEvening ? AFTER_EVENING_REPORT_MS : UNTIL_EVENING_REPORT_MS;

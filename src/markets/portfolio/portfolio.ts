@@ -130,7 +130,7 @@ function valuePosition(
   };
   const mark = markPosition(row, quotes);
   const name = nameMarket(row.ticker, market, row.label);
-  const said = settlementOf(market, event);
+  const settlement = settlementOf(market, event);
   return {
     ...row,
     ...name,
@@ -139,7 +139,7 @@ function valuePosition(
     averagePrice: perContract(row.cost, row.contracts),
     mark,
     unrealised: mark.value === null ? null : mark.value - row.cost,
-    settlement: said && { ...said, source: name.source },
+    settlement: settlement && { ...settlement, source: name.source },
   };
 }
 

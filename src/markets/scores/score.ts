@@ -92,11 +92,11 @@ function scoreModels(
   return Object.fromEntries(
     models.map(({ model, mean, deviation, shape = 'normal' }) => {
       const distribution = { mean, deviation, shape, atLeast: null };
-      const said = brackets.map((each) => ({
+      const ownBrackets = brackets.map((each) => ({
         ...each,
         model: probabilityOf(distribution, recordedBracket(each, kind)),
       }));
-      const { outcome, model: given } = outcomeOf({ kind, brackets: said }, temperatureF);
+      const { outcome, model: given } = outcomeOf({ kind, brackets: ownBrackets }, temperatureF);
       const crps = degreeCrps(atMostOf(distribution, step), temperatureF, step);
       return [model, { logScore: logScore(given, outcome), crps }];
     }),

@@ -19,13 +19,13 @@ export const listRecentTickers = (orm: Orm, since: Date, after: string, limit: n
   );
 
 function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
-  const said = [...events.values()];
-  const values = textArray(said.map(({ value }) => (value === null ? null : String(value))));
+  const all = [...events.values()];
+  const values = textArray(all.map(({ value }) => (value === null ? null : String(value))));
   const temperatures = textArray(
-    said.map(({ temperature }) => (temperature === null ? null : String(temperature))),
+    all.map(({ temperature }) => (temperature === null ? null : String(temperature))),
   );
   return sql`unnest(
-    ${textArray([...events.keys()])}::text[], ${textArray(said.map(({ state }) => state))}::text[],
+    ${textArray([...events.keys()])}::text[], ${textArray(all.map(({ state }) => state))}::text[],
     ${values}::bigint[], ${temperatures}::float8[]
   ) as w(ticker, state, value, temperature)`;
 }

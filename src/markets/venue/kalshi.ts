@@ -190,8 +190,8 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       const feeRules = await fees.read(listed, signal);
       const tickers = listed.series.map(({ ticker }) => ticker);
       const { markets, books, ...rest } = await readBooks(() => list(tickers, signal), signal);
-      const said = notes.list();
-      logNotes(said);
+      const noted = notes.list();
+      logNotes(noted);
       return {
         fetchedAt: new Date(clock.now()),
         ...trading,
@@ -200,7 +200,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
         books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
         ...rest,
         feeRules,
-        notes: said,
+        notes: noted,
       };
     },
     changes,

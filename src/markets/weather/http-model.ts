@@ -152,7 +152,7 @@ function toRun(
     modelRunAt,
     hourlyMeanF: curveF,
     version,
-    ...said
+    ...values
   }: z.output<typeof forecastSchema>,
   fetchedAt: Date,
 ): DayEnsemble {
@@ -164,7 +164,7 @@ function toRun(
     // A clock that is slightly ahead must not produce a run from the future.
     modelRunAt: new Date(Math.min(Date.parse(modelRunAt), fetchedAt.getTime())),
     fetchedAt,
-    membersF: said.membersF ?? normalMembers(said.meanF!, said.standardDeviationF!),
+    membersF: values.membersF ?? normalMembers(values.meanF!, values.standardDeviationF!),
     ...(curveF && { curveF }),
     ...(version !== undefined && { version }),
   };

@@ -178,10 +178,10 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
     async read(signal: AbortSignal): Promise<ObservedExtreme[]> {
       const [index, calibrations] = [await pollIndex(signal), await pollCalibrations(signal)];
       const problem = index.problem ?? calibrations.problem;
-      const said = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
-      if (said !== null && said !== state.problem)
+      const message = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
+      if (message !== null && message !== state.problem)
         log.warn({ err: problem, area: area.id }, 'an area of the index has no new values');
-      state = { ...state, calibration: calibrationOf(calibrations.value, clock.now()), problem: said };
+      state = { ...state, calibration: calibrationOf(calibrations.value, clock.now()), problem: message };
       return [...hours.values()];
     },
   };

@@ -202,10 +202,10 @@ function extremesOf(
   }
   if (latest === -Infinity) return [];
   const hoursF = hourlyTemperatures(start, reports);
-  const said = { stationId: station.id, date, observedAt: new Date(latest), fetchedAt, hoursF };
+  const common = { stationId: station.id, date, observedAt: new Date(latest), fetchedAt, hoursF };
   return [
-    { ...said, kind: 'daily_maximum', extremeF: toFahrenheit(highestC) },
-    { ...said, kind: 'daily_minimum', extremeF: toFahrenheit(lowestC) },
+    { ...common, kind: 'daily_maximum', extremeF: toFahrenheit(highestC) },
+    { ...common, kind: 'daily_minimum', extremeF: toFahrenheit(lowestC) },
   ];
 }
 

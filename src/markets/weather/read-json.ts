@@ -75,8 +75,8 @@ export class WeatherUnavailableError extends Error {
 /** Thrown if a weather service responded with an error status that a retry will not change. */
 export class UnexpectedStatusError extends UnexpectedAnswerError {
   readonly status: number;
-  constructor(url: string, status: number, said: string) {
-    super(url, `status ${status}: ${said}`);
+  constructor(url: string, status: number, answer: string) {
+    super(url, `status ${status}: ${answer}`);
     this.name = 'UnexpectedStatusError';
     this.status = status;
   }
@@ -129,13 +129,13 @@ export async function readText(request: Omit<JsonRequest<z.ZodType>, 'schema'>):
     url,
     AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
   );
-  const said = () => excerpt(hide(body, secrets));
+  const answer = () => excerpt(hide(body, secrets));
   // A 501 is permanent, so a retry would not help.
   if (status === 429 || (status >= 500 && status !== 501))
-    throw new WeatherUnavailableError(url, `status ${status}: ${said()}`, {
+    throw new WeatherUnavailableError(url, `status ${status}: ${answer()}`, {
       retryAfterMs: retryAfterMs ?? (status === 429 ? BUSY_PAUSE_MS : undefined),
     });
-  if (status !== 200) throw new UnexpectedStatusError(url, status, said());
+  if (status !== 200) throw new UnexpectedStatusError(url, status, answer());
   return body;
 }
 

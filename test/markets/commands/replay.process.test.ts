@@ -42,20 +42,20 @@ function start(args: string[]) {
   const child = spawn(process.execPath, [...ownScript('src/markets/commands/replay'), ...args], {
     env: { PATH: process.env.PATH, TMPDIR: folder, PORT: '0', LOG_LEVEL: 'warn' },
   });
-  const said = { out: '', err: '' };
-  child.stdout.on('data', (chunk: Buffer) => (said.out += chunk.toString()));
-  child.stderr.on('data', (chunk: Buffer) => (said.err += chunk.toString()));
+  const output = { out: '', err: '' };
+  child.stdout.on('data', (chunk: Buffer) => (output.out += chunk.toString()));
+  child.stderr.on('data', (chunk: Buffer) => (output.err += chunk.toString()));
   const closed = once(child, 'close') as Promise<[number | null]>;
-  const started = { child, said, closed };
+  const started = { child, output, closed };
   running.add(started);
   void closed.then(() => running.delete(started));
   return started;
 }
 
 it('a taped day is replayed at its own time and leaves nothing behind', async () => {
-  const { child, said, closed } = start([await makeTape()]);
-  while (!said.out.includes('Playing')) await once(child.stdout, 'data');
-  const url = /Gauge is running at (\S+)/.exec(said.out)![1]!;
+  const { child, output, closed } = start([await makeTape()]);
+  while (!output.out.includes('Playing')) await once(child.stdout, 'data');
+  const url = /Gauge is running at (\S+)/.exec(output.out)![1]!;
   const response = await fetch(`${url}/markets`);
   const body = (await response.json()) as {
     asOf: string;
@@ -66,7 +66,7 @@ it('a taped day is replayed at its own time and leaves nothing behind', async ()
   expect(body.ageSeconds).toBeLessThan(30);
   expect(body.markets.map(({ ticker }) => ticker)).toContain('KXHIGHNY-26JAN31-T40');
   // The venue data is real, so no page may claim that it is simulated.
-  expect(said.out).not.toContain('invented');
+  expect(output.out).not.toContain('invented');
   // One Ctrl-C under npm sends two signals: one from the terminal and one from npm.
   child.kill('SIGINT');
   child.kill('SIGINT');
@@ -84,10 +84,10 @@ it('a file that cannot be played is explained in a sentence', async () => {
   ] as const;
   await Promise.all(
     cases.map(async ([args, message]) => {
-      const { said, closed } = start([...args]);
+      const { output, closed } = start([...args]);
       expect((await closed)[0]).toBe(2);
-      expect(said.err).toContain(message);
-      expect(said.err).not.toContain('    at ');
+      expect(output.err).toContain(message);
+      expect(output.err).not.toContain('    at ');
     }),
   );
   expect(existsSync(join(folder, 'data'))).toBe(false);

@@ -114,9 +114,9 @@ describe('the day-ahead fit of several groups', () => {
     const { coefficients: learned } = fitAhead(few, 'shrunk')!;
     const [own, common] = ['A', 'unknown'].map((group) => predictAhead(learned, { ...row, group }).mean);
     const errors = past(3, ['A']).map(({ mean, observed }) => mean - observed);
-    const said = 72 - errors.reduce((sum, error) => sum + error) / 3;
-    expect(Math.abs(own! - common!)).toBeLessThan(0.8 * Math.abs(said - common!));
-    expect(Math.sign(own! - common!)).toBe(Math.sign(said - common!));
+    const predicted = 72 - errors.reduce((sum, error) => sum + error) / 3;
+    expect(Math.abs(own! - common!)).toBeLessThan(0.8 * Math.abs(predicted - common!));
+    expect(Math.sign(own! - common!)).toBe(Math.sign(predicted - common!));
     const wide = (variance: number) => predictAhead(coefficients, { ...row, group: 'C', variance }).deviation;
     expect(wide(1e6)).toBe(wide(1e4));
     expect(wide(0)).toBeGreaterThan(0.3);

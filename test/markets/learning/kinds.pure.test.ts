@@ -130,7 +130,7 @@ describe('the model', () => {
     expect(chances[0]!).toBeGreaterThan(chances[1]!);
     expect(chances[1]!).toBeGreaterThan(chances[2]!);
     const noon = new Date('2026-09-13T16:05:00Z');
-    const said = observed({
+    const report = observed({
       kind: 'hourly',
       stationId: 'INDEX-NYC',
       hour: 12,
@@ -138,9 +138,9 @@ describe('the model', () => {
       observedAt: new Date('2026-09-13T16:00:00Z'),
       fetchedAt: noon,
     });
-    const known = forecastOf(model([hour], [members], [said], noon), hour)!;
+    const known = forecastOf(model([hour], [members], [report], noon), hour)!;
     expect([...known.probabilities.values()]).toEqual([1, 0, 0]);
-    expect(forecastOf(model([hour], [members], [said]), { ...hour, hour: 11 })).toBeUndefined();
+    expect(forecastOf(model([hour], [members], [report]), { ...hour, hour: 11 })).toBeUndefined();
   });
 });
 

@@ -154,7 +154,7 @@ describe('a day in progress', () => {
 });
 
 describe('reports of one day from two services', () => {
-  const said = (over: Partial<ObservedExtreme>): ObservedExtreme => ({
+  const report = (over: Partial<ObservedExtreme>): ObservedExtreme => ({
     kind: 'daily_maximum',
     stationId: 'KNYC',
     date: '2026-07-04',
@@ -163,7 +163,7 @@ describe('reports of one day from two services', () => {
     fetchedAt: new Date('2026-07-04T18:55:00Z'),
     ...over,
   });
-  const evening = said({
+  const evening = report({
     extremeF: 81,
     observedAt: new Date('2026-07-04T20:00:00Z'),
     fetchedAt: new Date('2026-07-04T20:05:00Z'),
@@ -174,21 +174,21 @@ describe('reports of one day from two services', () => {
   it('are merged: the more extreme value, the newer time, and the hours', () => {
     const hoursF = hours({ 14: 78 });
     for (const both of [
-      [said({ hoursF }), evening],
-      [evening, said({ hoursF })],
+      [report({ hoursF }), evening],
+      [evening, report({ hoursF })],
     ])
       expect(known(both)).toEqual({ ...evening, hoursF });
     const cooler = { ...evening, extremeF: 77 };
-    expect(known([said({ hoursF }), cooler])).toMatchObject({
+    expect(known([report({ hoursF }), cooler])).toMatchObject({
       extremeF: 78.62,
       observedAt: evening.observedAt,
     });
     const minimum = (each: ObservedExtreme) => ({ ...each, kind: 'daily_minimum' as const });
-    expect(known([minimum(said({})), minimum(cooler)])).toMatchObject({ extremeF: 77 });
+    expect(known([minimum(report({})), minimum(cooler)])).toMatchObject({ extremeF: 77 });
   });
 
   it('end with the first final report', () => {
-    const final = said({
+    const final = report({
       extremeF: 80,
       isFinal: true,
       observedAt: new Date('2026-07-05T08:24:00Z'),
@@ -204,9 +204,9 @@ describe('reports of one day from two services', () => {
 
   it('stay unknown until issued and received', () => {
     const early = new Date('2026-07-04T20:04:00Z');
-    expect(known([said({}), evening], early)).toEqual(said({}));
+    expect(known([report({}), evening], early)).toEqual(report({}));
     expect(
-      known([said({}), { ...evening, fetchedAt: new Date('2026-07-04T20:01:00Z') }], early),
+      known([report({}), { ...evening, fetchedAt: new Date('2026-07-04T20:01:00Z') }], early),
     ).toMatchObject({ extremeF: 81 });
   });
 });

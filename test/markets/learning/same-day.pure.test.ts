@@ -138,9 +138,9 @@ describe('a fit of an hour', () => {
     const fit = fitSameDay(days(300, 19))!;
     expect(fit.hurdle).not.toBeNull();
     const test = days(400, 19).slice(300);
-    const said = test.reduce((sum, each) => sum + predictSameDay(fit, each).hasPeaked, 0) / test.length;
+    const predicted = test.reduce((sum, each) => sum + predictSameDay(fit, each).hasPeaked, 0) / test.length;
     const peaked = test.filter(({ observedF, reachedF }) => observedF === reachedF).length / test.length;
-    expect(Math.abs(said - peaked)).toBeLessThan(0.05);
+    expect(Math.abs(predicted - peaked)).toBeLessThan(0.05);
   });
 
   it('is the same when started near an earlier one', () => {

@@ -24,7 +24,7 @@ import { createListener, readWebhookMessages } from '../../support/webhook-messa
 const { database, service } = useTradingTest();
 beforeEach(async () => {
   service.markets.change = {};
-  service.markets.said = {};
+  service.markets.overrides = {};
   service.markets.error = undefined;
   service.markets.prints = [];
   await database.db.orm.execute(
@@ -147,7 +147,7 @@ describe('a resting paper order', () => {
 
   it('waits behind an unknown queue while only the best prices are known, until the whole book is', async () => {
     const { secret } = await createTrader(database.db);
-    service.markets.said = { shallow: new Map([[TICKER, true]]) };
+    service.markets.overrides = { shallow: new Map([[TICKER, true]]) };
     await service.showBook(makeBook([[43, 10]], [[55, 5]]));
     const trade = await place(secret);
     expect(trade).toMatchObject({ status: 'resting', queueAhead: null });
@@ -158,7 +158,7 @@ describe('a resting paper order', () => {
       filledContracts: 0,
       queueAhead: null,
     });
-    service.markets.said = {};
+    service.markets.overrides = {};
     await service.showBook(makeBook([[42, 10]], [[55, 5]]));
     await pass();
     await pass();
@@ -389,7 +389,7 @@ describe('a resting order is cancelled automatically', () => {
   it('when its book is in doubt, unless its cancel conditions exclude that', async () => {
     const { secret } = await createTrader(database.db);
     const [usual, stubborn] = [await place(secret), await place(secret, { cancelOn: ['observation'] })];
-    service.markets.said = { doubts: new Map([[TICKER, new Date(service.clock.now())]]) };
+    service.markets.overrides = { doubts: new Map([[TICKER, new Date(service.clock.now())]]) };
     await pass();
     await pass();
     expect(await read(secret, usual)).toMatchObject({

@@ -355,12 +355,12 @@ describe('an order for an untradable market', () => {
     service.markets.isTrading = false;
     await service.trading.refresher.refresh();
     expect((await codeOf())[2]).toBe(`${TICKER} does not accept orders: the venue has paused trading.`);
-    service.markets.said = { resumesAt: new Date('2026-11-26T10:00:00Z') };
+    service.markets.overrides = { resumesAt: new Date('2026-11-26T10:00:00Z') };
     await service.trading.refresher.refresh();
     expect((await codeOf())[2]).toBe(
       `${TICKER} does not accept orders: the venue has paused trading; it resumes at 2026-11-26T10:00:00.000Z.`,
     );
-    service.markets.said = {};
+    service.markets.overrides = {};
     service.markets.isTrading = true;
     await change({});
   });
@@ -388,7 +388,7 @@ describe('an order for an untradable market', () => {
 
   it('is refused from the start of an announced pause while the data predate it', async () => {
     const from = service.clock.now() + 5_000;
-    service.markets.said = { pause: { from: new Date(from), until: new Date(from + 7_200_000) } };
+    service.markets.overrides = { pause: { from: new Date(from), until: new Date(from + 7_200_000) } };
     await service.trading.refresher.refresh();
     const { secret } = await createTrader(db);
     expect((await postTrade(service.url, secret, { contracts: 1 })).status).toBe(201);
@@ -401,7 +401,7 @@ describe('an order for an untradable market', () => {
     // Data newer than the start of the pause shows that the venue is trading again.
     await service.trading.refresher.refresh();
     expect((await codeOf())[0]).toBe(201);
-    service.markets.said = {};
+    service.markets.overrides = {};
     await service.trading.refresher.refresh();
   });
 

@@ -15,10 +15,10 @@ clock.set('2026-11-21T15:00:00Z');
 const weather = simulateWeather('risk');
 const simulated = createSimulatedSource({ clock, seed: 'risk', weather });
 /** Fields of the simulated venue's answer that a test overrides. */
-let said: Partial<Awaited<ReturnType<MarketSource['read']>>> = {};
+let overrides: Partial<Awaited<ReturnType<MarketSource['read']>>> = {};
 const markets: MarketSource = {
   ...simulated,
-  read: async (signal) => ({ ...(await simulated.read(signal)), ...said }),
+  read: async (signal) => ({ ...(await simulated.read(signal)), ...overrides }),
 };
 
 const options = { context: { clock }, trading: { markets } };
@@ -113,8 +113,8 @@ it('a price far beyond the book and an overly expensive purchase are refused wit
 
 it('orders are refused if the venue’s clock differs from ours', async () => {
   const { buy } = await setUp();
-  const refreshed = async (words: typeof said) => {
-    said = words;
+  const refreshed = async (words: typeof overrides) => {
+    overrides = words;
     await services[0].trading.refresher.refresh();
   };
   await refreshed({ clockSkewMs: 4000 });

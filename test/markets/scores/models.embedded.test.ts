@@ -19,14 +19,14 @@ const read = async (query = '') => {
 };
 
 it('each model is scored on its own by the rules of the combined forecast', () => {
-  const said = { mean: 71.3, deviation: 2.4 };
+  const forecast = { mean: 71.3, deviation: 2.4 };
   const brackets = [
     { ticker: 'A', floor: null, cap: 70, model: 0.2, market: null },
     { ticker: 'B', floor: 70, cap: 71, model: 0.3, market: null },
     { ticker: 'C', floor: 71, cap: null, model: 0.5, market: null },
   ];
   const record = {
-    ...said,
+    ...forecast,
     kind: 'daily_maximum' as const,
     atLeast: null,
     atMost: null,
@@ -37,7 +37,7 @@ it('each model is scored on its own by the rules of the combined forecast', () =
   };
   expect(scoreRecord(record, 74).modelScores).toBeNull();
   const models = [
-    { model: 'main', weight: 0.9, ...said },
+    { model: 'main', weight: 0.9, ...forecast },
     { model: 'off', weight: 0.1, mean: 60, deviation: 1 },
   ];
   const { modelCrps, modelScores } = scoreRecord({ ...record, models }, 74);

@@ -124,12 +124,12 @@ describe('the advantage of a forecast', () => {
   const cost = (yes: number, no = 1 - yes) => ({ yes, no });
 
   it('is its lead over the cost of the outcome, and the worst advantage is that of the worst outcome', () => {
-    const said = [
+    const pairs = [
       [0.2, 0.25],
       [0.7, 0.5],
       [0.1, 0.3],
     ] as const;
-    const brackets = said.map(([model, price], i) => ({
+    const brackets = pairs.map(([model, price], i) => ({
       ticker: `B${i}`,
       floor: [null, 70, 71][i]!,
       cap: [70, 71, null][i]!,

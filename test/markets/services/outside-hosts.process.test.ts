@@ -173,6 +173,6 @@ it('a start on the free service of Open-Meteo queries its host, and says who nee
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-  const said = lines.map((line) => JSON.parse(line) as { level: number; msg: string });
-  expect(said.filter(({ msg }) => msg === FREE_FORECASTS)).toMatchObject([{ level: 30 }]);
+  const messages = lines.map((line) => JSON.parse(line) as { level: number; msg: string });
+  expect(messages.filter(({ msg }) => msg === FREE_FORECASTS)).toMatchObject([{ level: 30 }]);
 });

@@ -258,11 +258,11 @@ describe('a position', () => {
       fc.constant(ends.void),
     );
     await fc.assert(
-      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 6 }), async (said) => {
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 6 }), async (changes) => {
         useNewMarket();
         const orgId = await holder({ side: 'no' });
-        for (const next of said) await say(next);
-        const last = said
+        for (const next of changes) await say(next);
+        const last = changes
           .map((next) => settlementEventOf(makeMarket(next))!)
           .findLast(({ state }) => /void|final/.test(state));
         const paid =

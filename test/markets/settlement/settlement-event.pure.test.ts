@@ -30,8 +30,8 @@ function bookAll(start: Holding, words: readonly SettlementEvent[]) {
   let realised = 0n;
   const rows: RecordedEvent[] = [];
   const kinds: (string | null)[] = [];
-  for (const said of words)
-    for (const { entry, ...row } of planSettlement(holding, rows, said)) {
+  for (const event of words)
+    for (const { entry, ...row } of planSettlement(holding, rows, event)) {
       rows.push({ ...row, isClosing: entry?.kind === 'settlement' });
       kinds.push(entry?.kind ?? null);
       if (!entry) continue;
@@ -97,8 +97,8 @@ describe('a settlement', () => {
     ['winning no', 'no', word('finalized', 0n), 10n * DOLLAR, 580n * CENT],
     ['no with a partial payout', 'no', word('finalized', 37n * CENT), 630n * CENT, 210n * CENT],
     ['void yes', 'yes', word('void'), 420n * CENT, 0n],
-  ] as const)('pays 10 %s with the right profit or loss', (_what, side, said, paid, earned) => {
-    const { cash, realised, holding, kinds } = bookAll({ ...held, side }, [said]);
+  ] as const)('pays 10 %s with the right profit or loss', (_what, side, event, paid, earned) => {
+    const { cash, realised, holding, kinds } = bookAll({ ...held, side }, [event]);
     expect({ cash, realised, kinds }).toEqual({ cash: paid, realised: earned, kinds: ['settlement'] });
     expect(holding).toMatchObject({ contracts: 0, cost: 0n });
   });
@@ -117,13 +117,13 @@ describe('a settlement', () => {
   });
 
   it('moves nothing if it is disputed and then confirmed, and every event is recorded', () => {
-    const said = [word('finalized', DOLLAR), word('disputed', DOLLAR), word('finalized', DOLLAR)];
-    expect(bookAll(held, said).kinds).toEqual(['settlement', null, null]);
+    const events = [word('finalized', DOLLAR), word('disputed', DOLLAR), word('finalized', DOLLAR)];
+    expect(bookAll(held, events).kinds).toEqual(['settlement', null, null]);
   });
 
   it('records a repeated event once, and a temperature once it is known', () => {
-    const said = [word('determined', DOLLAR), word('determined', DOLLAR), word('determined', DOLLAR, 84)];
-    expect(bookAll(held, [...said, word('determined', DOLLAR)]).rows).toHaveLength(2);
+    const events = [word('determined', DOLLAR), word('determined', DOLLAR), word('determined', DOLLAR, 84)];
+    expect(bookAll(held, [...events, word('determined', DOLLAR)]).rows).toHaveLength(2);
   });
 
   it('does not go back to the report once the venue has stated a result', () => {
@@ -175,8 +175,8 @@ describe('a settlement', () => {
   it('ends as if only the last final event had come, whatever came before, in any order', () => {
     const words = fc.array(fc.tuple(anyWord, fc.integer({ min: 1, max: 3 })), { maxLength: 12 });
     fc.assert(
-      fc.property(holding, words, (start, said) => {
-        const all = said.flatMap(([next, times]) => Array<SettlementEvent>(times).fill(next));
+      fc.property(holding, words, (start, changes) => {
+        const all = changes.flatMap(([next, times]) => Array<SettlementEvent>(times).fill(next));
         const last = all.findLast(isFinal);
         const whole = bookAll(start, all);
         const alone = bookAll(start, last ? [last] : []);

@@ -197,9 +197,9 @@ export const costless = (mid: number): BracketCost => ({ yes: mid, no: 1 - mid }
 export const breakingEven =
   (both: Rivals): Season =>
   (random, shared) => {
-    const said = rivals(both)(random, shared);
+    const days = rivals(both)(random, shared);
     return shared.map((common, day) => {
-      const { brackets, market, model } = said[day]!;
+      const { brackets, market, model } = days[day]!;
       const advantages = model.map((share, b) => Math.log(Math.max(1e-6, share) / costOf(market[b]!).yes));
       const z = Math.sqrt(COMMON) * common() + Math.sqrt(1 - COMMON) * normalQuantile(random());
       const won = brackets[drawFrom(tiltToZero(market, advantages), normalCdf(z))]!;

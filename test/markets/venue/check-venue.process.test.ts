@@ -49,12 +49,12 @@ it('fails on markets that cannot be read and names them; an unknown place is not
   const changed = await check();
   expect(isAlarming(changed)).toBe(true);
   expect(venueReportText(changed)).toContain('unknown_status paused: 1, such as KXHIGHCHI-26SEP25-T64');
-  const said = promisify(execFile)(process.execPath, [...command, '--json'], {
+  const run = promisify(execFile)(process.execPath, [...command, '--json'], {
     env: { ...process.env, MARKET_SOURCE: 'kalshi', KALSHI_BASE_URL: venue.url },
   });
   // By the real clock, the fixture's open markets are in the past, so they cause no alarm. Without live trading, the
   // command gives no warnings.
-  expect(JSON.parse((await said).stdout)).toMatchObject({ series: 3, warnings: [] });
+  expect(JSON.parse((await run).stdout)).toMatchObject({ series: 3, warnings: [] });
   Object.assign(market!, { status: 'active' });
 });
 

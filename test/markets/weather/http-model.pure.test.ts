@@ -335,8 +335,8 @@ describe("the operator's own model", () => {
     async (status) => {
       const address = url.replace('//', '//me:p%40ss@') + '?token=se%20cret';
       answer = (req, res) => {
-        const said = `not for ${req.url} ${decodeURI(req.url!)} with ${req.headers.authorization}`;
-        res.writeHead(status).end(said);
+        const text = `not for ${req.url} ${decodeURI(req.url!)} with ${req.headers.authorization}`;
+        res.writeHead(status).end(text);
       };
       const error = await errorOf(read(address));
       expect(error).toContain('not for /highs');

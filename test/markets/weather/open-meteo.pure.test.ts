@@ -581,9 +581,9 @@ describe('a subscription key', () => {
     const { notes } = await source.read(signal);
     expect(notes).toHaveLength(4);
     expect(lines.length).toBeGreaterThan(2);
-    const said = inspect([failure, pastFailure, notes], { depth: 10 }) + lines.join('');
-    expect(said).toContain('/v1/');
-    expect(said).not.toContain(apiKey);
+    const text = inspect([failure, pastFailure, notes], { depth: 10 }) + lines.join('');
+    expect(text).toContain('/v1/');
+    expect(text).not.toContain(apiKey);
   });
 });
 

@@ -71,22 +71,26 @@ export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decom
   let [calibrated, uncertainty] = [0, 0];
   for (let i = 0; i < POINTS; i++) {
     const t = from + (i + 0.5) * step;
-    const said = Float64Array.from(cases, (each) => probabilityAt(each, cdf, t));
-    const order = Uint32Array.from(said.keys()).sort((a, b) => said[a]! - said[b]!);
+    const chances = Float64Array.from(cases, (each) => probabilityAt(each, cdf, t));
+    const order = Uint32Array.from(chances.keys()).sort((a, b) => chances[a]! - chances[b]!);
     const base = cases.reduce((sum, { observed }) => sum + Number(observed <= t), 0) / n;
     uncertainty += base * (1 - base) * step;
-    calibrated += isotonicScore(order, said, (row) => Number(cases[row]!.observed <= t)) * step;
+    calibrated += isotonicScore(order, chances, (row) => Number(cases[row]!.observed <= t)) * step;
   }
   return { reliability: crps - calibrated, resolution: uncertainty - calibrated, uncertainty };
 }
 
 /** Returns the mean of p (1 − p) over blocks of the isotonic fit: the Brier score of the recalibrated probabilities. */
-function isotonicScore(order: Uint32Array, said: Float64Array, outcomeOf: (row: number) => number): number {
+function isotonicScore(
+  order: Uint32Array,
+  chances: Float64Array,
+  outcomeOf: (row: number) => number,
+): number {
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
     // Equal forecasts form one block, regardless of their outcomes.
-    for (const first = said[order[i]!]!; i < order.length && said[order[i]!] === first; i++) {
+    for (const first = chances[order[i]!]!; i < order.length && chances[order[i]!] === first; i++) {
       block.sum += outcomeOf(order[i]!);
       block.count++;
     }

@@ -40,12 +40,12 @@ const places = (days: number, count = 6): string[] =>
   Array.from({ length: days * count }, (_, i) => {
     const [day, place] = [Math.floor(i / count), i % count];
     const truth = 60 + 10 * gaussian('truth', place, day);
-    const said = truth + 0.7 * gaussian('bias', place) + 2 * gaussian('error', place, day);
+    const predicted = truth + 0.7 * gaussian('bias', place) + 2 * gaussian('error', place, day);
     return [
       formatEpochDay(parseDay('2021-01-01')! + day),
       `p${place}`,
       truth.toFixed(1),
-      said.toFixed(1),
+      predicted.toFixed(1),
     ].join(',');
   });
 
@@ -54,8 +54,10 @@ const seasons = (days: number): string[] =>
   Array.from({ length: days }, (_, day) => {
     const season = Math.cos((2 * Math.PI * (parseDay('2017-01-01')! + day)) / 365.25);
     const truth = 10 - 12 * season + 3 * gaussian('season', day);
-    const said = truth + 4 * season + (2 + season) * gaussian('season error', day);
-    return [formatEpochDay(parseDay('2017-01-01')! + day), 'p', truth.toFixed(1), said.toFixed(1)].join(',');
+    const predicted = truth + 4 * season + (2 + season) * gaussian('season error', day);
+    return [formatEpochDay(parseDay('2017-01-01')! + day), 'p', truth.toFixed(1), predicted.toFixed(1)].join(
+      ',',
+    );
   });
 
 describe('evaluate --model', () => {
@@ -102,8 +104,8 @@ describe('evaluate --model', () => {
     const args = ['--train-days', '20', '--lag', '1', '--model', 'emos,shrunk,seasonal'];
     const { found } = await run(lines.slice(0, 6 * 22), args);
     const changed = lines.slice(0, 6 * 22).map((line, i) => {
-      const [day, place, , said] = line.split(',');
-      return i < 6 * 20 || i >= 6 * 21 ? line : [day, place, '200', said].join(',');
+      const [day, place, , predicted] = line.split(',');
+      return i < 6 * 20 || i >= 6 * 21 ? line : [day, place, '200', predicted].join(',');
     });
     expect((await run(changed, args)).found.coefficients).toEqual(found.coefficients);
   });

@@ -259,11 +259,11 @@ it.each([
   ['an insufficient scope', 403, 'insufficient_scope', {}, /said insufficient_scope \(403/],
   ['an unknown address', 404, 'not_found', {}, /said not_found/],
   ['a redirect', 308, 'moved', { location: 'https://elsewhere.example' }, /moved.*elsewhere/],
-])('%s stops the run at once', async (_name, status, code, headers, said) => {
+])('%s stops the run at once', async (_name, status, code, headers, message) => {
   fault = (res) => problem(res, status, code, {}, headers);
   const run = await send([eventsFile(2000), '--json'], env);
   expect(run).toMatchObject({ code: 2, summary: { state: 'stopped', accepted: 0 } });
-  expect(run.stderr).toMatch(said);
+  expect(run.stderr).toMatch(message);
   expect(requests.length).toBeLessThanOrEqual(4);
 });
 

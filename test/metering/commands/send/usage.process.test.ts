@@ -31,10 +31,10 @@ describe('the command line', () => {
     ['a broken key', ['a.csv'], { GAUGE_API_KEY: 'a\nb' }, /characters that no API key has/],
     ['no address', ['a.csv'], { ...env, GAUGE_URL: 'ftp://x' }, /GAUGE_URL must be an address/],
     ['a constant key', ['a.csv', '--idempotency-key', '=x'], env, /cannot be a constant/],
-  ])('%s is a usage error', async (_name, args, env, said) => {
+  ])('%s is a usage error', async (_name, args, env, message) => {
     const run = await send(args, env);
     expect(run).toMatchObject({ code: 2, stdout: '' });
-    expect(run.stderr).toMatch(said);
+    expect(run.stderr).toMatch(message);
   });
 
   it('never lets the rejected file overwrite the input, and does not read a directory', async () => {
