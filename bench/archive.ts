@@ -151,8 +151,8 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Reads all archive files. `twice` is the number of generated keys that do not occur exactly once. */
-async function readFiles(): Promise<{ lines: number; twice: number; bytes: number }> {
+/** Reads all archive files. `misplaced` is the number of generated keys that do not occur exactly once. */
+async function readFiles(): Promise<{ lines: number; misplaced: number; bytes: number }> {
   const seen = new Uint8Array(rows);
   let lines = 0;
   let bytes = 0;
@@ -166,12 +166,12 @@ async function readFiles(): Promise<{ lines: number; twice: number; bytes: numbe
       lines++;
     }
   }
-  return { lines, twice: seen.filter((count) => count !== 1).length, bytes };
+  return { lines, misplaced: seen.filter((count) => count !== 1).length, bytes };
 }
 
 async function report(): Promise<void> {
   console.log(`killed ${kills} times; turns: ${ratios.map((ratio) => ratio.toFixed(2)).join(' ')}`);
-  const { lines, twice, bytes } = await readFiles();
+  const { lines, misplaced, bytes } = await readFiles();
   const left = await ask(
     `select count(*) as n from usage_events where occurred_at < '${before}-01T00:00:00Z'`,
   );
@@ -196,7 +196,7 @@ async function report(): Promise<void> {
     ['events archived per second: written, read back and deleted', n(rows / activeSeconds)],
     ['maximum memory of the archive', `${peakMb} MB`],
     ['bytes per event in its file', (bytes / rows).toFixed(0)],
-    ['events in files, events not in exactly one', `${n(lines)}, ${twice}`],
+    ['events in files, events not in exactly one', `${n(lines)}, ${misplaced}`],
     ['archived events left in the table', n(left)],
     ['events sent meanwhile, events in the table', `${n(sent)}, ${n(recorded)}`],
     ['events counted in totals', `${n(counted)} of ${n(rows + sent)}`],
@@ -204,6 +204,6 @@ async function report(): Promise<void> {
     ['--verify', verified === 0 ? 'files match what was written and counted' : `exit ${String(verified)}`],
   ])
     console.log(`| ${name} | ${value} |`);
-  const isGood = lines === rows && twice === 0 && left === 0 && recorded === sent && counted === rows + sent;
+  const isGood = lines === rows && misplaced === 0 && left === 0 && recorded === sent && counted === rows + sent;
   if (!isGood || drift || verified !== 0) process.exitCode = 1;
 }

@@ -231,7 +231,7 @@ select count(*)::text as taken from taken`,
  * $11 requested, per limit · $12 now · $13 subject or null, per limit
  */
 export const reportRefused: Template = {
-  name: 'usage_tell_refused',
+  name: 'usage_report_refused',
   text: (t) => `
 ${t.with} refused as materialized (
   select r.*, p.slug, concat(r."window", ' ' || r.per) as told
