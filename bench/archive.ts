@@ -204,6 +204,7 @@ async function report(): Promise<void> {
     ['--verify', verified === 0 ? 'files match what was written and counted' : `exit ${String(verified)}`],
   ])
     console.log(`| ${name} | ${value} |`);
-  const isGood = lines === rows && misplaced === 0 && left === 0 && recorded === sent && counted === rows + sent;
+  const isGood =
+    lines === rows && misplaced === 0 && left === 0 && recorded === sent && counted === rows + sent;
   if (!isGood || drift || verified !== 0) process.exitCode = 1;
 }
