@@ -328,7 +328,7 @@ describe('an event burns once', () => {
 
   it('however many batches two instances record at the same time', async () => {
     const scene = await createScene({ creditPrice: '0.1' });
-    const { product, event, post, add, account, createPriced, expectNoDrift } = scene;
+    const { event, post, add, account, createPriced, expectNoDrift } = scene;
     const second = await createPriced({ creditPrice: '0.7' });
     await add('11.3', { priority: 10, productIds: [second.id] });
     await add('20');
@@ -347,7 +347,8 @@ describe('an event burns once', () => {
     expect(Object.values(rests).filter((rest) => rest !== '0')).toEqual([]);
     const total = Object.values(debts).reduce((sum, debt) => sum + Number(debt), 0);
     expect(total).toBeCloseTo(40 * (0.1 + 2.1 + 0.2) - 31.3, 9);
-    expect(debts).toHaveProperty([product.id]);
+    // Whether the first product is overdrawn, too, depends on which batches were recorded together.
+    expect(debts).toHaveProperty([second.id]);
     await expectNoDrift();
   });
 });
