@@ -33,6 +33,8 @@ export interface Deviations {
   isPresent?: boolean;
   userHandle?: string | null;
   id?: string;
+  /** COSE identifier that the public key names. */
+  algorithm?: number;
 }
 
 interface Options {
@@ -51,14 +53,18 @@ export class SoftPasskey {
     this.userId = userId;
   }
 
-  /** The COSE encoding (RFC 9053, 7.1). */
   get publicKey(): Buffer {
+    return this.publicKeyFor();
+  }
+
+  /** The COSE encoding (RFC 9053, 7.1). */
+  private publicKeyFor(algorithm = -7): Buffer {
     const { x, y } = this.keys.publicKey.export({ format: 'jwk' });
     const coordinate = (text: string | undefined) => Buffer.from(text!, 'base64url');
     return cbor(
       new Map<number, Cbor>([
         [1, 2],
-        [3, -7],
+        [3, algorithm],
         [-1, 1],
         [-2, coordinate(x)],
         [-3, coordinate(y)],
@@ -69,7 +75,7 @@ export class SoftPasskey {
   create({ challenge }: Options, deviations: Deviations = {}): string {
     const id = Buffer.from(this.id, 'base64url');
     const length = Buffer.from([id.length >> 8, id.length & 255]);
-    const attested = Buffer.concat([Buffer.alloc(16), length, id, this.publicKey]);
+    const attested = Buffer.concat([Buffer.alloc(16), length, id, this.publicKeyFor(deviations.algorithm)]);
     const authData = Buffer.concat([this.authData(64, deviations), attested]);
     const attestationObject = cbor(
       new Map<string, Cbor>([

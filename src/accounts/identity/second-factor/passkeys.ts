@@ -238,6 +238,7 @@ export async function readNewPasskey(
     expectedOrigin: origin,
     expectedRPID: rpId,
     requireUserVerification: false,
+    supportedAlgorithmIDs: ALGORITHMS,
   }).catch(() => undefined);
   if (!verified?.verified) return undefined;
   const { credential: made, credentialBackedUp: backedUp } = verified.registrationInfo;

@@ -208,6 +208,7 @@ describe.runIf(isEmbedded)('adding a passkey', () => {
     ['for another host', { rpId: 'gauge.example.com' }],
     ['with another challenge', { challenge: 'x'.repeat(43) }],
     ['without user presence', { isPresent: false }],
+    ['with an algorithm that was not offered', { algorithm: -48 }],
   ])('rejects a passkey %s, and logs it', async (_name, deviations) => {
     const { browser, user } = await signedIn(database.db, service.url);
     const { answer } = await add(browser, user.id, 'Laptop', deviations);
