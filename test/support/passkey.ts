@@ -53,12 +53,8 @@ export class SoftPasskey {
     this.userId = userId;
   }
 
-  get publicKey(): Buffer {
-    return this.publicKeyFor();
-  }
-
   /** The COSE encoding (RFC 9053, 7.1). */
-  private publicKeyFor(algorithm = -7): Buffer {
+  publicKey(algorithm = -7): Buffer {
     const { x, y } = this.keys.publicKey.export({ format: 'jwk' });
     const coordinate = (text: string | undefined) => Buffer.from(text!, 'base64url');
     return cbor(
@@ -75,7 +71,7 @@ export class SoftPasskey {
   create({ challenge }: Options, deviations: Deviations = {}): string {
     const id = Buffer.from(this.id, 'base64url');
     const length = Buffer.from([id.length >> 8, id.length & 255]);
-    const attested = Buffer.concat([Buffer.alloc(16), length, id, this.publicKeyFor(deviations.algorithm)]);
+    const attested = Buffer.concat([Buffer.alloc(16), length, id, this.publicKey(deviations.algorithm)]);
     const authData = Buffer.concat([this.authData(64, deviations), attested]);
     const attestationObject = cbor(
       new Map<string, Cbor>([
@@ -139,7 +135,7 @@ export async function givePasskey(db: Database, userId: string, origin: string):
   await db.orm.insert(passkeys).values({
     credentialId: passkey.id,
     userId,
-    publicKey: passkey.publicKey,
+    publicKey: passkey.publicKey(),
     counter: 0,
     transports: ['internal'],
     name: 'Laptop',
