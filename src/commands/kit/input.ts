@@ -45,7 +45,6 @@ export function openInput(file: string, stdin: Readable) {
   return {
     /** File size in bytes; undefined for standard input. */
     size: stats?.size,
-    modifiedAt: stats?.mtime.toISOString(),
     /** Bytes of the file read so far; for gzip, compressed bytes already inflated. */
     get position() {
       return inflated?.bytesWritten ?? position;

@@ -6,7 +6,6 @@ export interface OutgoingBatch {
   index: number;
   events: OutgoingEvent[];
   refusals: RecordRefusal[];
-  lastRecord: number;
   position: number;
 }
 
@@ -26,7 +25,6 @@ export async function* toBatches(
       const mapped = map(record);
       if ('json' in mapped) batch.events.push(mapped);
       else batch.refusals.push(mapped);
-      batch.lastRecord = record.number;
       batch.position = record.position;
       length += 'json' in mapped ? mapped.json.length : 0;
       const isFull = batch.events.length + batch.refusals.length >= size || length >= MAX_BATCH_LENGTH;
@@ -43,13 +41,11 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   index,
   events: [],
   refusals: [],
-  lastRecord: 0,
   position: 0,
 });
 
-/** Confirmed results from the start of the input up to `lastRecord`. */
+/** Confirmed results from the start of the input. */
 export interface Tally {
-  lastRecord: number;
   records: number;
   accepted: number;
   deduped: number;
@@ -60,8 +56,7 @@ export interface Tally {
 
 const MAX_REASONS = 100;
 
-export const emptyTally = (): Tally => ({
-  lastRecord: 0,
+const emptyTally = (): Tally => ({
   records: 0,
   accepted: 0,
   deduped: 0,
@@ -88,17 +83,14 @@ export interface Warnings {
   firstMismatch: number | undefined;
 }
 
-/**
- * Settles batches and reports refusals in input order, even if answers arrive out of order, so that a later run can
- * resume.
- */
+/** Settles batches and reports refusals in input order, even if answers arrive out of order. */
 export function createLedger(options: {
-  tally: Tally;
   /** Maximum number of answered batches waiting for an unanswered earlier batch. */
   window: number;
   onSettled(refusals: RecordRefusal[]): void;
 }) {
-  const { tally, window } = options;
+  const { window } = options;
+  const tally = emptyTally();
   const warnings: Warnings = {
     overCap: new Map(),
     overLimit: new Map(),
@@ -115,7 +107,6 @@ export function createLedger(options: {
       (a, b) => a.record.number - b.record.number,
     );
     options.onSettled(refusals);
-    tally.lastRecord = batch.lastRecord;
     tally.records += batch.events.length + batch.refusals.length;
     tally.accepted += delivery.accepted;
     tally.deduped += delivery.deduped;

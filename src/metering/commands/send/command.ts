@@ -20,7 +20,6 @@ interface Flags extends MappingOptions {
   maxAttempts: number;
   rejected?: string;
   dryRun?: boolean;
-  restart?: boolean;
   backfill?: string;
   quiet?: boolean;
   json?: boolean;
@@ -46,7 +45,7 @@ Environment:
   OPERATOR_TOKEN an operator token, with --backfill instead of the key
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
-not continue, 130 interrupted. Start an interrupted run again to continue it.
+not continue, 130 interrupted. Send the file of such a run again: no event counts twice.
 
 Examples:
   npm run send -- events.ndjson
@@ -88,7 +87,6 @@ const createSendCommand = (): Command =>
       30,
     )
     .option('--rejected <file>', 'where rejected records go (default: <file>.rejected.ndjson)')
-    .option('--restart', 'start from the beginning, even if an interrupted run can be continued')
     .option('--backfill <id>', 'stage events older than 7 days into a backfill')
     .option('--dry-run', 'check every event and record nothing')
     .option('--quiet', 'show no progress')
@@ -119,7 +117,6 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
     maxAttempts: flags.maxAttempts,
     rejectedPath: flags.rejected ?? `${file === '-' ? 'stdin' : file}.rejected.ndjson`,
     isDryRun: flags.dryRun ?? false,
-    isRestart: flags.restart ?? false,
     isQuiet: flags.quiet ?? false,
     isJson: flags.json ?? false,
   };

@@ -17,23 +17,22 @@ type Row = Line[];
  */
 export async function* readCsv(
   input: Input,
-  lastRecord: number,
   delimiter: string,
   needed: readonly MappedColumn[],
 ): AsyncGenerator<SourceRecord[]> {
   const assembler = createAssembler(createRowReader(delimiter, needed));
   let before = 0;
-  function toSend(records: SourceRecord[]): SourceRecord[] {
+  function place(records: SourceRecord[]): SourceRecord[] {
     const length = input.position - before;
-    const placed = records.map((record, i) => ({
-      ...record,
-      position: before + (length * (i + 1)) / records.length,
-    }));
+    const start = before;
     before += length;
-    return placed.filter(({ number }) => number > lastRecord);
+    return records.map((record, i) => ({
+      ...record,
+      position: start + (length * (i + 1)) / records.length,
+    }));
   }
-  for await (const lines of readLines(input)) yield toSend(assembler.take(lines));
-  yield toSend(assembler.end());
+  for await (const lines of readLines(input)) yield place(assembler.take(lines));
+  yield place(assembler.end());
 }
 
 function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {

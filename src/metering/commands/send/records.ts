@@ -16,18 +16,17 @@ export interface FormatOptions {
 }
 
 /**
- * Yields the input's records in groups, skipping those up to `lastRecord`.
+ * Yields the input's records in groups.
  * @param needed columns that a CSV file must have
  */
 export function readRecords(
   input: Input,
   { format, delimiter }: FormatOptions,
-  lastRecord: number,
   needed: readonly MappedColumn[] = [],
 ): AsyncGenerator<SourceRecord[]> {
-  if (format === 'ndjson') return readNdjson(input, lastRecord);
-  if (format === 'csv') return readCsv(input, lastRecord, delimiter, needed);
-  return readJsonTree(input, lastRecord);
+  if (format === 'ndjson') return readNdjson(input);
+  if (format === 'csv') return readCsv(input, delimiter, needed);
+  return readJsonTree(input);
 }
 
 const byExtension: Record<string, FormatOptions> = {
@@ -44,17 +43,14 @@ export function guessFormat(file: string): FormatOptions | undefined {
   return Object.hasOwn(byExtension, extension) ? byExtension[extension] : undefined;
 }
 
-/**
- * Reads one JSON value per line, skipping blank lines. Lines up to `lastRecord` were processed by an earlier run and
- * are not parsed.
- */
-export async function* readNdjson(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
+/** Reads one JSON value per line, skipping blank lines. */
+export async function* readNdjson(input: Input): AsyncGenerator<SourceRecord[]> {
   let before = 0;
   for await (const lines of readLines(input)) {
     const records: SourceRecord[] = [];
     const after = input.position;
     for (const [i, { number, text, problem }] of lines.entries()) {
-      if (number <= lastRecord || text.trim() === '') continue;
+      if (text.trim() === '') continue;
       const position = before + ((after - before) * (i + 1)) / lines.length;
       const record = { number, keys: [], position };
       if (problem !== undefined) records.push({ ...record, value: text, problem });
@@ -83,11 +79,11 @@ const SLICE = 500;
  * that record.
  * @throws CommandError if the document is not JSON, too large, or contains no record
  */
-export async function* readJsonTree(input: Input, lastRecord: number): AsyncGenerator<SourceRecord[]> {
+export async function* readJsonTree(input: Input): AsyncGenerator<SourceRecord[]> {
   const records = findRecords(await readDocument(input));
   const end = input.position;
   for (const record of records) record.position = (end * record.number) / records.length;
-  for (let from = lastRecord; from < records.length; from += SLICE) yield records.slice(from, from + SLICE);
+  for (let from = 0; from < records.length; from += SLICE) yield records.slice(from, from + SLICE);
 }
 
 async function readDocument(input: Input): Promise<unknown> {

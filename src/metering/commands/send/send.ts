@@ -13,11 +13,18 @@ import { openInput, type Input } from '../../../commands/kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../../../commands/kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
-import { openProgressFile, openRejectedFile, type ProgressOptions } from './files.js';
-import { createMapping, listMappedColumns, type OutgoingEvent } from './mapping.js';
-import { readRecords } from './records.js';
+import { openRejectedFile } from './files.js';
+import { createMapping, listMappedColumns, type MappingOptions, type OutgoingEvent } from './mapping.js';
+import { readRecords, type FormatOptions } from './records.js';
 
-export interface SendOptions extends ProgressOptions {
+export interface SendOptions extends FormatOptions {
+  file: string;
+  url: string;
+  apiKey: string;
+  /** Id of the backfill to stage into; undefined if events are counted immediately. */
+  backfill: string | undefined;
+  mapping: MappingOptions;
+  isDryRun: boolean;
   batchSize: number;
   concurrency: number;
   maxAttempts: number;
@@ -45,34 +52,23 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const backfill = await findBackfill(options);
   const input = openInput(options.file, surroundings.stdin);
   const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
-  const progressFile = openProgressFile(options, input, ({ message }) =>
-    progress.note(`The progress cannot be saved: ${message}`),
-  );
-  const { tally: resumed, rejectedBytes } = progressFile.start;
-  const rejected = openRejectedFile(options.rejectedPath, options.file, rejectedBytes);
-  if (progressFile.note) progress.note(progressFile.note);
+  const rejected = openRejectedFile(options.rejectedPath, options.file);
   const ledger = createLedger({
-    tally: { ...resumed, reasons: { ...resumed.reasons } },
     window: options.concurrency * 16,
     onSettled: (refusals) => rejected.append(refusals),
   });
-  const save = (isForced: boolean) =>
-    progressFile.save(() => {
-      rejected.sync();
-      return { tally: ledger.tally, rejectedBytes: rejected.bytes };
-    }, isForced);
 
   let sent = 0;
   const stop = createStop(interrupt);
   const client = openClient(options, backfill);
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
-  const source = readRecords(input, options, resumed.lastRecord, listMappedColumns(options.mapping));
+  const source = readRecords(input, options, listMappedColumns(options.mapping));
   const batches = toBatches(source, map, options.batchSize);
 
   function showProgress(): void {
     const { records } = ledger.tally;
-    const rate = rateOf(records - resumed.records, (performance.now() - startedAt) / 1000);
+    const rate = rateOf(records, (performance.now() - startedAt) / 1000);
     const share = input.size ? Math.min(ledger.position / input.size, 1) : undefined;
     progress.show(share, `${formatCount(records, 'record')} · ${formatDecimal(rate)}/s`);
   }
@@ -86,7 +82,6 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
       const delivery = await deliver(post, events);
       sent += events.length;
       ledger.close(next.value, delivery);
-      save(false);
       showProgress();
     }
   }
@@ -94,9 +89,6 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   await runInParallel(options.concurrency, work, stop, input);
 
   const isComplete = !stop.signal.aborted;
-  // A run that failed before its first record leaves no progress file.
-  if (isComplete || ledger.tally.records === 0) progressFile.remove();
-  else save(true);
   rejected.close();
   progress.stop();
   const failure = stop.failure();
@@ -114,7 +106,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
     seconds: (performance.now() - startedAt) / 1000,
   };
-  return toSummary(run, ledger.tally, resumed, ledger.warnings);
+  return toSummary(run, ledger.tally, ledger.warnings);
 }
 
 async function runInParallel(
@@ -233,8 +225,6 @@ export interface Summary {
   backfill: string | undefined;
   /** Records processed from the start of the input: accepted + deduped + rejected. */
   records: number;
-  /** Records processed by an earlier, interrupted run. The counts include them. */
-  resumedAfter: number;
   sent: number;
   accepted: number;
   deduped: number;
@@ -261,11 +251,9 @@ const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnin
     : [{ code: 'duplicate_mismatch' as const, events: mismatches, firstRecord: firstMismatch }]),
 ];
 
-/** @param resumed records that an earlier run had settled */
 function toSummary(
-  run: Omit<Summary, keyof Tally | 'rejections' | 'resumedAfter' | 'warnings' | 'recordsPerSecond'>,
+  run: Omit<Summary, keyof Tally | 'rejections' | 'warnings' | 'recordsPerSecond'>,
   { records, accepted, deduped, rejected, reasons }: Tally,
-  resumed: Tally,
   warnings: Warnings,
 ): Summary {
   const { state, stopReason, url, dryRun, backfill, sent, rejectedFile, unanswered, seconds } = run;
@@ -276,7 +264,6 @@ function toSummary(
     dryRun,
     backfill,
     records,
-    resumedAfter: resumed.records,
     sent,
     accepted,
     deduped,
@@ -288,21 +275,18 @@ function toSummary(
     unanswered,
     warnings: toWarningList(warnings),
     seconds: Number(seconds.toFixed(3)),
-    recordsPerSecond: rateOf(records - resumed.records, seconds),
+    recordsPerSecond: rateOf(records, seconds),
   };
 }
 
 const rateOf = (count: number, seconds: number): number => (seconds > 0 ? Math.round(count / seconds) : 0);
 
 export function summaryText(summary: Summary): string {
-  const { records, accepted, deduped, rejected, resumedAfter, seconds, url, backfill } = summary;
+  const { records, accepted, deduped, rejected, seconds, url, backfill } = summary;
   const width = Math.max(...[accepted, deduped, rejected].map((n) => formatDecimal(n).length));
   const line = (label: string, n: number) => `  ${label.padEnd(10)}${formatDecimal(n).padStart(width)}`;
   const lines = [
-    `${summary.dryRun ? 'Checked' : backfill === undefined ? 'Sent' : 'Staged'} ${formatCount(records - resumedAfter, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
-    ...(resumedAfter > 0
-      ? [`An earlier run processed the first ${formatDecimal(resumedAfter)}. The counts include them.`]
-      : []),
+    `${summary.dryRun ? 'Checked' : backfill === undefined ? 'Sent' : 'Staged'} ${formatCount(records, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
     line('accepted', accepted),
     line('deduped', deduped),
     line('rejected', rejected),
@@ -312,7 +296,7 @@ export function summaryText(summary: Summary): string {
     ...summary.warnings.map(warningText),
     ...(summary.rejectedFile === null ? [] : [`Rejected events and reasons: ${summary.rejectedFile}`]),
     ...(summary.unanswered ? [unansweredText(summary.unanswered)] : []),
-    ...(summary.state === 'stopped' ? ['The run stopped before the end of the input.'] : []),
+    ...(summary.state === 'stopped' ? ['The run stopped before the end of the input. Send it again: no event counts twice.'] : []),
   ];
   return lines.map(printable).join('\n');
 }

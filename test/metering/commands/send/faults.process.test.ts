@@ -95,7 +95,7 @@ it('asks for lenient handling, sends the key as a bearer token and keeps its con
   const sockets = new Set<unknown>();
   server.on('connection', (socket) => sockets.add(socket));
   const run = await send([eventsFile(2000), '--batch', '100', '--concurrency', '2', '--json'], env);
-  expect(run).toMatchObject({ code: 0, summary: { accepted: 2000, sent: 2000, resumedAfter: 0 } });
+  expect(run).toMatchObject({ code: 0, summary: { accepted: 2000, sent: 2000 } });
   expect(requests).toHaveLength(20);
   expect(requests[0]!.headers).toMatchObject({
     authorization: 'Bearer org_live_key',
@@ -140,37 +140,14 @@ it('a lost connection, a lost answer and server errors are retried with the same
   for (const { events } of requests) expect(events).toEqual(requests[0]!.events);
 });
 
-it('gives up after --max-attempts; another mapping then starts from the beginning', async () => {
-  const file = eventsFile(300);
+it('gives up after --max-attempts; sent again, the file counts once', async () => {
   fault = (res, _request, count) => (count > 2 ? problem(res, 500, 'internal') : false);
-  const args = [file, '--batch', '100', '--concurrency', '1', '--max-attempts', '3', '--json'];
+  const args = [eventsFile(300), '--batch', '100', '--concurrency', '1', '--max-attempts', '3', '--json'];
   const stopped = await send(args, env);
   expect(stopped).toMatchObject({ code: 2, summary: { state: 'stopped', accepted: 200 } });
   expect(stopped.stderr).toMatch(/could not be reached in 3 attempts: 500 internal: said internal/);
   fault = () => false;
-  const other = await send([...args, '--metric', 'metric'], env);
-  expect(other).toMatchObject({ code: 0, summary: { resumedAfter: 0, deduped: 200, accepted: 100 } });
-  expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
-});
-
-it('continues the counts of the previous run, unless started over or the input has changed', async () => {
-  const file = eventsFile(300);
-  const args = [file, '--batch', '100', '--concurrency', '1', '--json'];
-  const stopAfterTwo = async () => {
-    const from = requests.length;
-    fault = (res, _request, count) => (count > from + 2 ? problem(res, 401, 'key_revoked') : false);
-    expect((await send(args, env)).code).toBe(2);
-    fault = () => false;
-  };
-  await stopAfterTwo();
-  expect((await send(args, env)).summary).toMatchObject({ resumedAfter: 200, accepted: 300, sent: 100 });
-  await stopAfterTwo();
-  expect((await send([...args, '--restart'], env)).summary).toMatchObject({ resumedAfter: 0, deduped: 300 });
-  await stopAfterTwo();
-  writeFileSync(file, `${readFileSync(file, 'utf8')}\n`);
-  const changed = await send(args, env);
-  expect(changed.summary).toMatchObject({ resumedAfter: 0, deduped: 300 });
-  expect(changed.stderr).toMatch(/Starting from the beginning/);
+  expect(await send(args, env)).toMatchObject({ code: 0, summary: { deduped: 200, accepted: 100 } });
 });
 
 describe('a run that ends without an answer', () => {
@@ -291,13 +268,6 @@ it('an answer that does not account for all events is ignored', async () => {
   const run = await send([eventsFile(5), '--json'], env);
   expect(run).toMatchObject({ code: 2, summary: { accepted: 0, records: 0 } });
   expect(run.stderr).toMatch(/does not account for all events/);
-});
-
-it('a run that failed at once leaves no progress file', async () => {
-  const file = eventsFile(5);
-  fault = (res) => problem(res, 401, 'invalid_key');
-  expect((await send([file], env)).code).toBe(2);
-  expect(existsSync(`${file}.gauge-progress.json`)).toBe(false);
 });
 
 it('sums up the refusals by reason', async () => {
