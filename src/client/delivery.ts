@@ -108,10 +108,13 @@ interface ProblemBody {
 interface PostOptions {
   client: GaugeClient;
   isDryRun?: boolean;
-  /** Name of the setting that holds the service's URL, for error messages. */
+  /** The service's URL and the name of its setting, for error messages. */
+  address: string;
   addressName: string;
   /** Failed attempts per request before the run stops; 0 means unlimited. Throttling does not count as a failure. */
   maxAttempts: number;
+  /** How long the run may last if no request gets any response, in ms. Default: as long as attempts are left. */
+  silentMs?: number;
   /** Pause after the first failure, in ms. It doubles with each further failure. */
   backoffMs: number;
   /** Aborts when the run stops. Pauses end immediately; pending requests get a few seconds to finish. */
@@ -129,7 +132,9 @@ const MAX_BACKOFF_MS = 30_000;
 
 /** Repeats the identical request, with its idempotency keys, until the service gives a final answer. */
 export function createPost(options: PostOptions): Post {
-  const { maxAttempts, signal } = options;
+  const { maxAttempts, signal, silentMs = Infinity } = options;
+  const startedAt = performance.now();
+  let hasResponded = false;
   let pauseEndsAt = 0;
 
   /** Waits until the pause ends. When the service asks one sender to wait, all senders wait. */
@@ -146,12 +151,16 @@ export function createPost(options: PostOptions): Post {
       for (;;) {
         await waitForPause();
         const outcome = await attempt(options, events);
+        hasResponded ||= outcome.kind !== 'retry' || outcome.hasResponded;
         if (outcome.kind !== 'retry') return outcome;
         const { reason, retryAfterMs } = outcome;
         if (!outcome.isThrottled) failures++;
         if (maxAttempts > 0 && failures >= maxAttempts)
           throw new DeliveryError(`The service could not be reached in ${failures} attempts: ${reason}`);
-        const waitMs = retryAfterMs ?? backoff(options.backoffMs, failures);
+        const silenceLeftMs = hasResponded ? Infinity : startedAt + silentMs - performance.now();
+        if (silenceLeftMs <= 0)
+          throw new DeliveryError(`${reason} (no response in ${Math.round(silentMs / 1000)} s)`);
+        const waitMs = retryAfterMs ?? Math.min(backoff(options.backoffMs, failures), silenceLeftMs);
         options.onRetry(reason, waitMs);
         if (retryAfterMs === undefined) await sleep(waitMs, undefined, { signal });
         else pauseEndsAt = Math.max(pauseEndsAt, performance.now() + Math.min(retryAfterMs, MAX_PAUSE_MS));
@@ -166,12 +175,13 @@ export function createPost(options: PostOptions): Post {
 interface Retry {
   kind: 'retry';
   reason: string;
+  hasResponded: boolean;
   isThrottled: boolean;
   retryAfterMs: number | undefined;
 }
 
 async function attempt(options: PostOptions, events: readonly Sendable[]): Promise<Answer | Retry> {
-  const { client, isDryRun, addressName, signal } = options;
+  const { client, isDryRun, address, addressName, signal } = options;
   const deadline = startDeadline(signal);
   try {
     const { data, error, response } = await client.POST('/api/usage/events', {
@@ -188,7 +198,8 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     if (error instanceof DeliveryError) throw error;
     // The valid events are recorded. `deliverEvents` reports the others.
     if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
-    return { kind: 'retry', reason: reasonOf(error), isThrottled: false, retryAfterMs: undefined };
+    const reason = `${addressName} ${address} cannot be reached: ${reasonOf(error)}`;
+    return { kind: 'retry', reason, hasResponded: false, isThrottled: false, retryAfterMs: undefined };
   } finally {
     deadline.clear();
   }
@@ -213,7 +224,13 @@ function readFailure(response: Response, body: unknown, addressName: string): An
   if (status === 429 || status >= 500) {
     const retryAfterMs =
       status === 429 || status === 503 ? readRetryAfter(response.headers.get('retry-after')) : undefined;
-    return { kind: 'retry', reason: description, isThrottled: status === 429, retryAfterMs };
+    return {
+      kind: 'retry',
+      reason: description,
+      hasResponded: true,
+      isThrottled: status === 429,
+      retryAfterMs,
+    };
   }
   if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
   if (!problem || response.headers.has('location'))

@@ -130,6 +130,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));
   const post = createPost({
     client: createGaugeClient(options),
+    address: options.baseUrl,
     addressName: 'baseUrl',
     maxAttempts: 0,
     backoffMs: BACKOFF_MS,

@@ -1,5 +1,8 @@
 import type { CapWarning, Delivery, LimitWarning } from './delivery.js';
-import type { MapRecord, OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
+import { splitRecord } from './fields.js';
+import { createKeySet } from './key-set.js';
+import type { MapRecord, OutgoingEvent, RecordRefusal } from './mapping.js';
+import type { SourceRecord } from './record.js';
 
 export interface OutgoingBatch {
   /** Batch number, from 0. */
@@ -15,14 +18,16 @@ const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
 export async function* toBatches(
   source: AsyncIterable<SourceRecord[]>,
   map: MapRecord,
-  size: number,
+  { size, each }: { size: number; each: string | undefined },
 ): AsyncGenerator<OutgoingBatch> {
   let index = 0;
   let batch = emptyBatch(index);
   let length = 0;
+  const seen = createKeySet();
   for await (const records of source) {
-    for (const record of records) {
-      const mapped = map(record);
+    const split = each === undefined ? records : records.flatMap((record) => splitRecord(record, each));
+    for (const record of split) {
+      const mapped = refuseRepeat(map(record), seen);
       if ('json' in mapped) batch.events.push(mapped);
       else batch.refusals.push(mapped);
       batch.position = record.position;
@@ -37,6 +42,20 @@ export async function* toBatches(
   if (batch.events.length + batch.refusals.length > 0) yield batch;
 }
 
+/** A key that one input has twice is never a resend, so its second event would be lost as a duplicate. */
+function refuseRepeat(mapped: ReturnType<MapRecord>, seen: ReturnType<typeof createKeySet>) {
+  if (!('json' in mapped) || seen.add(mapped.event.idempotencyKey)) return mapped;
+  const { record, event } = mapped;
+  return {
+    record,
+    event,
+    code: REPEATED,
+    detail: 'An earlier record of this input has the same idempotency key.',
+  };
+}
+
+const REPEATED = 'repeated_key';
+
 const emptyBatch = (index: number): OutgoingBatch => ({
   index,
   events: [],
@@ -50,6 +69,10 @@ export interface Tally {
   accepted: number;
   deduped: number;
   rejected: number;
+  /** Rejected records whose key an earlier record of the input has. */
+  repeated: number;
+  /** Sent events without a time of their own. */
+  untimed: number;
   /** Number of rejected records by reason. Only the first 100 distinct reasons are counted. */
   reasons: Record<string, number>;
 }
@@ -61,6 +84,8 @@ const emptyTally = (): Tally => ({
   accepted: 0,
   deduped: 0,
   rejected: 0,
+  repeated: 0,
+  untimed: 0,
   reasons: {},
 });
 
@@ -111,6 +136,8 @@ export function createLedger(options: {
     tally.accepted += delivery.accepted;
     tally.deduped += delivery.deduped;
     tally.rejected += refusals.length;
+    tally.repeated += refusals.filter(({ code }) => code === REPEATED).length;
+    tally.untimed += batch.events.filter(({ event }) => event.occurredAt === undefined).length;
     for (const refusal of refusals) countReason(tally.reasons, refusal);
     position = batch.position;
     for (const warning of delivery.overCap)

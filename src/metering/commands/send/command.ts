@@ -8,12 +8,13 @@ import {
   wholeFrom,
   type Terminal,
 } from '../../../commands/kit/command.js';
-import type { MappingOptions } from './mapping.js';
+import { findNamedFormat, namedFormats } from './formats.js';
+import { listMappedColumns, type MappingOptions } from './mapping.js';
 import { formats, guessFormat, type Format } from './records.js';
 import { sendFile, summaryText, type SendOptions, type SendSurroundings } from './send.js';
 
 interface Flags extends MappingOptions {
-  format?: Format;
+  format?: Format | keyof typeof namedFormats;
   delimiter?: string;
   batch: number;
   concurrency: number;
@@ -25,14 +26,37 @@ interface Flags extends MappingOptions {
   json?: boolean;
 }
 
+function describeFormats(): string {
+  const defaults = (mapping: MappingOptions) =>
+    [
+      mapping.productSlug === undefined ? '--product-slug needed' : `product ${mapping.productSlug}`,
+      `metric ${mapping.metric}`,
+      `quantity ${mapping.quantity ?? 1}`,
+    ].join(', ');
+  return Object.entries(namedFormats)
+    .map(([name, { mapping }]) => `  ${name.padEnd(12)} ${defaults(mapping)}`)
+    .join('\n');
+}
+
 const help = `
 Each mapping flag takes one of
-  name, a.b      a field or column; dots reach into nested objects
+  name, a.b      a field or column; dots reach into nested objects and columns of JSON
   =value         a constant
   $1, $2 …       the names on the path to the record in a JSON document
   lower(…)       any of these in lower case
+  join(…, …)     several of these as one text, for keys and subjects
+  unix(…)        a Unix time in seconds, milliseconds or microseconds
 A leading dot makes any word a field (.none). Without a flag, the field of the same name is used;
 quantity (default: 1) and occurredAt (default: the time of receipt) can then be missing.
+
+A time may have a blank for the T and an offset like +02 or UTC. A time without a zone needs --time-zone. Without
+a time, an event counts in the month of receipt (UTC).
+
+--format also names an export of another program, whose fields it maps. Flags replace fields, for example
+--quantity properties.tokens:
+${describeFormats()}
+
+A key that occurs twice in one input is not a resend: the second record is rejected.
 
 --idempotency-key hash derives the key from the record and its position in the input, so the same file is
 counted once. Equal records at the same position in two files also count once. Use hash(text) to keep the
@@ -64,13 +88,17 @@ const createSendCommand = (): Command =>
     .addOption(
       new Option('--format <format>', 'how to read the file (default: by its extension)').choices([
         ...formats,
+        ...Object.keys(namedFormats),
       ]),
     )
-    .option('--delimiter <character>', 'field separator of a CSV file (default: a comma; a tab for .tsv)')
+    .option(
+      '--delimiter <character>',
+      'field separator of a CSV file (default: that of its line sep=, or a comma; a tab for .tsv)',
+    )
     .option('--product-slug <field>', 'source of the product')
     .option('--metric <field>', 'source of the metric')
     .option('--quantity <field>', 'source of the quantity')
-    .option('--occurred-at <field>', 'source of the RFC 3339 time; none: the time of receipt')
+    .option('--occurred-at <field>', 'source of the time; none: the time of receipt')
     .option('--idempotency-key <field>', 'source of the idempotency key; hash: derived from the record')
     .option('--subject <field>', 'source of the subject; without this flag, events name none')
     .option(
@@ -78,6 +106,9 @@ const createSendCommand = (): Command =>
       'source of a dimension, like model=model_name; may be repeated',
       (flag: string, before: string[] | undefined) => [...(before ?? []), flag],
     )
+    .option('--each <field>', 'a list in each record; each of its elements is an event')
+    .option('--time-zone <name>', 'zone of times without one, like UTC or Europe/Berlin')
+    .option('--decimal-comma', 'quantities have a comma for the point, like 1,5')
     .option('--batch <events>', 'events per request', wholeFrom(1, 500), 500)
     .option('--concurrency <requests>', 'requests in flight', wholeFrom(1, 64), 4)
     .option(
@@ -96,22 +127,31 @@ const createSendCommand = (): Command =>
 /** The key comes from the environment only: a flag would expose it in process listings. @throws CommandError */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {
   const guess = guessFormat(file);
-  const format = flags.format ?? guess?.format;
+  const named = findNamedFormat(flags.format);
+  const format = named
+    ? (guess?.format ?? named.reader)
+    : ((flags.format as Format | undefined) ?? guess?.format);
   if (format === undefined)
     throw new CommandError(
       `Set the format of ${file === '-' ? 'standard input' : file} with --format ndjson, csv or json.`,
     );
-  const delimiter = (flags.delimiter ?? guess?.delimiter ?? ',').replace('\\t', '\t');
-  if (Array.from(delimiter).length !== 1 || delimiter === '"' || delimiter === '\n')
+  const delimiter = (flags.delimiter ?? guess?.delimiter)?.replace('\\t', '\t');
+  if (
+    delimiter !== undefined &&
+    (Array.from(delimiter).length !== 1 || delimiter === '"' || delimiter === '\n')
+  )
     throw new CommandError('--delimiter must be one character.');
-  const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension } = flags;
+  const given = mappingOf(flags);
+  const mapping = { ...named?.mapping, ...given };
   return {
     file,
     format,
     delimiter,
     url: readServiceUrl(env.GAUGE_URL, 'GAUGE_URL'),
     ...readDestination(flags, env),
-    mapping: { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension },
+    mapping,
+    // The subject of a named format may be missing.
+    needed: listMappedColumns({ ...mapping, subject: given.subject }),
     batchSize: flags.batch,
     concurrency: flags.concurrency,
     maxAttempts: flags.maxAttempts,
@@ -120,6 +160,15 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
     isQuiet: flags.quiet ?? false,
     isJson: flags.json ?? false,
   };
+}
+
+/** The fields of the mapping that flags give. */
+function mappingOf(flags: Flags): MappingOptions {
+  const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension } = flags;
+  const { each, timeZone, decimalComma } = flags;
+  const fields = { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension };
+  const all = { ...fields, each, timeZone, decimalComma };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
 /** @throws CommandError */

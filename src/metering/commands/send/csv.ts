@@ -3,8 +3,10 @@ import { formatCount } from '../../../core/pages/format.js';
 import { findColumn, listColumns } from '../../../commands/kit/columns.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
+import { prefixesOf } from './fields.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
-import type { MappedColumn, SourceRecord } from './mapping.js';
+import type { MappedColumn } from './mapping.js';
+import type { SourceRecord } from './record.js';
 
 /** The lines of one record. There are several if a quoted field contains line breaks. */
 type Row = Line[];
@@ -17,7 +19,7 @@ type Row = Line[];
  */
 export async function* readCsv(
   input: Input,
-  delimiter: string,
+  delimiter: string | undefined,
   needed: readonly MappedColumn[],
 ): AsyncGenerator<SourceRecord[]> {
   const assembler = createAssembler(createRowReader(delimiter, needed));
@@ -93,12 +95,16 @@ function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
   return { take, end };
 }
 
+/** Excel's own first line, which names the delimiter. */
+const separatorLine = /^sep=([^"\r])\r?$/i;
+
 /** Parses many rows together; on failure, parses them one by one to find the bad row. */
 function createRowReader(
-  delimiter: string,
+  given: string | undefined,
   needed: readonly MappedColumn[],
 ): (rows: Row[]) => SourceRecord[] {
   let header: string[] | undefined;
+  let delimiter = given ?? ',';
 
   function parseRows(rows: Row[]): string[][] | undefined {
     try {
@@ -123,7 +129,9 @@ function createRowReader(
     const twice = names.find((name, i) => names.indexOf(name) !== i);
     if (twice !== undefined)
       throw new CommandError(`The CSV file has two columns named ${JSON.stringify(twice)}.`);
-    for (const { flag, name } of needed) findColumn(names, name, flag, listColumns(names));
+    for (const { flag, name } of needed)
+      if (!prefixesOf(name).some((prefix) => names.includes(prefix)))
+        findColumn(names, name, flag, listColumns(names));
     return names;
   }
 
@@ -141,6 +149,12 @@ function createRowReader(
 
   return (rows) => {
     const good = rows.filter((row) => row[0]!.problem === undefined);
+    const separator = header === undefined ? separatorLine.exec(rows[0]?.[0]?.text ?? '')?.[1] : undefined;
+    if (separator !== undefined) {
+      delimiter = given ?? separator;
+      rows.shift();
+      good.shift();
+    }
     if (header === undefined && good.length > 0) header = readHeader(rows.shift()!);
     if (rows.length === 0) return [];
     const fields = good.length === rows.length ? parseRows(rows) : undefined;

@@ -1,6 +1,7 @@
 import type { GaugeClient, UsageAnswer } from '../../../client/client.js';
 import { deliverEvents, type Post } from '../../../client/delivery.js';
-import type { OutgoingEvent, RecordRefusal, SourceRecord } from './mapping.js';
+import type { OutgoingEvent, RecordRefusal } from './mapping.js';
+import type { SourceRecord } from './record.js';
 
 type Warning = UsageAnswer['warnings'][number];
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;

@@ -42,8 +42,9 @@ export function openRejectedFile(path: string, inputPath: string) {
 }
 
 function toLine({ record, code, detail, event }: RecordRefusal): string {
-  const { number, pointer, keys, value } = record;
-  const place = pointer === undefined ? { line: number } : { record: number, pointer, keys };
+  const { number, pointer, keys, value, element } = record;
+  const place =
+    pointer === undefined ? { line: number, element } : { record: number, pointer, keys, element };
   const entry = { ...place, code, detail, event: event ?? null };
   try {
     return JSON.stringify({ ...entry, original: value });

@@ -1,23 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { UsageEvent } from '../../../client/client.js';
 import { CommandError } from '../../../commands/kit/command.js';
-
-export interface SourceRecord {
-  /**
-   * Position in the input, which increases from record to record: the line where the record starts, or its 1-based
-   * index in a JSON document.
-   */
-  number: number;
-  /** RFC 6901 pointer to the record in a JSON document; undefined for line-based formats. */
-  pointer?: string;
-  /** Property names on the path from the root of a JSON document to the record: `$1`, `$2` and so on. */
-  keys: readonly string[];
-  value: unknown;
-  /** Why the record cannot be mapped; if set, `value` is the record's raw text. */
-  problem?: string;
-  /** Number of bytes of the file read when this record was produced. */
-  position: number;
-}
+import { isMissing, parseExpression, toText, type Expression } from './fields.js';
+import { shorten, UnmappedError, type SourceRecord } from './record.js';
+import { openTimeZone, toTime } from './times.js';
 
 /** An event and its JSON text. The text is needed because the quantity may have more digits than a double can hold. */
 export interface OutgoingEvent {
@@ -43,6 +29,11 @@ export interface MappingOptions {
   subject?: string | undefined;
   /** `name=field` for each dimension. */
   dimension?: string[] | undefined;
+  /** Path of a list; each of its elements is an event. */
+  each?: string | undefined;
+  /** The zone of times without one. */
+  timeZone?: string | undefined;
+  decimalComma?: boolean | undefined;
 }
 
 export type MapRecord = (record: SourceRecord) => OutgoingEvent | RecordRefusal;
@@ -58,6 +49,7 @@ export interface MappedColumn {
  */
 export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   const expressions: [flag: string, expression: string | undefined][] = [
+    ['--each', options.each],
     ['--product-slug', options.productSlug ?? 'productSlug'],
     ['--metric', options.metric ?? 'metric'],
     ['--quantity', options.quantity],
@@ -66,15 +58,12 @@ export function listMappedColumns(options: MappingOptions): MappedColumn[] {
     ...divideDimensions(options).map(([, field]): [string, string] => ['--dimension', field]),
     [
       '--idempotency-key',
-      hashExpression.test(options.idempotencyKey ?? '')
-        ? undefined
-        : (options.idempotencyKey ?? 'idempotencyKey'),
+      hashExpression.test(options.idempotencyKey ?? '') ? undefined : keyExpressionOf(options),
     ],
   ];
-  return expressions.flatMap(([flag, expression]) => {
-    const name = expression === undefined ? undefined : fieldOf(expression);
-    return name === undefined ? [] : [{ flag, name }];
-  });
+  return expressions.flatMap(([flag, expression]) =>
+    expression === undefined ? [] : parseExpression(flag, expression).fields.map((name) => ({ flag, name })),
+  );
 }
 
 /** @throws CommandError for a flag that is not `name=field` */
@@ -86,27 +75,19 @@ const divideDimensions = ({ dimension = [] }: MappingOptions): [name: string, fi
     return [flag.slice(0, at), flag.slice(at + 1)];
   });
 
-/** The field that an expression reads; undefined for a constant or a path name such as `$1`. */
-function fieldOf(expression: string): string | undefined {
-  if (expression.startsWith('=') || pathName.test(expression)) return undefined;
-  const inner = lowered.exec(expression)?.[1];
-  if (inner !== undefined) return fieldOf(inner);
-  return expression.startsWith('.') ? expression.slice(1) : expression;
-}
+/** In the key's expression, `$metric` stands for the source of the metric. */
+const keyExpressionOf = ({ idempotencyKey = 'idempotencyKey', metric = 'metric' }: MappingOptions): string =>
+  idempotencyKey.replaceAll('$metric', () => metric);
 
-const lowered = /^lower\((.+)\)$/s;
-const pathName = /^\$([1-9]\d?)$/;
 /** Matches `hash` or `hash(text)`. */
 const hashExpression = /^hash(?:\((.*)\))?$/s;
 
-type Read = (record: SourceRecord) => unknown;
-
-class UnmappedError extends Error {}
+type Read = Expression['read'];
 
 /** @throws CommandError for an invalid flag */
 export function createMapping(options: MappingOptions): MapRecord {
   const textAt = (name: 'productSlug' | 'metric' | 'idempotencyKey', flag: string) => {
-    const expression = options[name] ?? name;
+    const expression = name === 'idempotencyKey' ? keyExpressionOf(options) : (options[name] ?? name);
     const read = name === 'idempotencyKey' ? keyReaderOf(expression) : readerOf(flag, expression);
     return (record: SourceRecord) => toText(read(record), flag, expression);
   };
@@ -115,6 +96,7 @@ export function createMapping(options: MappingOptions): MapRecord {
   const quantity = readerOf('--quantity', options.quantity ?? 'quantity');
   const hasTime = options.occurredAt !== 'none';
   const occurredAt = readerOf('--occurred-at', options.occurredAt ?? 'occurredAt');
+  const zone = options.timeZone === undefined ? undefined : openTimeZone(options.timeZone);
   const idempotencyKey = textAt('idempotencyKey', '--idempotency-key');
   const subject = options.subject === undefined ? undefined : readerOf('--subject', options.subject);
   const dimensions = divideDimensions(options).map(
@@ -125,7 +107,7 @@ export function createMapping(options: MappingOptions): MapRecord {
   function readDetails(record: SourceRecord): Pick<UsageEvent, 'subject' | 'dimensions'> {
     const textOf = (read: Read, flag: string) => {
       const value = read(record);
-      return value === undefined || value === null || value === '' ? undefined : toText(value, flag, '');
+      return isMissing(value) ? undefined : toText(value, flag, '');
     };
     const named = dimensions.flatMap(([name, read]) => {
       const value = textOf(read, '--dimension');
@@ -142,14 +124,15 @@ export function createMapping(options: MappingOptions): MapRecord {
     const { value } = record;
     if (typeof value !== 'object' || value === null || Array.isArray(value))
       throw new UnmappedError('The record is not an object.');
-    const digits = toDecimal(pick(record, quantity, options.quantity, '--quantity'));
+    const number = pick(record, quantity, options.quantity, '--quantity');
+    const digits = toDecimal(options.decimalComma ? withPoint(number) : number);
     const time = hasTime ? pick(record, occurredAt, options.occurredAt, '--occurred-at') : undefined;
     const event: UsageEvent = {
       productSlug: productSlug(record),
       metric: metric(record),
       ...(digits === undefined ? {} : { quantity: Number(digits) }),
-      ...(time === undefined ? {} : { occurredAt: toText(time, '--occurred-at', '') }),
-      idempotencyKey: idempotencyKey(record),
+      ...(time === undefined ? {} : { occurredAt: toTime(toText(time, '--occurred-at', ''), zone) }),
+      idempotencyKey: toKey(idempotencyKey(record)),
       ...readDetails(record),
     };
     return { record, event, json: toEventJson(event, digits) };
@@ -172,38 +155,12 @@ export function createMapping(options: MappingOptions): MapRecord {
 /** A default field may be missing or empty; a field named by a flag may not. */
 function pick(record: SourceRecord, read: Read, given: string | undefined, flag: string): unknown {
   const value = read(record);
-  if (value !== undefined && value !== null && value !== '') return value;
+  if (!isMissing(value)) return value;
   if (given === undefined) return undefined;
   throw new UnmappedError(`The record has no value at ${given} (${flag}).`);
 }
 
-function readerOf(flag: string, expression: string): Read {
-  if (expression.startsWith('=')) {
-    const constant = expression.slice(1);
-    if (constant === '') throw new CommandError(`${flag} has no value after the equals sign.`);
-    return () => constant;
-  }
-  const lower = lowered.exec(expression);
-  if (lower) {
-    const inner = readerOf(flag, lower[1]!);
-    return (record) => {
-      const value = inner(record);
-      return typeof value === 'string' ? value.toLowerCase() : value;
-    };
-  }
-  const key = pathName.exec(expression);
-  if (key) return ({ keys }) => keys[Number(key[1]) - 1];
-  const path = fieldOf(expression);
-  if (!path) throw new CommandError(`${flag} needs the name of a field, or a constant like =value.`);
-  const parts = path.split('.');
-  return ({ value }) => readField(value, path) ?? parts.reduce(readField, value);
-}
-
-function readField(value: unknown, name: string): unknown {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-    ? (value as Record<string, unknown>)[name]
-    : undefined;
-}
+const readerOf = (flag: string, expression: string): Read => parseExpression(flag, expression).read;
 
 /** A `hash` expression derives the key from the record, its position in the input and the text in parentheses. */
 function keyReaderOf(expression: string): Read {
@@ -213,20 +170,32 @@ function keyReaderOf(expression: string): Read {
     );
   }
   const hash = hashExpression.exec(expression);
-  if (!hash) return readerOf('--idempotency-key', expression);
+  if (!hash) {
+    const read = readerOf('--idempotency-key', expression);
+    if (!expression.startsWith('join(')) return read;
+    return (record) => {
+      const key = read(record);
+      return typeof key === 'string' && key.length > MAX_KEY_LENGTH ? sha256(key) : key;
+    };
+  }
   const salt = hash[1] ?? '';
-  return ({ number, keys, value }) =>
-    createHash('sha256')
-      .update(JSON.stringify([salt, number, keys, value]))
-      .digest('hex');
+  return ({ number, keys, value, element }) =>
+    sha256(JSON.stringify([salt, number, keys, value, ...(element === undefined ? [] : [element])]));
 }
 
-function toText(value: unknown, flag: string, expression: string): string {
-  if (typeof value === 'string' && value !== '') return value;
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (value === undefined || value === null || value === '')
-    throw new UnmappedError(`The record has no value at ${expression}. Name the field with ${flag}.`);
-  throw new UnmappedError(`The value for ${flag} is not text.`);
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** Maximum length of a key. Longer joined keys are hashed, like those of CloudEvents. */
+const MAX_KEY_LENGTH = 255;
+/** As spreadsheets write long numbers. Many ids then become the same. */
+const scientific = /^\d(?:[.,]\d+)?e\+\d+$|^\d[.,]\d+e\d+$/i;
+
+function toKey(key: string): string {
+  if (scientific.test(key))
+    throw new UnmappedError(
+      `The idempotency key ${JSON.stringify(key)} is a number in scientific notation: a spreadsheet has cut off the id's digits. Export the ids as text.`,
+    );
+  return key;
 }
 
 /** Maximum length of a quantity. Longer text cannot be valid: the service accepts at most 100 digits. */
@@ -242,7 +211,15 @@ function toDecimal(value: unknown): string | undefined {
   return `${match[1]!.startsWith('.') ? '0' : ''}${match[1]}${match[2] ?? ''}`;
 }
 
-const shorten = (text: string): string => (text.length > 60 ? `${text.slice(0, 60)}…` : text);
+/** A point could separate thousands, so it is refused. */
+function withPoint(value: unknown): unknown {
+  if (typeof value !== 'string') return value;
+  if (value.includes('.'))
+    throw new UnmappedError(
+      `The quantity ${shorten(JSON.stringify(value))} has a point. With --decimal-comma, it may have only a comma.`,
+    );
+  return value.replace(',', '.');
+}
 
 function toEventJson(event: UsageEvent, digits: string | undefined): string {
   if (digits === undefined) return JSON.stringify(event);

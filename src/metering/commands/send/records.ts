@@ -5,14 +5,16 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 import { readCsv } from './csv.js';
 import { readLines, withoutByteOrderMark } from './lines.js';
-import type { MappedColumn, SourceRecord } from './mapping.js';
+import type { MappedColumn } from './mapping.js';
+import type { SourceRecord } from './record.js';
 
 export const formats = ['ndjson', 'csv', 'json'] as const;
 export type Format = (typeof formats)[number];
 
 export interface FormatOptions {
   format: Format;
-  delimiter: string;
+  /** Of a CSV file. Default: that of its line `sep=`, or a comma. */
+  delimiter: string | undefined;
 }
 
 /**
@@ -30,11 +32,11 @@ export function readRecords(
 }
 
 const byExtension: Record<string, FormatOptions> = {
-  '.ndjson': { format: 'ndjson', delimiter: ',' },
-  '.jsonl': { format: 'ndjson', delimiter: ',' },
-  '.csv': { format: 'csv', delimiter: ',' },
+  '.ndjson': { format: 'ndjson', delimiter: undefined },
+  '.jsonl': { format: 'ndjson', delimiter: undefined },
+  '.csv': { format: 'csv', delimiter: undefined },
   '.tsv': { format: 'csv', delimiter: '\t' },
-  '.json': { format: 'json', delimiter: ',' },
+  '.json': { format: 'json', delimiter: undefined },
 };
 
 export function guessFormat(file: string): FormatOptions | undefined {

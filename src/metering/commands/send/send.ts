@@ -7,6 +7,7 @@ import {
   type Post,
 } from '../../../client/delivery.js';
 import { formatCount, formatDecimal } from '../../../core/pages/format.js';
+import { monthOf, systemClock } from '../../../core/time.js';
 import { printable } from '../../../core/terminal.js';
 import { CommandError, type Terminal } from '../../../commands/kit/command.js';
 import { openInput, type Input } from '../../../commands/kit/input.js';
@@ -14,7 +15,7 @@ import { createProgress, duration, noProgress, type Progress } from '../../../co
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
 import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
 import { openRejectedFile } from './files.js';
-import { createMapping, listMappedColumns, type MappingOptions, type OutgoingEvent } from './mapping.js';
+import { createMapping, type MappedColumn, type MappingOptions, type OutgoingEvent } from './mapping.js';
 import { readRecords, type FormatOptions } from './records.js';
 
 export interface SendOptions extends FormatOptions {
@@ -24,6 +25,8 @@ export interface SendOptions extends FormatOptions {
   /** Id of the backfill to stage into; undefined if events are counted immediately. */
   backfill: string | undefined;
   mapping: MappingOptions;
+  /** Columns that a CSV file must have. */
+  needed: readonly MappedColumn[];
   isDryRun: boolean;
   batchSize: number;
   concurrency: number;
@@ -36,10 +39,13 @@ export interface SendOptions extends FormatOptions {
 export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
   interrupt: AbortSignal;
   backoffMs?: number;
+  silentMs?: number;
 }
 
 const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
+/** A service that never responded in this time has probably another address. */
+const SILENT_MS = 30_000;
 
 /**
  * Sends a file. Returns a summary of the settled events, even if the run is interrupted or stopped by a failure.
@@ -63,8 +69,8 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const client = openClient(options, backfill);
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
-  const source = readRecords(input, options, listMappedColumns(options.mapping));
-  const batches = toBatches(source, map, options.batchSize);
+  const source = readRecords(input, options, options.needed);
+  const batches = toBatches(source, map, { size: options.batchSize, each: options.mapping.each });
 
   function showProgress(): void {
     const { records } = ledger.tally;
@@ -156,13 +162,16 @@ function openPost(
   client: GaugeClient,
   { options, surroundings, signal, progress, unanswered }: PostParts,
 ): Post {
-  const { backoffMs = 250 } = surroundings;
+  const { backoffMs = 250, silentMs = SILENT_MS } = surroundings;
   let lastReport = { reason: '', at: 0 };
   return createPost({
     client,
     isDryRun: options.isDryRun,
+    address: options.url,
     addressName: 'GAUGE_URL',
     maxAttempts: options.maxAttempts,
+    // Without a limit of attempts, the run waits for a service that does not exist yet.
+    ...(options.maxAttempts > 0 ? { silentMs } : {}),
     backoffMs,
     signal,
     onRetry(reason, waitMs) {
@@ -229,6 +238,10 @@ export interface Summary {
   accepted: number;
   deduped: number;
   rejected: number;
+  /** Rejected records whose key an earlier record of the input has. */
+  repeated: number;
+  /** Events without a time of their own, which count at the time of receipt. */
+  untimed: number;
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
@@ -253,7 +266,7 @@ const toWarningList = ({ overCap, overLimit, mismatches, firstMismatch }: Warnin
 
 function toSummary(
   run: Omit<Summary, keyof Tally | 'rejections' | 'warnings' | 'recordsPerSecond'>,
-  { records, accepted, deduped, rejected, reasons }: Tally,
+  { records, accepted, deduped, rejected, repeated, untimed, reasons }: Tally,
   warnings: Warnings,
 ): Summary {
   const { state, stopReason, url, dryRun, backfill, sent, rejectedFile, unanswered, seconds } = run;
@@ -268,6 +281,8 @@ function toSummary(
     accepted,
     deduped,
     rejected,
+    repeated,
+    untimed,
     rejections: Object.entries(reasons)
       .map(([reason, count]) => ({ reason, records: count }))
       .sort((a, b) => b.records - a.records),
@@ -291,12 +306,16 @@ export function summaryText(summary: Summary): string {
     line('deduped', deduped),
     line('rejected', rejected),
     ...rejectionLines(summary),
+    ...(summary.repeated > 0 ? [repeatedText(summary.repeated)] : []),
+    ...(summary.untimed > 0 ? [untimedText(summary.untimed)] : []),
     ...(summary.dryRun ? ['This was a dry run. Nothing was recorded.'] : []),
     ...(backfill === undefined ? [] : nextSteps(backfill)),
     ...summary.warnings.map(warningText),
     ...(summary.rejectedFile === null ? [] : [`Rejected events and reasons: ${summary.rejectedFile}`]),
     ...(summary.unanswered ? [unansweredText(summary.unanswered)] : []),
-    ...(summary.state === 'stopped' ? ['The run stopped before the end of the input. Send it again: no event counts twice.'] : []),
+    ...(summary.state === 'stopped'
+      ? ['The run stopped before the end of the input. Send it again: no event counts twice.']
+      : []),
   ];
   return lines.map(printable).join('\n');
 }
@@ -310,6 +329,12 @@ function rejectionLines({ rejected, rejections }: Summary): string[] {
   const width = Math.max(0, ...all.map(({ records }) => formatDecimal(records).length));
   return all.map(({ reason, records }) => `    ${formatDecimal(records).padStart(width)}  ${reason}`);
 }
+
+const repeatedText = (records: number) =>
+  `${formatCount(records, 'record')} repeated the key of an earlier record of this input. If these are different events, their keys must differ.`;
+
+const untimedText = (events: number) =>
+  `${formatCount(events, 'event')} had no time. They count in the month of receipt, ${monthOf(systemClock.now()).slice(0, 7)} (UTC).`;
 
 const nextSteps = (backfill: string) => [
   'Nothing is counted yet. Review the changes, then apply them:',

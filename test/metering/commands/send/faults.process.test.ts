@@ -301,6 +301,18 @@ it('text from the service cannot control the terminal', async () => {
   expect((await send([eventsFile(1)], env)).stderr).toBe('send: gone [2J  (401 key_revoked)\n');
 });
 
+it('names a wrong address at the first refused connection and gives up soon, but only if nothing ever responded', async () => {
+  const gone = { ...env, GAUGE_URL: 'http://127.0.0.1:9' };
+  const run = await send([eventsFile(5)], gone, '', { silentMs: 300 });
+  expect(run).toMatchObject({ code: 2 });
+  const [first] = run.stderr.split('\n');
+  expect(first).toMatch(/^Trying again in 0\.0 s: GAUGE_URL http:\/\/127\.0\.0\.1:9 cannot be reached: /);
+  expect(run.stderr).toMatch(/cannot be reached: .* \(no response in 0 s\)\n$/);
+  fault = (res, _request, count) => (count === 1 ? problem(res, 503, 'unavailable') : Boolean(res.destroy()));
+  const late = await send([eventsFile(5), '--max-attempts', '12'], env, '', { silentMs: 0 });
+  expect(late.stderr).toMatch(/could not be reached in 12 attempts/);
+});
+
 it('prints a progress line without a terminal, and nothing with --quiet', async () => {
   fault = (res, _request, count) => (count === 1 ? problem(res, 500, 'internal') : false);
   expect((await send([eventsFile(5)], env)).stderr).toMatch(/Trying again in 0\.0 s: 500 internal/);

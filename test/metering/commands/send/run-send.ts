@@ -47,6 +47,7 @@ export async function send(
   args: string[],
   env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
   input: Buffer | string = '',
+  { silentMs = 30_000 } = {},
 ): Promise<Awaited<SendRun['ended']>> {
   let stdout = '';
   let stderr = '';
@@ -58,6 +59,7 @@ export async function send(
     stderr: { write: (text) => (stderr += text) },
     interrupt: new AbortController().signal,
     backoffMs: 5,
+    silentMs,
   });
   return {
     code,
