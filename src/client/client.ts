@@ -24,6 +24,8 @@ export interface GaugeClientOptions {
   /** Base URL of the service, such as `https://gauge.example.com`. */
   baseUrl: string;
   apiKey: string;
+  /** How long a request may take, in ms; default 10,000. It then fails with a `TimeoutError`. */
+  timeoutMs?: number;
   fetch?: typeof globalThis.fetch;
 }
 
@@ -62,13 +64,20 @@ const refuseOtherMode: Middleware = {
  * A client for Gauge's API, typed from its OpenAPI document. Redirects are returned, not followed, because following
  * one would drop the API key or turn a POST into a GET. Recording usage throws `OtherModeError` if live and test events
  * are mixed up.
+ * @throws TypeError without an API key
  */
-export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions): GaugeClient {
+export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
+  const { baseUrl, apiKey, timeoutMs = 10_000, fetch = globalThis.fetch } = options;
+  // A variable of the environment that is not set is undefined, whatever its type says.
+  if (!apiKey) throw new TypeError('apiKey is missing. Is GAUGE_API_KEY set?');
   const client: GaugeClient = createClient({
     baseUrl,
     headers: { authorization: `Bearer ${apiKey}` },
     redirect: 'manual',
-    ...(fetch ? { fetch: (request: Request) => fetch(request) } : {}),
+    fetch: (request: Request) => {
+      const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
+      return fetch(new Request(request, { signal }));
+    },
   });
   client.use(refuseOtherMode);
   return client;

@@ -88,9 +88,12 @@ const MAX_PAUSE_MS = 60 * 60 * 1000;
 
 /** A failure that retries cannot fix, or too many failed attempts. */
 export class DeliveryError extends Error {
-  constructor(message: string) {
+  /** Of the response that refused the key. */
+  readonly keyStatus: 401 | 403 | undefined;
+  constructor(message: string, keyStatus?: 401 | 403) {
     super(message);
     this.name = 'DeliveryError';
+    this.keyStatus = keyStatus;
   }
 }
 
@@ -126,7 +129,7 @@ interface PostOptions {
 
 export type Post = (events: readonly Sendable[]) => Promise<Answer>;
 
-const REQUEST_TIMEOUT_MS = 60_000;
+export const REQUEST_TIMEOUT_MS = 60_000;
 const FINISH_WITHIN_MS = 5_000;
 const MAX_BACKOFF_MS = 30_000;
 
@@ -235,7 +238,8 @@ function readFailure(response: Response, body: unknown, addressName: string): An
   if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
   if (!problem || response.headers.has('location'))
     throw new DeliveryError(foreignAnswer(response, addressName));
-  throw new DeliveryError(`${problem.detail} (${status} ${problem.code})`);
+  const keyStatus = status === 401 || status === 403 ? status : undefined;
+  throw new DeliveryError(`${problem.detail} (${status} ${problem.code})`, keyStatus);
 }
 
 export function foreignAnswer({ status, headers }: Response, addressName: string): string {

@@ -3,7 +3,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createGaugeClient, type GaugeClientOptions, type UsageEvent } from './client.js';
 import { inChunks } from '../core/steps.js';
 import { DirectoryInUseError } from '../core/db/directory-lock.js';
-import { createPost, deliverEvents, type Post, type Refused, type Sendable } from './delivery.js';
+import {
+  createPost,
+  deliverEvents,
+  DeliveryError,
+  REQUEST_TIMEOUT_MS,
+  type Post,
+  type Refused,
+  type Sendable,
+} from './delivery.js';
 import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from './spool.js';
 
 export { DirectoryInUseError, SpoolFullError };
@@ -11,7 +19,7 @@ export { DirectoryInUseError, SpoolFullError };
 /** An event to report. Missing keys and times are filled in. */
 export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
 
-export interface UsageReporterOptions extends GaugeClientOptions {
+export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutMs'> {
   /** Folder for unsent events. It must survive restarts and be used by only one process at a time. */
   directory: string;
   /** Maximum size of the unsent events, in bytes; default 256 MiB. */
@@ -25,6 +33,8 @@ export interface UsageReporterOptions extends GaugeClientOptions {
    * events may be passed again.
    */
   onRefused?(events: RefusedEvent[]): void;
+  /** Called once when the service begins to refuse the API key. Default: prints the reason to the console. */
+  onKeyRefused?(reason: string): void;
   /** Called after each failed attempt. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
 }
@@ -127,9 +137,19 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
   const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
+  const { onKeyRefused = (reason: string) => console.error(`Gauge refuses the API key: ${reason}`) } =
+    options;
+  let isKeyRefused = false;
+  function onFailure(error: unknown, waitMs: number): void {
+    const { message } = error as Error;
+    onRetry(message, waitMs);
+    const isRefused = error instanceof DeliveryError && error.keyStatus !== undefined;
+    if (isRefused && !isKeyRefused) notify(() => onKeyRefused(message));
+    isKeyRefused ||= isRefused;
+  }
   const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));
   const post = createPost({
-    client: createGaugeClient(options),
+    client: createGaugeClient({ ...options, timeoutMs: REQUEST_TIMEOUT_MS }),
     address: options.baseUrl,
     addressName: 'baseUrl',
     maxAttempts: 0,
@@ -167,7 +187,8 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
         if (flushes.length === 0) await pause(intervalMs);
         const served = flushes;
         flushes = [];
-        await retryUntilDone(sendAll, onRetry, signal);
+        await retryUntilDone(sendAll, onFailure, signal);
+        isKeyRefused = false;
         for (const resolve of served) resolve();
       }
     }
@@ -236,7 +257,7 @@ async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<
 
 async function retryUntilDone(
   task: () => Promise<void>,
-  onRetry: (reason: string, waitMs: number) => void,
+  onFailure: (error: unknown, waitMs: number) => void,
   signal: AbortSignal,
 ): Promise<void> {
   for (let waitMs = BLOCKED_MS; ; waitMs = Math.min(waitMs * 2, MAX_BLOCKED_MS)) {
@@ -244,7 +265,7 @@ async function retryUntilDone(
       return await task();
     } catch (error) {
       signal.throwIfAborted();
-      onRetry((error as Error).message, waitMs);
+      onFailure(error, waitMs);
       await sleep(waitMs, undefined, { signal });
     }
   }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -48,13 +48,18 @@ function compile(): void {
   rmSync(config);
   // The compiler does not copy declaration files.
   copyFileSync(join(root, 'src/client/api.d.ts'), join(folder, 'client/api.d.ts'));
+  // A program in CommonJS may load the modules with require, but its compiler accepts only types of CommonJS.
+  const isTypes = (path: string) => !path.endsWith('.js');
+  for (const part of ['client', 'core'])
+    cpSync(join(folder, part), join(folder, 'cjs', part), { recursive: true, filter: isTypes });
+  writeFileSync(join(folder, 'cjs/package.json'), JSON.stringify({ type: 'commonjs' }));
 }
 
 function describe({ version, license, engines, dependencies }: Manifest): void {
   const name = 'openapi-fetch';
   const exportOf = (entry: string) => ({
-    types: `./client/${entry}.d.ts`,
-    default: `./client/${entry}.js`,
+    import: { types: `./client/${entry}.d.ts`, default: `./client/${entry}.js` },
+    require: { types: `./cjs/client/${entry}.d.ts`, default: `./client/${entry}.js` },
   });
   const manifest = {
     name: 'gauge-client',
@@ -65,6 +70,10 @@ function describe({ version, license, engines, dependencies }: Manifest): void {
     engines,
     sideEffects: false,
     exports: Object.fromEntries(Object.entries(entries).map(([path, entry]) => [path, exportOf(entry)])),
+    // For compilers that do not read `exports`.
+    main: './client/client.js',
+    types: './cjs/client/client.d.ts',
+    typesVersions: { '*': { reporter: ['./cjs/client/reporter.d.ts'] } },
     dependencies: { [name]: dependencies[name] },
   };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest, null, 2));

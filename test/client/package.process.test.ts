@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -76,6 +76,18 @@ it('a new TypeScript project compiles against the package and its types, and typ
   const compile = (config: string) =>
     run(process.execPath, [tsc, '-p', join(project, config)], { cwd: project });
   await compile('tsconfig.json');
+  // As `npm init -y` makes it: CommonJS, without top-level await.
+  const folderOf = (name: string) => join(project, name);
+  mkdirSync(folderOf('cjs'));
+  writeFileSync(folderOf('cjs/package.json'), JSON.stringify({ type: 'commonjs' }));
+  const asFunction = good.replace(/^const \[baseUrl/m, 'async function main() {\nconst [baseUrl');
+  writeFileSync(folderOf('cjs/good.ts'), `${asFunction}\n}\nvoid main();`);
+  for (const module of ['commonjs', 'node16', 'node20']) {
+    const config = `cjs/${module}.json`;
+    const options = { ...compilerOptions, module, esModuleInterop: true };
+    writeFileSync(folderOf(config), JSON.stringify({ compilerOptions: options, files: ['good.ts'] }));
+    await compile(config);
+  }
   await expect(compile('wrong.json')).rejects.toMatchObject({
     stdout: expect.stringContaining('amount') as string,
   });
@@ -96,6 +108,15 @@ it('the package runs in plain Node and has only the dependency that it needs', a
   expect(Object.keys((JSON.parse(manifest) as { dependencies: object }).dependencies)).toEqual([
     'openapi-fetch',
   ]);
+});
+
+it('a program in CommonJS can require the package', async () => {
+  writeFileSync(
+    join(project, 'main.cjs'),
+    "console.log(typeof require('gauge-client').createGaugeClient, typeof require('gauge-client/reporter').createUsageReporter)",
+  );
+  const { stdout } = await run(process.execPath, ['main.cjs'], { cwd: project });
+  expect(stdout).toBe('function function\n');
 });
 
 it('the client alone imports nothing from Node, so browsers can load it', () => {

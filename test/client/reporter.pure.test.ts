@@ -11,6 +11,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createGaugeClient } from '../../src/client/client.js';
 import {
   createUsageReporter,
   DirectoryInUseError,
@@ -183,10 +184,15 @@ it('sets refused events aside, reports them and continues', async () => {
 it('waits for a person if the key is refused, and loses nothing', async () => {
   const reasons: string[] = [];
   fault = (res) => problem(res, 401, 'key_revoked');
-  const reporter = await start({ onRetry: (reason) => reasons.push(reason) });
+  const refusals: string[] = [];
+  const reporter = await start({
+    onRetry: (reason) => reasons.push(reason),
+    onKeyRefused: (reason) => refusals.push(reason),
+  });
   await reporter.report(event('a'));
-  await until(() => reasons.length > 0);
+  await until(() => reasons.length > 1);
   expect(reasons[0]).toContain('401 key_revoked');
+  expect(refusals).toEqual([reasons[0]]);
   expect(files()).toHaveLength(1);
   fault = () => false;
   expect(await reporter.flush()).toBe(true);
@@ -315,4 +321,15 @@ it('a callback that throws does not stop the reporter', async () => {
     process.removeAllListeners('uncaughtException');
     for (const listener of listeners) process.on('uncaughtException', listener);
   }
+});
+
+it('a client names a missing key, and gives a request up after its time-out', async () => {
+  const unset = process.env.GAUGE_UNSET_VARIABLE!;
+  expect(() => createGaugeClient({ baseUrl, apiKey: unset })).toThrow(
+    'apiKey is missing. Is GAUGE_API_KEY set?',
+  );
+  fault = () => true;
+  const client = createGaugeClient({ baseUrl, apiKey: 'k', timeoutMs: 20 });
+  const body = { events: [{ productSlug: 'p', metric: 'm', idempotencyKey: 'a' }] };
+  await expect(client.POST('/api/usage/events', { body })).rejects.toMatchObject({ name: 'TimeoutError' });
 });

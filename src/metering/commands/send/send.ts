@@ -4,6 +4,7 @@ import {
   DeliveryError,
   foreignAnswer,
   readProblem,
+  REQUEST_TIMEOUT_MS,
   type Post,
 } from '../../../client/delivery.js';
 import { formatCount, formatDecimal } from '../../../core/pages/format.js';
@@ -149,11 +150,12 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
 
 /** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
-  if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey });
+  if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey, timeoutMs: REQUEST_TIMEOUT_MS });
   const address = `${url}${backfill}/events`;
   return createGaugeClient({
     baseUrl: url,
     apiKey,
+    timeoutMs: REQUEST_TIMEOUT_MS,
     fetch: (input) => fetch(new Request(address, input as Request)),
   });
 }
