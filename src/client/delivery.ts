@@ -88,7 +88,7 @@ const MAX_PAUSE_MS = 60 * 60 * 1000;
 
 /** A failure that retries cannot fix, or too many failed attempts. */
 export class DeliveryError extends Error {
-  /** Of the response that refused the key. */
+  /** The status of the response if it refused the key. */
   readonly keyStatus: 401 | 403 | undefined;
   constructor(message: string, keyStatus?: 401 | 403) {
     super(message);

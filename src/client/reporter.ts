@@ -33,7 +33,7 @@ export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutM
    * events may be passed again.
    */
   onRefused?(events: RefusedEvent[]): void;
-  /** Called once when the service begins to refuse the API key. Default: prints the reason to the console. */
+  /** Called once when the service begins to refuse the API key. Default: prints the reason as a warning of the process. */
   onKeyRefused?(reason: string): void;
   /** Called after each failed attempt. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
@@ -137,14 +137,16 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
   const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
-  const { onKeyRefused = (reason: string) => console.error(`Gauge refuses the API key: ${reason}`) } =
-    options;
   let isKeyRefused = false;
   function onFailure(error: unknown, waitMs: number): void {
     const { message } = error as Error;
     onRetry(message, waitMs);
     const isRefused = error instanceof DeliveryError && error.keyStatus !== undefined;
-    if (isRefused && !isKeyRefused) notify(() => onKeyRefused(message));
+    if (isRefused && !isKeyRefused)
+      notify(() => {
+        if (options.onKeyRefused) options.onKeyRefused(message);
+        else process.emitWarning(`Gauge refuses the API key: ${message}`);
+      });
     isKeyRefused ||= isRefused;
   }
   const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));

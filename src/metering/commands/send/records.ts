@@ -13,7 +13,7 @@ export type Format = (typeof formats)[number];
 
 export interface FormatOptions {
   format: Format;
-  /** Of a CSV file. Default: that of its line `sep=`, or a comma. */
+  /** The delimiter of a CSV file. Default: the one in its line `sep=`, or a comma. */
   delimiter: string | undefined;
 }
 

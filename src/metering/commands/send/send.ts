@@ -150,7 +150,8 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
 
 /** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
-  if (backfill === undefined) return createGaugeClient({ baseUrl: url, apiKey, timeoutMs: REQUEST_TIMEOUT_MS });
+  if (backfill === undefined)
+    return createGaugeClient({ baseUrl: url, apiKey, timeoutMs: REQUEST_TIMEOUT_MS });
   const address = `${url}${backfill}/events`;
   return createGaugeClient({
     baseUrl: url,

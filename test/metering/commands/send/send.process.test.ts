@@ -159,7 +159,7 @@ describe('rejected records', () => {
       [3, 'invalid_record'],
       [4, 'entitlement_required'],
       [5, 'unknown_metric'],
-      [6, 'invalid_request'],
+      [6, 'invalid_record'],
       [7, 'timestamp_out_of_range'],
       [8, 'invalid_request'],
       [9, 'invalid_request'],
@@ -170,11 +170,11 @@ describe('rejected records', () => {
       [16, 'invalid_record'],
     ]);
     expect(rejected[0]).toMatchObject({ event: null, original: '{"productSlug":' });
-    expect(rejected[4]).toMatchObject({
-      event: { productSlug: 'good-one', occurredAt: 'yesterday' },
-      original: { idempotencyKey: 'e' },
+    expect(rejected[4]).toMatchObject({ event: null, detail: 'The time "yesterday" cannot be read.' });
+    expect(rejected[5]).toMatchObject({
+      event: { productSlug: 'good-one', occurredAt: '2001-01-01T00:00:00Z' },
+      original: { idempotencyKey: 'f' },
     });
-    expect(rejected[4]!.detail).toMatch(/^occurredAt must be an RFC 3339 time/);
     expect(rejected[9]!.detail).toMatch(/--idempotency-key/);
     expect(await recorded(organization.id)).toMatchObject([{ total: '3.1', events: '3' }]);
   });
