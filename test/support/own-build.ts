@@ -31,7 +31,12 @@ export async function provideOwnBuild(): Promise<() => void> {
 
 const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
-const ofProducts = [...threads, 'test/metering/stripe/sender', 'test/metering/credit-grants/granter'];
+const ofProducts = [
+  ...threads,
+  'lab/evaluate',
+  'test/metering/stripe/sender',
+  'test/metering/credit-grants/granter',
+];
 
 async function bundle(kept?: string): Promise<string> {
   if (kept !== undefined && existsSync(kept)) return kept;
