@@ -10,6 +10,7 @@ import { explainRefusal, UnsuitableDatabaseError } from './check-server.js';
 import { SEQUENTIAL, sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import { distributeTables, isDistributed } from './distribute.js';
+import { createFunctions } from './functions.js';
 import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
 import { selectRows } from './sql.js';
@@ -63,7 +64,9 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
     const { connectionString } = db.pool.options;
     await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));
   } else {
+    if (await isMigrated(db)) return;
     await migratePglite(db.orm, { migrationsFolder });
+    await createFunctions(db.orm);
   }
   if (await isMigrated(db)) return;
   if (ownerUrl)
@@ -87,6 +90,8 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await client.query(SEQUENTIAL);
     const orm = drizzle(client);
     await migratePostgres(orm, { migrationsFolder });
+    // An older version must not replace the functions of a newer one.
+    if ((await countNewer({ orm })) === 0) await createFunctions(orm);
     // Tables from new migrations must be distributed like the others.
     if (await isDistributed(orm)) await distributeTables(orm, 0);
     if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
@@ -119,16 +124,22 @@ export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
 }
 
 /**
- * Rejects a database that was migrated from another branch. The migrator compares only the last migration's timestamp,
- * so on such a database it would skip older migrations or create existing objects again.
+ * Rejects a database from before the baseline or from another branch. The migrator compares only the last migration's
+ * timestamp, so on such a database it would skip migrations or create existing objects again.
  * @throws UnsuitableDatabaseError
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
   const known = await listKnown();
+  const baseline = known[0]!;
   const applied = await listApplied(db);
+  if (applied.length === 0) return;
   const last = Math.max(...applied);
+  if (last < baseline)
+    throw new UnsuitableDatabaseError(
+      'This database is too old to be upgraded in one step: start commit 2044326c on it once, then this version.',
+    );
   if (
-    applied.some((time) => time < known.at(-1)! && !known.includes(time)) ||
+    applied.some((time) => time > baseline && time < known.at(-1)! && !known.includes(time)) ||
     known.some((time) => time < last && !applied.includes(time))
   )
     throw new UnsuitableDatabaseError(
