@@ -142,7 +142,8 @@ const environment = {
     .transform(Number)
     .pipe(z.number().max(65_535, 'must be at most 65535'))
     .default(3000),
-  HOST: z.string().optional(),
+  // Only this machine: the demo prints its passwords, and callers that bypass the proxy could forge their address.
+  HOST: z.string().default('127.0.0.1'),
   DATABASE_URL: urlField(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
   MIGRATION_DATABASE_URL: urlField(
     /^postgres(ql)?:$/,
@@ -237,8 +238,7 @@ const shellConfig = (env: Environment) =>
     return {
       production,
       port: e.PORT,
-      // The demo prints its passwords, so outside production the service listens only on this machine by default.
-      host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+      host: e.HOST,
       databaseUrl: e.DATABASE_URL,
       migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
       dataDir: e.DATA_DIR,
