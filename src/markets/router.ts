@@ -31,7 +31,7 @@ const EXECUTION = '/scores/execution';
 
 /** The trading API. Market data requires no credentials; portfolios and orders require an Organization's API key. */
 export function tradingRoutes(context: Context, calls: CallDeps, trading: TradingServices): Router {
-  const router = createRouter();
+  const router = createRouter({ strict: false });
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);
   const deps = { ...context, ...calls, ...trading, paperCash: context.config.trading.paperCash };
   router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);

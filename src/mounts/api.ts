@@ -10,7 +10,7 @@ import type { RunningProduct } from '../product.js';
 
 /** `/api`, for programs with an API key. Keep the middleware layers few: each one costs as much as checking the key. */
 export function apiRoutes(context: Context, calls: CallDeps, products: RunningProduct[]): Router {
-  const router = createRouter();
+  const router = createRouter({ strict: false });
   const ready = requireReady(context.lifecycle);
   router.use((req, res, next) =>
     ready(req, res, (error?: unknown) => {

@@ -27,7 +27,7 @@ const operatorAccountRoutes = [
  * resource.
  */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {
-  const router = createRouter();
+  const router = createRouter({ strict: false });
   router.use(requireOperator(context), (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     next();

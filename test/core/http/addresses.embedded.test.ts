@@ -71,6 +71,16 @@ describe('an address of the service', () => {
       expect(await get(path[0]! + path[1]!.toUpperCase() + path.slice(2))).toBe(404);
     },
   );
+
+  it.each(['/api/usage', '/operator/products', '/markets'])(
+    'may have a slash at the end if programs call it: %s',
+    async (path) => {
+      const statusOf = async (spelling: string) => (await fetch(service.url + spelling)).status;
+      expect(await statusOf(`${path}/`)).toBe(await statusOf(path));
+      expect(await statusOf(path)).not.toBe(404);
+      expect(await statusOf(path.toUpperCase())).toBe(404);
+    },
+  );
 });
 
 it.each(['Host: gauge.example', 'host: gauge.example', 'Host: other.example', 'Host:'])(
