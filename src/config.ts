@@ -7,6 +7,7 @@ import {
   ConfigError,
   configPart,
   hasReadableCredentials,
+  isLoopback,
   isOrigin,
   isSecureUrl,
   listField,
@@ -78,14 +79,6 @@ function addressProblems(env: Environment): string[] {
 }
 
 const isPlain = (url: string): boolean => URL.canParse(url) && new URL(url).protocol === 'http:';
-
-function isLoopback(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { hostname } = new URL(url);
-  return (
-    hostname === '' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
-  );
-}
 
 /** A host name without a dot belongs to a container on the same machine, so the traffic never leaves the machine. */
 const isNeighbour = (hostname: string): boolean =>
