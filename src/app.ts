@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { Router, type Express, type Request, type Response } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
+import { createRouter } from './core/http/router.js';
 import { knownHashedSecret, type KeyReader } from './accounts/api-keys/bearer-key.js';
 import { requireReady, type Context } from './core/http/context.js';
 import {
@@ -45,6 +46,8 @@ export function createApp(
   // Only production requires configured keys. Without them, sessions last until the process ends.
   const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
+  app.enable('strict routing');
+  app.enable('case sensitive routing');
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', context.config.trustProxy);
@@ -66,7 +69,7 @@ export function createApp(
   app.use(requireWholeAddress);
   app.use('/api', apiRoutes(context, services, products));
   for (const { router } of products) if (router) app.use(router);
-  app.use(mountRoutes(Router(), '', healthRoutes, context));
+  app.use(mountRoutes(createRouter(), '', healthRoutes, context));
   app.use(
     documentationRouter(context, {
       describeService: () => describe(products),

@@ -7,6 +7,7 @@ import {
   ConfigError,
   configPart,
   hasReadableCredentials,
+  isLoopback,
   isOrigin,
   isSecureUrl,
   listField,
@@ -79,14 +80,6 @@ function addressProblems(env: Environment): string[] {
 
 const isPlain = (url: string): boolean => URL.canParse(url) && new URL(url).protocol === 'http:';
 
-function isLoopback(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { hostname } = new URL(url);
-  return (
-    hostname === '' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
-  );
-}
-
 /** A host name without a dot belongs to a container on the same machine, so the traffic never leaves the machine. */
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
@@ -142,7 +135,8 @@ const environment = {
     .transform(Number)
     .pipe(z.number().max(65_535, 'must be at most 65535'))
     .default(3000),
-  HOST: z.string().optional(),
+  // Only this machine: the demo prints its passwords, and callers that bypass the proxy could forge their address.
+  HOST: z.string().default('127.0.0.1'),
   DATABASE_URL: urlField(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
   MIGRATION_DATABASE_URL: urlField(
     /^postgres(ql)?:$/,
@@ -237,8 +231,7 @@ const shellConfig = (env: Environment) =>
     return {
       production,
       port: e.PORT,
-      // The demo prints its passwords, so outside production the service listens only on this machine by default.
-      host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+      host: e.HOST,
       databaseUrl: e.DATABASE_URL,
       migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
       dataDir: e.DATA_DIR,

@@ -105,6 +105,11 @@ describe('the configuration', () => {
     expect(readConfig({ ...production, ...env }).hasMarkets).toBe(hasMarkets);
   });
 
+  it.each(['production', 'development'])('listens only on this machine by default: %s', (NODE_ENV) => {
+    expect(readConfig({ ...production, NODE_ENV }).host).toBe('127.0.0.1');
+    expect(readConfig({ ...production, NODE_ENV, HOST: '0.0.0.0' }).host).toBe('0.0.0.0');
+  });
+
   it('accepts every variable', () => {
     const config = readConfig({
       NODE_ENV: 'production',

@@ -141,13 +141,20 @@ export const listField = (part: z.ZodString) =>
     .transform((value) => value.split(',').map((text) => text.trim()))
     .pipe(z.array(part));
 
+/** True for this machine. */
+export function isLoopback(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { hostname } = new URL(url);
+  return (
+    hostname === '' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  );
+}
+
 /** True for https, and for http on this machine. */
 export function isSecureUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
-  const { protocol, hostname } = new URL(value);
-  return (
-    protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
-  );
+  const { protocol } = new URL(value);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(value));
 }
 
 /** True for a scheme and a host with nothing after it, as in the Origin header. */

@@ -1,4 +1,5 @@
-import { Router, type RequestHandler } from 'express';
+import type { RequestHandler, Router } from 'express';
+import { createRouter } from '../core/http/router.js';
 import { keyChangeRoutes } from '../accounts/api-keys/key-change-routes.js';
 import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { apiKeyReadRoutes } from '../accounts/api-keys/routes.js';
@@ -81,7 +82,7 @@ export function dashboardRoutes(
   const webhookSchemas = createWebhookSchemas(webhookTypes);
   const readSession = createSessionReader(context);
   const { signIn, account, issuer } = createProofs(context, keys, options.signInLimits);
-  const router = Router();
+  const router = createRouter();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   const before = [
     pageFrame(readFrame),
@@ -107,15 +108,15 @@ export function dashboardRoutes(
     requirePerson(readSession),
     accountPages(account, issuer),
     requireOrganization,
-    mountRoutes(Router(), '/dashboard', sessionRoutes, context),
+    mountRoutes(createRouter(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
     requireOwnSingleSignOn,
     requireOwnFactor,
     apiKeyPages({ ...context, ...services }),
-    mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
+    mountRoutes(createRouter(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     webhookPages(context, webhookTypes),
     mountRoutes(
-      Router(),
+      createRouter(),
       '/dashboard',
       [...webhookRoutes(webhookSchemas), ...deliveryRoutes(webhookSchemas)],
       context,

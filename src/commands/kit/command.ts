@@ -3,6 +3,7 @@ import { CommanderError, InvalidArgumentError, type Command } from 'commander';
 import { onStopSignal } from '../../core/stop-signals.js';
 import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
+import { isSecureUrl } from '../../core/config.js';
 
 export interface Terminal {
   /** Flags and files, without the program name. */
@@ -90,11 +91,15 @@ export const messageOf =
  * @param source name of the flag or variable, for the error
  * @throws CommandError
  */
-export function readServiceUrl(value: string | undefined, source: string): string {
+export function readServiceUrl(value: string | undefined, source: string, allowPlain?: string): string {
   const text = value?.trim() || 'http://127.0.0.1:3000';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
     throw new CommandError(`${source} must be an address like https://gauge.example.com`);
+  if (!isSecureUrl(text) && allowPlain !== 'yes')
+    throw new CommandError(
+      `${source} must be https, because keys are sent to it. Only this machine may use http. To send them unencrypted in a network that you trust, set GAUGE_ALLOW_HTTP=yes`,
+    );
   return text.replace(/\/+$/, '');
 }
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -113,6 +113,7 @@ describe('a file', () => {
     expect(parse(await exported())).toEqual({ products: {}, organizations: {} });
 
     const secrets = join(folder, 'secrets');
+    writeFileSync(secrets, '', { mode: 0o644 });
     const made = await apply(file, '--secrets', secrets);
     expect(made).toEqual({
       code: 0,

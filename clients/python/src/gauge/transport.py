@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import random
+import re
 import ssl
 import threading
 import time
@@ -50,16 +51,25 @@ class Response:
         return DeliveryError(f"The service has moved. Set base_url to the address of {location}.")
 
 
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d+){3}", host) is not None
+
+
 class Transport:
     """Sends requests on kept connections. Threads can share it, and a forked process opens connections of its own.
 
     It returns redirects instead of following them: following one would send the key elsewhere, or turn a POST into a GET.
     """
 
-    def __init__(self, base_url: str, api_key: str, timeout: float) -> None:
+    def __init__(self, base_url: str, api_key: str, timeout: float, allow_http: bool = False) -> None:
         url = urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
             raise ValueError("base_url must be an address such as https://gauge.example.com.")
+        if url.scheme == "http" and not allow_http and not is_loopback(url.hostname):
+            raise ValueError(
+                "base_url must be https, because the API key is sent to it. Only this machine may use http."
+                " Set allow_http=True to send the key unencrypted."
+            )
         # Checked here because the error message from http.client would contain the key.
         if not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
             raise ValueError("api_key must be the whole secret of a key, without spaces or line breaks around it.")

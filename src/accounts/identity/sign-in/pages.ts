@@ -1,4 +1,5 @@
-import { Router, type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
+import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
+import { createRouter } from '../../../core/http/router.js';
 import { AppError, type ErrorCode } from '../../../core/errors.js';
 import { prefersJson } from '../../../core/http/request.js';
 import type { Context } from '../../../core/http/context.js';
@@ -47,7 +48,7 @@ export function signInPages(
   readSession: ReadSession,
   { limiters, devices, secrets, listDemoLogins, singleSignOn }: SignInOptions,
 ): Router {
-  const router = Router();
+  const router = createRouter();
   const renderForm: RenderForm = (req, res, view) =>
     renderPage(
       { clock },
