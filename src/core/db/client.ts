@@ -75,7 +75,7 @@ export interface ShardGroup {
   /** Runs hot statements in a transaction that is rolled back, and returns their results. */
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
   readonly load: GroupLoad;
-  /** @throws if the group's server is unreachable */
+  /** @throws if the group's server is unreachable or read-only */
   ping: () => Promise<void>;
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]>;
 }
@@ -116,6 +116,7 @@ export interface Database {
    */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
+  /** Also notices that the address leads to another server. @throws if the database is unreachable */
   ping(): Promise<void>;
   close(): Promise<void>;
   /** Opens a port through which another thread uses this database. Undefined if threads open their own connections. */
@@ -138,6 +139,7 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 export const UNIQUE_VIOLATION = '23505';
+export const READ_ONLY = '25006';
 
 const connectionCodes = new Set([
   'ECONNREFUSED',
