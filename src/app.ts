@@ -20,6 +20,7 @@ import { unknownRoute } from './core/http/unknown-route.js';
 import { pageErrorHandler } from './core/pages/error-page.js';
 import { mountRoutes } from './core/reference/define-route.js';
 import { createFrame } from './dashboard/frame.js';
+import { createReadiness, type ReadinessWatch } from './health/readiness.js';
 import { healthRoutes } from './health/routes.js';
 import {
   createSessionReader,
@@ -40,6 +41,7 @@ export function createApp(
   context: Context,
   { products, services }: Running,
   options: DashboardOptions = {},
+  readiness: ReadinessWatch = createReadiness(context),
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
@@ -69,7 +71,7 @@ export function createApp(
   app.use(requireWholeAddress);
   app.use('/api', apiRoutes(context, services, products));
   for (const { router } of products) if (router) app.use(router);
-  app.use(mountRoutes(createRouter(), '', healthRoutes, context));
+  app.use(mountRoutes(createRouter(), '', healthRoutes, { ...context, readiness }));
   app.use(
     documentationRouter(context, {
       describeService: () => describe(products),

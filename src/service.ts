@@ -1,6 +1,5 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { accountJobs } from './accounts/jobs.js';
 import { createSetUpLink } from './accounts/identity/operators/operators.js';
 import type { NewLink } from './accounts/identity/links/links.js';
@@ -12,7 +11,7 @@ import type { Config } from './config.js';
 import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
 import { startJobs } from './core/db/jobs.js';
-import { countNewer, type Opened } from './core/db/migrate.js';
+import { countNewer, OutdatedError, type Opened } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
 import { createLifecycle, type Context } from './core/http/context.js';
@@ -23,6 +22,7 @@ import { describeDemo } from './greeting.js';
 import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
+import { createReadiness } from './health/readiness.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { ProductOptions, Services } from './product.js';
 import { createProducts, products, webhookTypes, type Running } from './products.js';
@@ -72,7 +72,8 @@ export async function startService(
   const stopProducts = () => Promise.all(running.products.map(async ({ stop }) => stop?.()));
   let demo: DemoData | undefined;
   const listDemoLogins = () => demo?.logins ?? [];
-  const server = createHttpServer(createApp(context, running, { ...pages, listDemoLogins }), {
+  const readiness = createReadiness(context);
+  const server = createHttpServer(createApp(context, running, { ...pages, listDemoLogins }, readiness), {
     limits: config.limits.connections,
     log,
     accessLog,
@@ -83,7 +84,7 @@ export async function startService(
       throw explainListen(error, config);
     });
     const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
-    await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
+    await Promise.all([prepareWhenReachable(context), preparePasswordRules()]);
     await Promise.all(running.products.map(async ({ load }) => load?.()));
     const parts = products.map((product) => product.demo);
     if (!config.production) demo = (await seedDemo(context, parts)) ?? (await readDemo(context, parts));
@@ -96,6 +97,9 @@ export async function startService(
     throw error;
   }
   for (const { start } of running.products) start?.();
+  // An instance whose clock differs must not answer even its first request.
+  await readiness.check();
+  const stopWatch = readiness.watch();
   const work = startWork(context, running, demo);
   const url = urlOf(server, config);
   const greeting = demo && describeDemo(demo, url, running.products);
@@ -114,6 +118,7 @@ export async function startService(
     },
     async stop() {
       lifecycle.state = 'draining';
+      stopWatch();
       await work.stop();
       // New connections get a 503 instead of a closed port, so that clients try another instance.
       await setTimeout(REFUSE_MS);
@@ -258,8 +263,11 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   }
 }
 
-/** Waits for a database that is starting up, but fails if the database rejects the connection. */
-async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
+/**
+ * Waits for a database that is starting up, or that needs a newer version than this one, because a restart would not
+ * help. Fails if the database rejects the connection.
+ */
+async function prepareWhenReachable({ db, config, log, lifecycle }: Context & { db: Opened }): Promise<void> {
   let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {
@@ -268,12 +276,15 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
       if (newer > 0)
         log.warn(
           { newerMigrations: newer },
-          'a newer version has migrated the database; the changelog says whether this version can run on it',
+          'a newer version has migrated the database, and says that this version can run on it',
         );
+      lifecycle.refusal = undefined;
       return;
     } catch (error) {
-      if (!isDatabaseUnavailable(error)) throw error;
-      const awaited = describeAwaited(error, config.databaseUrl);
+      const isOutdated = error instanceof OutdatedError;
+      if (!isOutdated && !isDatabaseUnavailable(error)) throw error;
+      const awaited = isOutdated ? error.message : describeAwaited(error, config.databaseUrl);
+      lifecycle.refusal = isOutdated ? { code: 'unavailable', detail: awaited } : undefined;
       if (awaited !== lastReason) log.warn(awaited);
       lastReason = awaited;
       await setTimeout(pauseMs);

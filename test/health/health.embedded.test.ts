@@ -74,6 +74,13 @@ describe('health', () => {
           .get('/readyz')
           .expect(status === 'ready' ? 200 : 503);
         expect(body).toEqual({ status, ...(reason && { reason: expect.stringMatching(reason) }) });
+        // Without a clock to rely on, the instance answers nothing that depends on it.
+        const answer = await request(other.server).get('/api/key');
+        expect(answer).toMatchObject(
+          status === 'ready'
+            ? { status: 401 }
+            : { status: 503, body: { code: 'clock_off' }, headers: { 'retry-after': '5' } },
+        );
         const warnings = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
         expect(warnings).toHaveLength(reason ? 1 : 0);
         const { text } = await request(other.server).get('/metrics');
