@@ -55,11 +55,7 @@ export function createIssuer(
   const { issuer, name, roles } = config;
   let known: { at: number; description: Promise<client.Configuration> } | undefined;
   let isKnownDown = false;
-  const logged = new Set<string>();
-  const logOnce = (details: object, text: string) => {
-    if (!logged.has(text)) log.warn({ issuer, ...details }, text);
-    logged.add(text);
-  };
+  const logOnce = createLogOnce(config, log);
 
   function describe(): Promise<client.Configuration> {
     if (known && clock.now() - known.at < DESCRIPTION_MS) return known.description;
@@ -75,7 +71,7 @@ export function createIssuer(
     } catch (error) {
       const reason = reasonOf(error);
       const otherIssuer = otherIssuerOf(error);
-      if (otherIssuer !== undefined) throw logOtherIssuer(otherIssuer);
+      if (otherIssuer !== undefined) throw logOtherIssuer(config, log, otherIssuer);
       if (!isOutage(error)) {
         log.warn({ issuer, reason }, 'a single sign-on was refused');
         throw refused(error, name);
@@ -89,13 +85,6 @@ export function createIssuer(
         { cause: error },
       );
     }
-  }
-
-  function logOtherIssuer(otherIssuer: string): CannotSignIn {
-    const text = `OIDC_ISSUER must be exactly ${otherIssuer}`;
-    log.error({ issuer }, `nobody can use single sign-on: ${text}`);
-    const advice = `${name} calls itself by another address, so nobody can sign in with it. The operator must correct the settings: ${text}`;
-    return new CannotSignIn('not_signed_in', advice);
   }
 
   return {
@@ -129,9 +118,28 @@ export function createIssuer(
     async check() {
       await discover(config).catch((error: unknown) => {
         const otherIssuer = otherIssuerOf(error);
-        if (otherIssuer !== undefined) logOtherIssuer(otherIssuer);
+        if (otherIssuer !== undefined) logOtherIssuer(config, log, otherIssuer);
       });
     },
+  };
+}
+
+function logOtherIssuer(
+  { issuer, name }: SingleSignOnConfig,
+  log: Context['log'],
+  otherIssuer: string,
+): CannotSignIn {
+  const text = `OIDC_ISSUER must be exactly ${otherIssuer}`;
+  log.error({ issuer }, `nobody can use single sign-on: ${text}`);
+  const advice = `${name} calls itself by another address, so nobody can sign in with it. The operator must correct the settings: ${text}`;
+  return new CannotSignIn('not_signed_in', advice);
+}
+
+function createLogOnce({ issuer }: SingleSignOnConfig, log: Context['log']) {
+  const logged = new Set<string>();
+  return (details: object, text: string): void => {
+    if (!logged.has(text)) log.warn({ issuer, ...details }, text);
+    logged.add(text);
   };
 }
 
