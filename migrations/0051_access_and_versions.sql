@@ -10,3 +10,29 @@ CREATE TABLE "schema_requirement" (
 );
 --> statement-breakpoint
 INSERT INTO "schema_requirement" ("migration") VALUES (50);
+--> statement-breakpoint
+ALTER TABLE "sign_in_challenges" ADD COLUMN "confirmed" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE "sign_in_challenges" ADD COLUMN "roles" json;--> statement-breakpoint
+ALTER TABLE "sign_in_challenges" ADD COLUMN "current_org_id" uuid;--> statement-breakpoint
+ALTER TABLE "invitations" ADD COLUMN "mailed" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+ALTER TABLE "users" ADD COLUMN "proven_at" timestamp (6) with time zone;--> statement-breakpoint
+-- Proven: operators, accounts that an operator, the set-up or single sign-on created, those of people whom an operator
+-- invited, and those whose password was chosen with a one-time link. An account that began with another person's
+-- invitation is not. One row at a time, because a sharded database updates no reference table from another table.
+DO $$
+DECLARE person uuid;
+BEGIN
+  FOR person IN
+    SELECT user_id FROM operators
+    UNION SELECT u.id FROM users u JOIN operator_log l ON l.target = u.email AND l.at >= u.created_at
+      WHERE l.action = 'user.password_reset' OR l.action = 'user.created' AND l.details->>'invitedTo' IS NULL
+  LOOP
+    UPDATE users SET proven_at = created_at WHERE id = person;
+  END LOOP;
+  FOR person IN
+    SELECT DISTINCT i.accepted_by FROM invitations i JOIN operators o ON o.user_id = i.created_by
+      JOIN users u ON u.id = i.accepted_by AND u.email = i.email
+  LOOP
+    UPDATE users SET proven_at = created_at WHERE id = person;
+  END LOOP;
+END $$;

@@ -123,7 +123,7 @@ async function makeOperator(
   const { passwordHash } = choices.get(email)!;
   const userId = uuid({ msecs: at.getTime() });
   const where = { at, ip: undefined, requestId: undefined };
-  await insertUser(tx, { id: userId, email, name, passwordHash, createdAt: at });
+  await insertUser(tx, { id: userId, email, name, passwordHash, createdAt: at, provenAt: at });
   await auditPerson(tx, { userId, email }, 'user.created', where, { after: { name }, by: 'setup' });
   await tx.insert(operators).values({ userId, createdAt: at });
   const added = { by: 'setup', createdBy: null, wasOperator: false };

@@ -45,6 +45,7 @@ import {
   requireOwnSingleSignOn,
   requirePerson,
 } from '../accounts/identity/session/session.js';
+import { roleChanges } from '../accounts/identity/single-sign-on/roles.js';
 import { createIssuer } from '../accounts/identity/single-sign-on/issuer.js';
 import { singleSignOnPages } from '../accounts/identity/single-sign-on/pages.js';
 import { signInPages } from '../accounts/identity/sign-in/pages.js';
@@ -179,13 +180,14 @@ function createProofs(
   const limiters = limitSignIns(context.limitStores, limits);
   const { singleSignOn } = context.config;
   const issuer = singleSignOn && createIssuer(singleSignOn, context);
+  void issuer?.check();
   const ssoPages = issuer && {
     name: issuer.config.name,
     pages: singleSignOnPages(context, issuer, devices),
   };
   return {
     issuer,
-    signIn: { limiters, secrets, devices, singleSignOn: ssoPages },
+    signIn: { limiters, secrets, devices, roleChanges, singleSignOn: ssoPages },
     account: {
       ...context,
       secrets,

@@ -41,7 +41,7 @@ const sentences: Wording['sentences'] = {
     say`Signed in without single sign-on for an hour, because the issuer was down`,
   'member.removed': (entry) => {
     if (entry.email === entry.target) return say`Left the Organization`;
-    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account was removed' : ''}`;
+    return say`Removed ${target(entry)}${removalReason(entry.details)}`;
   },
   'organization.created': (entry) =>
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
@@ -82,6 +82,11 @@ const sentences: Wording['sentences'] = {
 };
 
 export const accountWording: Wording = { sentences, titles, pages };
+
+function removalReason({ userRemoved, takenOver }: Record<string, unknown>): string {
+  if (userRemoved === true) return ', whose account was removed';
+  return takenOver === true ? ', because the address proved to belong to another person' : '';
+}
 
 const hrefOf = (entry: LoggedAction) => linkTo({ pages }, entry);
 const target = (entry: LoggedAction) => ({ name: entry.target, href: hrefOf(entry) });

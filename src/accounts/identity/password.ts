@@ -47,14 +47,16 @@ export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: Abor
  */
 let unusedHash: Promise<string> | undefined;
 
+/** For an account that nobody may open with a password. */
+export const unusedPassword = (): Promise<string> => (unusedHash ??= hash(crypto.randomUUID(), parameters));
+
 /** @throws AppError unavailable */
 export async function verifyPassword(
   passwordHash: string | undefined,
   password: string,
   signal?: AbortSignal,
 ): Promise<boolean> {
-  unusedHash ??= hash(crypto.randomUUID(), parameters);
-  const expected = passwordHash ?? (await unusedHash);
+  const expected = passwordHash ?? (await unusedPassword());
   return (await inTurn(() => verify(expected, password), signal)) && passwordHash !== undefined;
 }
 

@@ -15,7 +15,10 @@ import {
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import type { FormFields } from '../../core/pages/form.js';
-import { organizations, users } from '../organizations/table.js';
+import { organizations, users, type Role } from '../organizations/table.js';
+
+/** The role in each Organization, by slug; null if the claim gives none there. */
+export type ClaimedRoles = Record<string, Role | null>;
 
 const ofUser = () =>
   uuid('user_id')
@@ -59,6 +62,12 @@ export const signInChallenges = pgTable(
     attempts: integer().notNull(),
     /** True if the first factor was single sign-on rather than a password. */
     singleSignOn: boolean('single_sign_on').notNull().default(false),
+    /** False if the first factor was a sign-in that the issuer remembered. */
+    confirmed: boolean().notNull().default(false),
+    /** Roles from the issuer's claim, granted with the session; null if the claim changes none. */
+    roles: json().$type<ClaimedRoles>(),
+    /** The Organization that the person's previous session in this browser showed. */
+    currentOrgId: uuid('current_org_id'),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );

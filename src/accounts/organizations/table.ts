@@ -67,6 +67,10 @@ export const users = pgTable(
     name: text().notNull(),
     passwordHash: text('password_hash').notNull(),
     createdAt: time('created_at').notNull(),
+    /**
+     * When a mailed link, the issuer or an operator first proved that the address is this person's; null if nobody has.
+     */
+    provenAt: time('proven_at'),
   },
   (t) => [index('users_email_prefix').on(t.email.op('text_pattern_ops'))],
 );
@@ -120,6 +124,8 @@ export const invitations = pgTable(
     acceptedAt: time('accepted_at'),
     acceptedBy: uuid('accepted_by').references(() => users.id, { onDelete: 'set null' }),
     revokedAt: time('revoked_at'),
+    /** True if only an e-mail to the invited address had the link. */
+    mailed: boolean().notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),

@@ -36,8 +36,8 @@ it('migrations beside transactions that lock the same tables in every order succ
   const folder = writeMigrations();
   try {
     await migrateDatabase(db);
-    const client = new pg.Client({ connectionString: url });
-    await client.connect();
+    const migrator = new pg.Client({ connectionString: url });
+    await migrator.connect();
     let isOver = false;
     const failures: string[] = [];
     let transactions = 0;

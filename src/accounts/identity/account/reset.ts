@@ -23,7 +23,7 @@ import { endFormer } from '../sign-in/sign-in.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { passwordRequests } from '../table.js';
 import { mailAccountNotice } from '../users/notices.js';
-import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
+import { findUser, lockUser, proveAddress, updateUser, type User } from '../users/queries.js';
 import { getUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
 
@@ -151,6 +151,8 @@ export async function resetPassword(
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
     }
     await spendLink(tx, found.link, now);
+    // Either the mail server or an operator gave the link to whom the address belongs.
+    await proveAddress(tx, userId, now);
     await updateUser(tx, userId, { passwordHash });
     await mailAccountNotice(tx, deps, email, 'password', arrival);
     return replaceSessions(tx, found, 'user.password_reset', arrival);
@@ -195,7 +197,8 @@ async function replaceSessions(
   const sessionsEnded = await deleteSessionsOf(tx, userId);
   await auditPerson(tx, { userId, email }, action, arrival, { sessionsEnded, by: link.kind });
   await endFormer(tx, arrival);
-  const token = await startSession(tx, userId, arrival);
+  const start = { isSingleSignOn: false, isConfirmed: true, currentOrgId: null };
+  const token = await startSession(tx, userId, arrival, start);
   await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { by: link.kind });
   return token;
 }

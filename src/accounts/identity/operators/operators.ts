@@ -16,12 +16,12 @@ import {
 } from '../links/links.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
 import type { Arrival } from '../session/session.js';
-import { normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
+import { byPassword, normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
 import { users } from '../../organizations/table.js';
 import { auditPerson, type Source } from '../source.js';
 import { hasFactor } from '../second-factor/queries.js';
 import { operators } from '../table.js';
-import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
+import { findUser, insertUser, lockUser, proveAddress, type User } from '../users/queries.js';
 
 const kinds = ['setup', 'operator_invitation'] as const;
 
@@ -101,7 +101,8 @@ export async function becomeOperator(
       });
     const details = { by: link.kind, createdBy: link.createdBy, wasOperator: added.length === 0 };
     await auditPerson(tx, ofPerson, 'operator.added', arrival, details);
-    return openSession(tx, person, arrival);
+    await proveAddress(tx, person.id, at);
+    return openSession(tx, person, arrival, byPassword);
   });
 }
 
@@ -115,7 +116,8 @@ async function newUser(
   if (name === undefined) throw fieldError('name', 'is required');
   const problem = await passwordProblem(password, email);
   if (problem !== undefined) throw fieldError('password', problem);
-  return { id: uuid(), email, name, passwordHash: await hashPassword(password, gone), createdAt: at };
+  const passwordHash = await hashPassword(password, gone);
+  return { id: uuid(), email, name, passwordHash, createdAt: at, provenAt: at };
 }
 
 async function lockOrInsert(tx: Tx, found: User | undefined, newAccount: User | undefined): Promise<User> {

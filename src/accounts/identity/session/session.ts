@@ -128,10 +128,15 @@ export interface Arrival extends Whereabouts {
   formerToken: string | undefined;
   /** Aborts when the client disconnects. */
   gone: AbortSignal;
+}
+
+export interface SessionStart {
   /** True if the issuer, not a password, proved the person's identity. */
-  isSingleSignOn?: boolean;
+  isSingleSignOn: boolean;
   /** False if the issuer relied on an earlier sign-in, which proves less than entering a password. */
-  isConfirmed?: boolean;
+  isConfirmed: boolean;
+  /** The Organization to show first; null for the person's oldest membership. */
+  currentOrgId: string | null;
 }
 
 export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival => ({
@@ -145,11 +150,12 @@ export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival =>
 export async function startSession(
   tx: Tx,
   userId: string,
-  { at: now, ip = '', userAgent, isSingleSignOn = false, isConfirmed = true }: Arrival,
+  { at: now, ip = '', userAgent }: Arrival,
+  start: SessionStart,
 ): Promise<string> {
   const token = generateToken();
   const session = { hashedToken: hashToken(token), userId, now, ip, userAgent: userAgent.slice(0, 255) };
-  await insertSession(tx, { ...session, isSingleSignOn, isConfirmed });
+  await insertSession(tx, { ...session, ...start });
   return token;
 }
 

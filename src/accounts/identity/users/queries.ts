@@ -90,6 +90,14 @@ export async function updateUser(
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
+/** Keeps the time of an earlier proof. */
+export async function proveAddress(tx: Tx, id: string, provenAt: Date): Promise<void> {
+  await tx
+    .update(users)
+    .set({ provenAt })
+    .where(and(eq(users.id, id), isNull(users.provenAt)));
+}
+
 /** Also deletes sessions and links. Keys and memberships must be deleted first. False if there was no such user. */
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
   const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
