@@ -61,11 +61,14 @@ export interface KalshiChanges extends MarketChanges {
   /**
    * Records a complete read: the markets to follow and their books.
    * @param beganAt by our clock; the read resolves doubts from before this time
+   * @param unsure markets that could not be read, with the time of their last data; they stay in doubt until the next
+   * read
    */
   noteRead(read: {
     beganAt: number;
     active: readonly string[];
     books: ReadonlyMap<string, OrderBook>;
+    unsure: ReadonlyMap<string, Date>;
     readAgain: (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
   }): void;
 }
@@ -94,6 +97,7 @@ export function createKalshiChanges({
   const listeners = new Set<(tickers: ReadonlySet<string>) => void>();
   const stopping = new AbortController();
   let followed: ReadonlySet<string> = new Set();
+  let notRead: ReadonlyMap<string, Date> = new Map();
   let comparing: Promise<unknown> | undefined;
   let kept: KeptBooks | undefined;
 
@@ -108,7 +112,7 @@ export function createKalshiChanges({
   }
 
   function noteTrust(ticker: string): void {
-    const isUnsure = kept?.book(ticker) === undefined || lives.get(ticker)?.isUnsure === true;
+    const isUnsure = kept?.book(ticker) === undefined || lives.get(ticker)?.isUnsure || notRead.has(ticker);
     if (!isUnsure) doubts.delete(ticker);
     else if (followed.has(ticker) && !doubts.has(ticker)) doubts.set(ticker, clock.now());
   }
@@ -136,12 +140,14 @@ export function createKalshiChanges({
       };
     },
 
-    noteRead({ beganAt, active, books, readAgain }) {
+    noteRead({ beganAt, active, books, unsure, readAgain }) {
       if (stopping.signal.aborted) return;
       kept ??= open();
       followed = new Set(active);
       for (const [ticker, since] of doubts)
         if (since < beganAt || !followed.has(ticker)) doubts.delete(ticker);
+      notRead = unsure;
+      for (const [ticker, since] of unsure) doubts.set(ticker, since.getTime());
       for (const [ticker, { receivedAt }] of lives) if (receivedAt < beganAt) lives.delete(ticker);
       kept.follow(active);
       const signal = stopping.signal;
