@@ -114,7 +114,10 @@ export function createKalshiChanges({
   function noteTrust(ticker: string): void {
     const isUnsure = kept?.book(ticker) === undefined || lives.get(ticker)?.isUnsure || notRead.has(ticker);
     if (!isUnsure) doubts.delete(ticker);
-    else if (followed.has(ticker) && !doubts.has(ticker)) doubts.set(ticker, clock.now());
+    else if (followed.has(ticker)) {
+      const since = kept?.lateSince ?? clock.now();
+      if ((doubts.get(ticker) ?? Infinity) > since) doubts.set(ticker, since);
+    }
   }
 
   return {
@@ -130,11 +133,13 @@ export function createKalshiChanges({
         doubts.size === (data.doubts?.size ?? 0) &&
         [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
       if (markets.size === 0 && books.size === 0 && isSameDoubt) return data;
+      const times = [...filterKeys(data.bookTimes ?? new Map<string, Date>(), isRead), ...toDates(doubts)];
       return {
         ...data,
         markets: data.markets.map((market) => markets.get(market.ticker) ?? market),
         books: new Map([...data.books, ...books]),
-        ...(data.bookTimes && { bookTimes: filterKeys(data.bookTimes, isRead) }),
+        // A book in doubt is as old as its last certain state.
+        ...((data.bookTimes ?? times.length > 0) && { bookTimes: new Map(times) }),
         ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
         doubts: isSameDoubt && data.doubts ? data.doubts : new Map(toDates(doubts)),
       };
@@ -148,6 +153,8 @@ export function createKalshiChanges({
         if (since < beganAt || !followed.has(ticker)) doubts.delete(ticker);
       notRead = unsure;
       for (const [ticker, since] of unsure) doubts.set(ticker, since.getTime());
+      // Until the stream is current again, nothing would tell that a book has changed since it was read.
+      if (kept.lateSince !== undefined) for (const ticker of active) doubts.set(ticker, kept.lateSince);
       for (const [ticker, { receivedAt }] of lives) if (receivedAt < beganAt) lives.delete(ticker);
       kept.follow(active);
       const signal = stopping.signal;
