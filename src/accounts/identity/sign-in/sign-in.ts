@@ -1,7 +1,6 @@
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { recordOperatorAudit, change, byProof, byService, type ChangeDeps } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { verifyPassword } from '../password.js';
 import {
   acceptCode,
   auditRecoveryCode,
@@ -17,7 +16,7 @@ import {
   MAX_CODES,
   type findChallenge,
 } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import {
   acceptPasskey,
   readAssertion,
@@ -31,6 +30,7 @@ import { countFailedSignIn } from './failed-queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type Arrival } from '../session/session.js';
 import { findUser, type User } from '../users/queries.js';
+import { proveUser } from '../users/users.js';
 
 export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
 
@@ -50,9 +50,9 @@ export async function signIn(
   arrival: Arrival,
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
-  const user = await findUser(deps.db.orm, { email });
-  const isRight = await verifyPassword(user?.passwordHash, credentials.password, arrival.gone);
-  if (!user || !isRight) return undefined;
+  const { orm } = deps.db;
+  const user = await proveUser(orm, await findUser(orm, { email }), credentials.password, arrival.gone);
+  if (!user) return undefined;
   const at = new Date(deps.clock.now());
   return change(deps, byProof, async (tx) => {
     if (!(await lockUser(tx, user))) return undefined;

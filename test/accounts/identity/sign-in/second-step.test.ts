@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
 import { answerChallenge } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { findChallenge } from '../../../../src/accounts/identity/second-factor/queries.js';
-import { createSecretBox } from '../../../../src/accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../../../src/core/secret-box.js';
 import {
   recoveryCodes,
   secondFactors,
