@@ -141,8 +141,9 @@ async function makeOrganizations(
   source: Source,
 ): Promise<[DemoOrganization, ...DemoOrganization[]]> {
   const made = new Map<DemoSlug, { id: string; actor: string }>();
-  for (const [i, { slug, name }] of demoOrganizations.entries()) {
-    const { resource } = await putOrganization(tx, slug, { name, mayCorrect: true }, later(source, i * 0.29));
+  for (const [i, { slug, ...terms }] of demoOrganizations.entries()) {
+    const input = { ...terms, mayCorrect: true };
+    const { resource } = await putOrganization(tx, slug, input, later(source, i * 0.29));
     made.set(slug, { id: resource.id, actor: source.actor });
   }
   for (const [i, { email, name, roles }] of demoPeople.entries()) {
