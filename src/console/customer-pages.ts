@@ -266,7 +266,7 @@ const isDangerous = (
   (current.requireSecondFactor && !wanted.requireSecondFactor) ||
   (current.requireSingleSignOn && !wanted.requireSingleSignOn) ||
   (wanted.mayCorrect && !current.mayCorrect) ||
-  (wanted.stripeCustomerId ?? current.stripeCustomerId) !== current.stripeCustomerId ||
+  (wanted.stripeCustomerId !== undefined && wanted.stripeCustomerId !== current.stripeCustomerId) ||
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

@@ -72,10 +72,7 @@ export const customerSummary: CustomerSummary = {
     return new Map(
       orgIds.map((id) => [
         id,
-        toFacts(rows.get(id), [
-          ...(spent.has(id) ? [outFlag] : []),
-          ...(shared.has(id) ? [sharedFlag] : []),
-        ]),
+        toFacts(rows.get(id), [...(spent.has(id) ? [outFlag] : []), ...(shared.has(id) ? [sharedFlag] : [])]),
       ]),
     );
   },
@@ -204,7 +201,10 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
-    sharers: await selectRows(db.orm, sql`${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`),
+    sharers: await selectRows(
+      db.orm,
+      sql`${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
+    ),
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product, i) => ({

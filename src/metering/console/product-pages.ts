@@ -119,7 +119,10 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
       const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
       const price = toCreditPrice(product);
       const customers = (await listUngranted(deps.db.orm, product.id, SHOWN_CUSTOMERS)).map(
-        ({ slug, name }) => ({ name, href: toAddress(`${addressOf(slug)}/entitlement`, { product: product.slug }) }),
+        ({ slug, name }) => ({
+          name,
+          href: toAddress(`${addressOf(slug)}/entitlement`, { product: product.slug }),
+        }),
       );
       const data = { form: { ...form, values }, product, price, stripeProblem, customers };
       await renderPage(deps, req, res, page, data);

@@ -1,4 +1,17 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, notInArray, or, sql, type SQL } from 'drizzle-orm';
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  notInArray,
+  or,
+  sql,
+  type SQL,
+} from 'drizzle-orm';
 import { organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';

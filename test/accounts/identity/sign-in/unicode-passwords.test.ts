@@ -33,7 +33,9 @@ describe('a password with accented letters', () => {
     expect(composed).not.toBe(decomposed);
     for (const set of [composed, decomposed]) {
       const user = await createMember();
-      expect((await operate('PUT', `/users/${user.email}`, { name: 'Jürgen', password: set })).status).toBe(200);
+      expect((await operate('PUT', `/users/${user.email}`, { name: 'Jürgen', password: set })).status).toBe(
+        200,
+      );
       for (const typed of [composed, decomposed]) expect(await signIn(user.email, typed)).toBe(303);
       const stored = await hashOf(user.id);
       // The operator's declaration in the other form is no new password, which would end every session.
@@ -58,8 +60,7 @@ describe('a password with accented letters', () => {
       expect(await signIn(user.email, typed)).toBe(303);
       const after = await hashOf(user.id);
       expect(after === before).toBe(old === composed);
-      for (const form of [composed, decomposed])
-        expect(await verifyPassword(after, form)).toBe('current');
+      for (const form of [composed, decomposed]) expect(await verifyPassword(after, form)).toBe('current');
     }
   });
 
@@ -70,7 +71,11 @@ describe('a password with accented letters', () => {
     await browser.signIn(user.email, composed);
     await give(user.id, await hash(decomposed));
     const headers = { accept: 'text/html', referer: `${service.url}/dashboard/account` };
-    const form = { currentPassword: decomposed, newPassword: `${decomposed} 2`, newPasswordAgain: `${decomposed} 2` };
+    const form = {
+      currentPassword: decomposed,
+      newPassword: `${decomposed} 2`,
+      newPasswordAgain: `${decomposed} 2`,
+    };
     const { status } = await browser.send('POST', '/dashboard/account/password', { form, headers });
     expect(status).toBe(303);
     expect(await signIn(user.email, `${composed} 2`)).toBe(303);
