@@ -9,7 +9,8 @@ CREATE TABLE "schema_requirement" (
 	"since" timestamp (6) with time zone DEFAULT now() NOT NULL
 );
 --> statement-breakpoint
-INSERT INTO "schema_requirement" ("migration") VALUES (50);
+-- An older version would send sealed mails as they are stored.
+INSERT INTO "schema_requirement" ("migration") VALUES (51);
 --> statement-breakpoint
 ALTER TABLE "sign_in_challenges" ADD COLUMN "confirmed" boolean DEFAULT false NOT NULL;--> statement-breakpoint
 ALTER TABLE "sign_in_challenges" ADD COLUMN "roles" json;--> statement-breakpoint
@@ -36,3 +37,11 @@ BEGIN
     UPDATE users SET proven_at = created_at WHERE id = person;
   END LOOP;
 END $$;
+--> statement-breakpoint
+ALTER TABLE "organizations" ADD COLUMN "may_correct" boolean DEFAULT false NOT NULL;--> statement-breakpoint
+CREATE INDEX "organizations_stripe_customer" ON "organizations" USING btree ("stripe_customer_id") WHERE "organizations"."stripe_customer_id" is not null;--> statement-breakpoint
+-- Organizations whose own people or keys have corrected usage keep the right.
+WITH corrected AS MATERIALIZED (
+	SELECT DISTINCT "org_id" FROM "usage_corrections" WHERE "actor" <> 'system' AND "actor" NOT LIKE 'operator%'
+)
+UPDATE "organizations" SET "may_correct" = true FROM corrected WHERE "id" = corrected."org_id";

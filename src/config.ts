@@ -110,6 +110,7 @@ function readMail({
   SMTP_URL,
   MAIL_FROM = '',
   PUBLIC_URL = '',
+  SECRET_KEYS,
 }: z.output<z.ZodObject<typeof environment>>): MailConfig | undefined {
   if (SMTP_URL === undefined) return undefined;
   const { protocol, hostname, port, username, password } = new URL(SMTP_URL);
@@ -124,6 +125,7 @@ function readMail({
     auth: user === '' ? undefined : { user, pass },
     from: { name: name.trim(), address: address! },
     origin: PUBLIC_URL,
+    secretKeys: SECRET_KEYS,
   };
 }
 

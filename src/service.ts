@@ -19,7 +19,7 @@ import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js'
 import { createHttpServer, listen } from './core/http/server.js';
 import { createMetrics } from './core/metrics.js';
 import { describeDemo } from './greeting.js';
-import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
+import { keepSessionKey, readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
 import { createReadiness } from './health/readiness.js';
@@ -65,7 +65,18 @@ export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
 ): Promise<Service> {
-  const context = await openContext(config, { log, accessLog, clock }, options?.inThreads);
+  // Without a writable data directory, a restart signs everybody out.
+  const sessionKeys =
+    config.sessionKeys ??
+    (await keepSessionKey(config.dataDir).then(
+      (key) => [key],
+      () => undefined,
+    ));
+  const context = await openContext(
+    { ...config, sessionKeys },
+    { log, accessLog, clock },
+    options?.inThreads,
+  );
   const { db, lifecycle, limitStores } = context;
   const running = createProducts(context, options);
   const { services } = running;

@@ -208,6 +208,7 @@ describe('the configuration', () => {
         auth: { user: 'robot@example.com', pass: 'p/w' },
         from: { name: 'Gauge, Inc.', address: 'gauge@example.com' },
         origin: 'https://gauge.example.com',
+        secretKeys: [`newest-${sessionKey}`],
       },
       trustProxy: 2,
       logLevel: 'warn',

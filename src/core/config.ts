@@ -60,6 +60,8 @@ export interface MailConfig {
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };
   origin: string;
+  /** Seal the texts of waiting messages. */
+  secretKeys: readonly string[];
 }
 
 export interface OperatorToken {

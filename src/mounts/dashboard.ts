@@ -34,7 +34,7 @@ import { joinPages, type JoinLimits } from '../accounts/identity/members/join-pa
 import { membersPages } from '../accounts/identity/members/pages.js';
 import { sessionRoutes } from '../accounts/identity/organizations/routes.js';
 import { checkPasskeyHost } from '../accounts/identity/second-factor/passkeys.js';
-import { createSecretBox } from '../accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../core/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../accounts/identity/session/session-cookie.js';
 import {
   createSessionReader,

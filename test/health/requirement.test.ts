@@ -9,7 +9,7 @@ const { database, service, startAnother } = useService();
 
 const needs = (migration: number) =>
   database.db.orm.execute(sql`update schema_requirement set migration = ${migration}`);
-afterEach(() => needs(50));
+afterEach(() => needs(51));
 
 describe('a database that needs a newer version', () => {
   it('makes a running instance unready within seconds, and its calls get 503 with the reason', async () => {
@@ -39,7 +39,7 @@ describe('a database that needs a newer version', () => {
   it('is served again when it no longer does', async () => {
     await needs(9000);
     await request(service.server).get('/readyz').expect(503);
-    await needs(50);
+    await needs(51);
     await expect.poll(async () => (await request(service.server).get('/readyz')).status).toBe(200);
     await request(service.server).get('/api/key').expect(401);
   });

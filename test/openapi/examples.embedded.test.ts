@@ -91,6 +91,10 @@ const accessIn: Partial<Record<Circumstance, MarketAccess>> = {
 };
 
 async function withdrawAccess(circumstance: Circumstance | undefined): Promise<void> {
+  if (circumstance === 'no_corrections') {
+    isWorldFresh = false;
+    await database.db.orm.update(organizations).set({ mayCorrect: false });
+  }
   const marketAccess = circumstance && accessIn[circumstance];
   if (!marketAccess) return;
   isWorldFresh = false;

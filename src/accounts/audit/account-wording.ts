@@ -48,7 +48,9 @@ const sentences: Wording['sentences'] = {
   'organization.updated': (entry) => {
     const { before, after } = entry.details;
     const name = textOf(after, 'name');
-    const others = [factorChange(after), singleSignOnChange(after), accessChange(after), stripeChange(after)]
+    const changes = [factorChange, singleSignOnChange, accessChange, correctChange, stripeChange];
+    const others = changes
+      .map((describe) => describe(after))
       .filter((change) => change !== '')
       .join(', and ');
     if (name === '' && others !== '') return say`${others.charAt(0).toUpperCase() + others.slice(1)}`;
@@ -125,6 +127,12 @@ const singleSignOnChange = (after: unknown): string => {
 const accessChange = (after: unknown): string => {
   const access = textOf(after, 'marketAccess');
   return access === '' ? '' : `set market access to ${access}`;
+};
+
+const correctChange = (after: unknown): string => {
+  const mayCorrect = textOf(after, 'mayCorrect');
+  if (mayCorrect === '') return '';
+  return mayCorrect === 'yes' ? 'allowed it to correct its usage' : 'stopped it from correcting its usage';
 };
 
 const stripeChange = (after: unknown): string => {

@@ -82,7 +82,8 @@ export const keptForms = pgTable(
     /** Hash of the token sent to the browser that submitted the form. */
     hashedToken: text('hashed_token').notNull(),
     page: text().notNull(),
-    values: json().$type<FormFields>().notNull(),
+    /** The fields as JSON, sealed, because they may contain secrets. Not sealed in rows from earlier versions. */
+    values: json().$type<FormFields | string>().notNull(),
     expiresAt: time('expires_at').notNull(),
   },
   (t) => [index('kept_forms_expiry').on(t.expiresAt)],
@@ -104,7 +105,7 @@ export const failedSignIns = pgTable(
 /** A person's authenticator app (TOTP, RFC 6238). */
 export const secondFactors = pgTable('second_factors', {
   userId: ofUser().primaryKey(),
-  /** Encrypted; see second-factor/secret-box.ts. Unencrypted base32 in rows from earlier versions. */
+  /** Encrypted; see core/secret-box.ts. Unencrypted base32 in rows from earlier versions. */
   secret: text().notNull(),
   /** Time of the first correct code. Until then, the secret has no effect. */
   confirmedAt: time('confirmed_at'),

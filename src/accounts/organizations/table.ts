@@ -39,6 +39,8 @@ export const organizations = pgTable(
      */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
+    /** Whether its people and keys may correct the usage that it is billed for. */
+    mayCorrect: boolean('may_correct').notNull().default(false),
     /** Id of the Stripe customer that pays for the usage; null if no usage is sent to Stripe. */
     stripeCustomerId: text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
@@ -50,6 +52,10 @@ export const organizations = pgTable(
     // For the job that compares recorded usage with the usage sent to Stripe.
     index('organizations_stripe')
       .on(t.id)
+      .where(sql`${t.stripeCustomerId} is not null`),
+    // Finds Organizations that share a Stripe customer.
+    index('organizations_stripe_customer')
+      .on(t.stripeCustomerId)
       .where(sql`${t.stripeCustomerId} is not null`),
     check('organizations_stripe_since', sql`(${t.stripeCustomerId} is null) = (${t.stripeSince} is null)`),
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),

@@ -5,7 +5,7 @@ import { isDatabaseUnavailable, type ShardGroup } from '../../core/db/client.js'
 import { ShardGroupGoneError } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../core/secret-box.js';
 import { isChat, type Chat, type Format } from './chat.js';
 import { disableEndpoint } from './endpoints.js';
 import { pausePosts } from './queries.js';

@@ -8,7 +8,7 @@ import { formatTime } from '../../../core/pages/format.js';
 import { HOUR_MS } from '../../../core/time.js';
 import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
-import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
+import { hashPassword, passwordProblem } from '../password.js';
 import {
   acceptCode,
   auditRecoveryCode,
@@ -24,7 +24,7 @@ import { auditPerson, type Whereabouts } from '../source.js';
 import { passwordRequests } from '../table.js';
 import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, proveAddress, updateUser, type User } from '../users/queries.js';
-import { getUser } from '../users/users.js';
+import { getUser, proveUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
 
 export type Lost = 'password_reset' | 'second_factor_reset';
@@ -170,14 +170,15 @@ export async function resetSecondFactor(
   password: string,
   arrival: Arrival,
 ): Promise<string> {
-  const isRight = await verifyPassword(found.person.passwordHash, password, arrival.gone);
-  if (!isRight) throw new WrongProof('password', 'must be your current password');
+  const person = await proveUser(deps.db.orm, found.person, password, arrival.gone);
+  if (!person) throw new WrongProof('password', 'must be your current password');
+  const proven = { ...found, person };
   return change(deps, byProof, async (tx) => {
-    await hold(tx, found);
+    await hold(tx, proven);
     await spendLink(tx, found.link, arrival.at);
-    await deleteSecondFactor(tx, found.person.id);
-    await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', arrival);
-    return replaceSessions(tx, found, 'user.second_factor_removed', arrival);
+    await deleteSecondFactor(tx, person.id);
+    await mailAccountNotice(tx, deps, person.email, 'secondFactor', arrival);
+    return replaceSessions(tx, proven, 'user.second_factor_removed', arrival);
   });
 }
 

@@ -14,7 +14,7 @@ import {
   type NewLink,
   type OneTimeLink,
 } from '../links/links.js';
-import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
+import { hashPassword, passwordProblem } from '../password.js';
 import type { Arrival } from '../session/session.js';
 import { byPassword, normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
 import { users } from '../../organizations/table.js';
@@ -22,6 +22,7 @@ import { auditPerson, type Source } from '../source.js';
 import { hasFactor } from '../second-factor/queries.js';
 import { operators } from '../table.js';
 import { findUser, insertUser, lockUser, proveAddress, type User } from '../users/queries.js';
+import { proveUser } from '../users/users.js';
 
 const kinds = ['setup', 'operator_invitation'] as const;
 
@@ -81,9 +82,10 @@ export async function becomeOperator(
   const { at, gone } = arrival;
   const { email: invited } = await findOperatorLink(orm, token, at);
   const email = invited ?? normalizeEmail(input.email ?? '');
-  const found = await findUser(orm, { email });
-  const newAccount = found ? undefined : await newUser(email, input, at, gone);
-  if (found && !(await verifyPassword(found.passwordHash, input.password, gone))) throw wrongPassword();
+  const known = await findUser(orm, { email });
+  const newAccount = known ? undefined : await newUser(email, input, at, gone);
+  const found = known && (await proveUser(orm, known, input.password, gone));
+  if (known && !found) throw wrongPassword();
   return change(deps, byProof, async (tx) => {
     const link = await findOperatorLink(tx, token, at);
     const person = await lockOrInsert(tx, found, newAccount);

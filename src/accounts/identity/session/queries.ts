@@ -39,6 +39,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       requireSecondFactor: organizations.requireSecondFactor,
       requireSingleSignOn: organizations.requireSingleSignOn,
       marketAccess: organizations.marketAccess,
+      mayCorrect: organizations.mayCorrect,
       archivedAt: organizations.archivedAt,
     })
     .from(memberships)
@@ -72,6 +73,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
         requireSecondFactor: membership.requireSecondFactor,
         requireSingleSignOn: membership.requireSingleSignOn,
         marketAccess: membership.marketAccess,
+        mayCorrect: membership.mayCorrect,
         archivedAt: membership.archivedAt,
       },
     })
@@ -129,7 +131,7 @@ export async function deleteKeptForm(tx: Tx, userId: string): Promise<void> {
 export async function takeKeptForm(
   orm: Orm,
   of: { userId: string; hashedToken: string; page: string; now: Date },
-): Promise<FormFields | undefined> {
+): Promise<FormFields | string | undefined> {
   const [row] = await orm
     .delete(keptForms)
     .where(

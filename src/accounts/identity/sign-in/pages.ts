@@ -20,7 +20,7 @@ import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors, findSecondFactor } from '../second-factor/queries.js';
 import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import { codeAt, STEP_MS } from '../second-factor/totp.js';
 import { groupByPerson, type ListDemoLogins } from './demo-logins.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';

@@ -9,7 +9,6 @@ import {
   type ChangeDeps,
 } from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { verifyPassword } from '../password.js';
 import {
   acceptCode,
   auditRecoveryCode,
@@ -25,7 +24,7 @@ import {
   MAX_CODES,
   type findChallenge,
 } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import {
   acceptPasskey,
   readAssertion,
@@ -40,6 +39,7 @@ import { generateToken, hashToken } from '../session/session-cookie.js';
 import { startSession, type Arrival, type SessionStart } from '../session/session.js';
 import type { ClaimedRoles } from '../table.js';
 import { findUser, type User } from '../users/queries.js';
+import { proveUser } from '../users/users.js';
 
 /**
  * Lower-cases ASCII letters alone, because other characters become ASCII letters, too: U+212A becomes k, but
@@ -68,9 +68,9 @@ export async function signIn(
   arrival: Arrival,
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
-  const user = await findUser(deps.db.orm, { email });
-  const isRight = await verifyPassword(user?.passwordHash, credentials.password, arrival.gone);
-  if (!user || !isRight) return undefined;
+  const { orm } = deps.db;
+  const user = await proveUser(orm, await findUser(orm, { email }), credentials.password, arrival.gone);
+  if (!user) return undefined;
   const at = new Date(deps.clock.now());
   return change(deps, byProof, async (tx) => {
     if (!(await lockUser(tx, user))) return undefined;

@@ -76,6 +76,14 @@ export async function listUsers(
     .limit(limit + 1);
 }
 
+/** For another hash of the same password. Changes nothing if the password has been changed meanwhile. */
+export async function replaceHash(orm: Orm, { id, passwordHash }: User, to: string): Promise<void> {
+  await orm
+    .update(users)
+    .set({ passwordHash: to })
+    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)));
+}
+
 export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }

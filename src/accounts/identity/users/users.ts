@@ -15,9 +15,28 @@ import {
   insertUser,
   lockUser,
   proveAddress,
+  replaceHash,
   updateUser,
   type User,
 } from './queries.js';
+
+/**
+ * Replaces a hash from an earlier version. Call this also for an unknown person, so that both take equally long.
+ * @returns the person with the stored hash; undefined if the password is wrong
+ */
+export async function proveUser<P extends User>(
+  orm: Orm,
+  person: P | undefined,
+  password: string,
+  gone?: AbortSignal,
+): Promise<P | undefined> {
+  const match = await verifyPassword(person?.passwordHash, password, gone);
+  if (!person || !match) return undefined;
+  if (match === 'current') return person;
+  const passwordHash = await hashPassword(password, gone);
+  await replaceHash(orm, person, passwordHash);
+  return { ...person, passwordHash };
+}
 
 /** The hash to store, and the hash that the database contained when the new one was computed. */
 export interface PasswordChoice {

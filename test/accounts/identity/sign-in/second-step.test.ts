@@ -4,7 +4,7 @@ import { deleteExpiredSessions } from '../../../../src/accounts/identity/session
 import { roleChanges } from '../../../../src/accounts/identity/single-sign-on/roles.js';
 import { answerChallenge } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { findChallenge } from '../../../../src/accounts/identity/second-factor/queries.js';
-import { createSecretBox } from '../../../../src/accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../../../src/core/secret-box.js';
 import {
   recoveryCodes,
   secondFactors,

@@ -1,6 +1,4 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
-import type { Database } from '../../../core/db/client.js';
-import { listStaleSecrets, replaceSecret } from './queries.js';
 
 /** Encrypts secrets for storage with keys from outside the database. */
 export interface SecretBox {
@@ -21,13 +19,16 @@ const TAG_BYTES = 16;
 /** Unencrypted base32 from earlier versions. */
 const plain = /^[A-Z2-7]+$/;
 
+/** False for text that earlier versions stored without sealing it. */
+export const isSealed = (stored: string): boolean => /^v1\.[\da-f]{8}\.[\w-]+$/.test(stored);
+
 /**
  * Uses AES-256-GCM and the format `v1.<key name>.<iv, tag and ciphertext, base64url>`.
  * @param keys newest first; older keys only decrypt
  */
 export function createSecretBox(
   keys: readonly string[],
-  purpose: 'totp secret' | 'webhook secret' = 'totp secret',
+  purpose: 'totp secret' | 'webhook secret' | 'mail' | 'kept form' = 'totp secret',
 ): SecretBox {
   const derived = new Map(keys.map((key) => [keyName(key), derive(key, `gauge ${purpose}`, 32)]));
   const newest = keyName(keys[0]!);
@@ -62,22 +63,3 @@ const derive = (key: string, purpose: string, bytes: number): Buffer =>
   Buffer.from(hkdfSync('sha256', key, '', purpose, bytes));
 
 const keyName = (key: string): string => derive(key, 'gauge key name', 4).toString('hex');
-
-const BATCH = 100;
-
-/**
- * Re-encrypts secrets with the newest key, including unencrypted ones from earlier versions. Afterwards, older keys are
- * no longer needed.
- */
-export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
-  let resealed = 0;
-  for (let after: string | undefined; ;) {
-    const rows = await listStaleSecrets(orm, secrets.currentPrefix, after, BATCH);
-    for (const { userId, secret: from } of rows) {
-      const to = secrets.seal(userId, secrets.open(userId, from));
-      if (await replaceSecret(orm, { userId, from, to })) resealed++;
-    }
-    if (rows.length < BATCH) return resealed;
-    after = rows.at(-1)!.userId;
-  }
-}
