@@ -19,6 +19,7 @@ import {
   type ServiceConfig,
 } from './core/config.js';
 import { secretsIn } from './core/log/log-mask.js';
+import { SECOND_MS } from './core/time.js';
 import { products } from './products.js';
 
 type Environment = Record<string, string | undefined>;
@@ -134,15 +135,18 @@ function readMail({
   };
 }
 
+const portField = z
+  .string()
+  .regex(/^\d{1,5}$/, 'must be a port number')
+  .transform(Number)
+  .pipe(z.number().max(65_535, 'must be at most 65535'));
+
 const environment = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
-  PORT: z
-    .string()
-    .regex(/^\d{1,5}$/, 'must be a port number')
-    .transform(Number)
-    .pipe(z.number().max(65_535, 'must be at most 65535'))
-    .default(3000),
+  PORT: portField.default(3000),
+  HEALTH_PORT: portField.optional(),
   HOST: z.string().optional(),
+  KEEP_ALIVE_SECONDS: wholeNumber(65, 3_600),
   DATABASE_URL: urlField(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
   MIGRATION_DATABASE_URL: urlField(
     /^postgres(ql)?:$/,
@@ -237,6 +241,8 @@ const shellConfig = (env: Environment) =>
     return {
       production,
       port: e.PORT,
+      healthPort: e.HEALTH_PORT,
+      keepAliveMs: e.KEEP_ALIVE_SECONDS * SECOND_MS,
       // The demo prints its passwords, so outside production the service listens only on this machine by default.
       host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
       databaseUrl: e.DATABASE_URL,

@@ -75,7 +75,12 @@ service = await startService(config, {
 });
 
 log.info(
-  { url: service.url, database: service.context.db.kind, seconds: Math.round(process.uptime() * 10) / 10 },
+  {
+    url: service.url,
+    health: service.healthUrl,
+    database: service.context.db.kind,
+    seconds: Math.round(process.uptime() * 10) / 10,
+  },
   'Gauge is ready',
 );
 // Written to the same stream as the log, so that the logins appear below it.

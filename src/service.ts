@@ -7,7 +7,7 @@ import type { NewLink } from './accounts/identity/links/links.js';
 import { preparePasswordRules } from './accounts/identity/password.js';
 import { createChat } from './accounts/webhooks/chat.js';
 import { createDispatcher } from './accounts/webhooks/dispatcher.js';
-import { createApp } from './app.js';
+import { createApp, healthApp } from './app.js';
 import type { Config } from './config.js';
 import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
@@ -32,6 +32,8 @@ export interface Service {
   services: Services;
   /** URL of the service with the port in use. */
   url: string;
+  /** URL of the server for health and metrics alone; undefined without HEALTH_PORT. */
+  healthUrl: string | undefined;
   /** Undefined in production and if the database has other data. */
   demo: DemoData | undefined;
   /** How to try the demo; undefined without a demo. */
@@ -72,16 +74,16 @@ export async function startService(
   const stopProducts = () => Promise.all(running.products.map(async ({ stop }) => stop?.()));
   let demo: DemoData | undefined;
   const listDemoLogins = () => demo?.logins ?? [];
-  const server = createHttpServer(createApp(context, running, { ...pages, listDemoLogins }), {
-    limits: config.limits.connections,
-    log,
-    accessLog,
-  });
+  const app = createApp(context, running, { ...pages, listDemoLogins });
+  const { keepAliveMs } = config;
+  const server = createHttpServer(app, { limits: config.limits.connections, keepAliveMs, log, accessLog });
+  const healthServer =
+    config.healthPort === undefined ? undefined : createHttpServer(healthApp(app), { log, accessLog });
   let setUpLink: NewLink | undefined;
   try {
-    await listen(server, config).catch((error: NodeJS.ErrnoException) => {
-      throw explainListen(error, config);
-    });
+    await listenOn(server, config, 'PORT');
+    if (healthServer)
+      await listenOn(healthServer, { host: config.host, port: config.healthPort! }, 'HEALTH_PORT');
     const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
     await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
     await Promise.all(running.products.map(async ({ load }) => load?.()));
@@ -92,6 +94,7 @@ export async function startService(
     else setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
     server.close();
+    healthServer?.close();
     await Promise.allSettled([stopProducts(), limitStores.close(), db.close()]);
     throw error;
   }
@@ -105,6 +108,7 @@ export async function startService(
     context,
     services,
     url,
+    healthUrl: healthServer && urlOf(healthServer, config),
     demo,
     greeting,
     pastReady: work.pastReady,
@@ -118,6 +122,7 @@ export async function startService(
       // New connections get a 503 instead of a closed port, so that clients try another instance.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
+      if (healthServer) await closeServer(healthServer);
       await Promise.all(running.products.map(async ({ drain }) => drain?.()));
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
@@ -240,15 +245,22 @@ function urlOf(server: Server, { production }: Config): string {
   return `http://${isLocal ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config, 'port' | 'host'>): Error {
+const listenOn = (server: Server, address: Address, name: string): Promise<void> =>
+  listen(server, address).catch((error: NodeJS.ErrnoException) => {
+    throw explainListen(error, address, name);
+  });
+
+type Address = Pick<Config, 'port' | 'host'>;
+
+function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, name: string): Error {
   switch (error.code) {
     case 'EADDRINUSE':
       return new CannotListenError(
-        `port ${port} of ${host} is in use. Stop the process that listens there, or set PORT to another port.`,
+        `port ${port} of ${host} is in use. Stop the process that listens there, or set ${name} to another port.`,
       );
     case 'EACCES':
       return new CannotListenError(
-        `this user may not listen on port ${port} of ${host}. Set PORT to 1024 or above.`,
+        `this user may not listen on port ${port} of ${host}. Set ${name} to 1024 or above.`,
       );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':

@@ -5,6 +5,10 @@ export interface ServiceConfig {
   production: boolean;
   port: number;
   host: string;
+  /** Port for health and metrics alone. Undefined: only `port` has them. */
+  healthPort: number | undefined;
+  /** How long an idle connection stays open. */
+  keepAliveMs: number;
   databaseUrl: string | undefined;
   /** URL for the role that owns and migrates the schema. Undefined: `databaseUrl` is used. */
   migrationDatabaseUrl: string | undefined;
