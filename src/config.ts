@@ -141,6 +141,8 @@ const portField = z
   .transform(Number)
   .pipe(z.number().max(65_535, 'must be at most 65535'));
 
+const proxyField = urlField(/^https?:$/, 'http://proxy.example.com:3128');
+
 const environment = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
   PORT: portField.default(3000),
@@ -201,6 +203,10 @@ const environment = {
     )
     .optional(),
   WEBHOOK_ALLOW_PRIVATE: z.enum(['on', 'off']).default('off'),
+  WEBHOOK_PROXY: z.enum(['on', 'off']).default('off'),
+  HTTP_PROXY: proxyField.optional(),
+  HTTPS_PROXY: proxyField.optional(),
+  NO_PROXY: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   LIMIT_KEY_CHANGES_PER_HOUR: wholeNumber(10),
   LIMIT_DOCUMENTS_PER_MINUTE: wholeNumber(300),
@@ -253,6 +259,7 @@ const shellConfig = (env: Environment) =>
       secretKeys: e.SECRET_KEYS,
       secrets: secretsIn(env),
       webhooksAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === 'on',
+      webhooksUseProxy: e.WEBHOOK_PROXY === 'on',
       auditExport:
         e.AUDIT_EXPORT === undefined
           ? undefined

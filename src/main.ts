@@ -5,6 +5,7 @@ import { DirectoryInUseError } from './core/db/directory-lock.js';
 import { embeddedNotice } from './greeting.js';
 import { createBlockStream, createLogger, createPlainLog, createTerminalStream } from './core/log/log.js';
 import { collectGarbage, limitHeapGrowth } from './core/memory.js';
+import { useProxies } from './core/http/proxy.js';
 import { onStopSignal } from './core/stop-signals.js';
 import { canStartThreads } from './core/threads.js';
 import { openTerminal } from './commands/kit/command.js';
@@ -24,6 +25,7 @@ function configure(): Config {
 limitHeapGrowth();
 const { stdout, stderr } = openTerminal();
 const config = configure();
+await useProxies();
 const buffer = process.stdout.isTTY
   ? undefined
   : createBlockStream(({ code }) =>

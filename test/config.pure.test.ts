@@ -44,6 +44,7 @@ describe('the configuration', () => {
       secretKeys: ['a key for trying gauge'],
       secrets: [],
       webhooksAllowPrivate: false,
+      webhooksUseProxy: false,
       auditExport: undefined,
       operatorTokens: [],
       metricsToken: undefined,
@@ -164,6 +165,10 @@ describe('the configuration', () => {
       LIMIT_BUFFERED_MB: '10',
       DEDUPE_HORIZON_MONTHS: '13',
       WEBHOOK_ALLOW_PRIVATE: 'on',
+      WEBHOOK_PROXY: 'on',
+      HTTP_PROXY: 'http://proxy.example.com:3128',
+      HTTPS_PROXY: 'https://proxy.example.com:3128',
+      NO_PROXY: '*',
       STRIPE_API_KEY: 'rk_test_0123456789',
     });
     expect(config).toEqual({
@@ -194,6 +199,7 @@ describe('the configuration', () => {
       ],
       stripe: { key: 'rk_test_0123456789', livemode: false, url: 'https://api.stripe.com' },
       webhooksAllowPrivate: true,
+      webhooksUseProxy: true,
       auditExport: { target: 'https://heads.example.com/gauge', schedule: '0 0 * * * *' },
       operatorTokens: [
         { actor: 'operator', token: 'x'.repeat(32) },

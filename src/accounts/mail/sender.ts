@@ -1,3 +1,4 @@
+import { findProxy } from '../../core/http/proxy.js';
 import { and, asc, count, eq, isNull, lte, sql } from 'drizzle-orm';
 import type { Transporter } from 'nodemailer';
 import type { MailConfig } from '../../core/config.js';
@@ -81,6 +82,7 @@ async function connect({ host, port, tls, auth }: MailConfig): Promise<Transport
   const { createTransport } = await import('nodemailer');
   return createTransport({
     host,
+    proxy: findProxy(`smtps://${host}`) ?? '',
     ...(port === undefined ? {} : { port }),
     ...(auth ? { auth } : {}),
     secure: tls === 'implicit',

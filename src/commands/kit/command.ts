@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { CommanderError, InvalidArgumentError, type Command } from 'commander';
+import { useProxies } from '../../core/http/proxy.js';
 import { onStopSignal } from '../../core/stop-signals.js';
 import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
@@ -59,6 +60,7 @@ export async function runCommand<Flags extends object>(
   });
   try {
     command.parse(args, { from: 'user' });
+    await useProxies();
     return await work(command.opts<Flags>(), command.args);
   } catch (error) {
     // Commander has already printed the error or the help.
