@@ -88,12 +88,12 @@ export const messageOf =
       : undefined;
 
 /**
- * Returns the URL of a running service without a trailing slash.
+ * Returns the URL of a running service without a trailing slash. The default has the port of the same `.env`.
  * @param source name of the flag or variable, for the error
  * @throws CommandError
  */
 export function readServiceUrl(value: string | undefined, source: string): string {
-  const text = value?.trim() || 'http://127.0.0.1:3000';
+  const text = value?.trim() || `http://127.0.0.1:${process.env.PORT || 3000}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
     throw new CommandError(`${source} must be an address like https://gauge.example.com`);
