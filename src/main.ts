@@ -8,7 +8,6 @@ import { collectGarbage, limitHeapGrowth } from './core/memory.js';
 import { useProxies } from './core/http/proxy.js';
 import { onStopSignal } from './core/stop-signals.js';
 import { canStartThreads } from './core/threads.js';
-import { openTerminal } from './commands/kit/command.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
@@ -23,7 +22,9 @@ function configure(): Config {
 }
 
 limitHeapGrowth();
-const { stdout, stderr } = openTerminal();
+const { stdout, stderr } = process;
+// Without a reader, the service goes on.
+for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
 const config = configure();
 await useProxies();
 const buffer = process.stdout.isTTY
