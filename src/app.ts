@@ -95,6 +95,18 @@ export function createApp(
   return app;
 }
 
+/** Has health and metrics alone, so that a socket of their own need not be kept from callers. */
+export function healthApp(app: Express): Express {
+  const paths = new Set<string>(healthRoutes.map(({ path }) => path));
+  const health = express();
+  health.disable('x-powered-by');
+  health.use((req, res, next) => {
+    if (paths.has(req.path)) app(req, res, next);
+    else res.sendStatus(404);
+  });
+  return health;
+}
+
 /** Imports `reference.js` on first use, to keep startup fast. */
 async function describe(products: readonly RunningProduct[]) {
   const { describeService } = await import('./reference.js');

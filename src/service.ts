@@ -6,7 +6,7 @@ import type { NewLink } from './accounts/identity/links/links.js';
 import { preparePasswordRules } from './accounts/identity/password.js';
 import { createChat } from './accounts/webhooks/chat.js';
 import { createDispatcher } from './accounts/webhooks/dispatcher.js';
-import { createApp } from './app.js';
+import { createApp, healthApp } from './app.js';
 import type { Config } from './config.js';
 import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
@@ -32,6 +32,8 @@ export interface Service {
   services: Services;
   /** URL of the service with the port in use. */
   url: string;
+  /** URL of the server for health and metrics alone; undefined without HEALTH_PORT. */
+  healthUrl: string | undefined;
   /** Undefined in production and if the database has other data. */
   demo: DemoData | undefined;
   /** How to try the demo; undefined without a demo. */
@@ -84,16 +86,16 @@ export async function startService(
   let demo: DemoData | undefined;
   const listDemoLogins = () => demo?.logins ?? [];
   const readiness = createReadiness(context);
-  const server = createHttpServer(createApp(context, running, { ...pages, listDemoLogins }, readiness), {
-    limits: config.limits.connections,
-    log,
-    accessLog,
-  });
+  const app = createApp(context, running, { ...pages, listDemoLogins }, readiness);
+  const { keepAliveMs } = config;
+  const server = createHttpServer(app, { limits: config.limits.connections, keepAliveMs, log, accessLog });
+  const healthServer =
+    config.healthPort === undefined ? undefined : createHttpServer(healthApp(app), { log, accessLog });
   let setUpLink: NewLink | undefined;
   try {
-    await listen(server, config).catch((error: NodeJS.ErrnoException) => {
-      throw explainListen(error, config);
-    });
+    await listenOn(server, config, 'PORT');
+    if (healthServer)
+      await listenOn(healthServer, { host: config.host, port: config.healthPort! }, 'HEALTH_PORT');
     const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
     await Promise.all([prepareWhenReachable(context), preparePasswordRules()]);
     await Promise.all(running.products.map(async ({ load }) => load?.()));
@@ -104,6 +106,7 @@ export async function startService(
     else setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
     server.close();
+    healthServer?.close();
     await Promise.allSettled([stopProducts(), limitStores.close(), db.close()]);
     throw error;
   }
@@ -120,6 +123,7 @@ export async function startService(
     context,
     services,
     url,
+    healthUrl: healthServer && urlOf(healthServer, config),
     demo,
     greeting,
     pastReady: work.pastReady,
@@ -134,6 +138,7 @@ export async function startService(
       // New connections get a 503 instead of a closed port, so that clients try another instance.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
+      if (healthServer) await closeServer(healthServer);
       await Promise.all(running.products.map(async ({ drain }) => drain?.()));
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
@@ -256,15 +261,22 @@ function urlOf(server: Server, { production }: Config): string {
   return `http://${isLocal ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config, 'port' | 'host'>): Error {
+const listenOn = (server: Server, address: Address, name: string): Promise<void> =>
+  listen(server, address).catch((error: NodeJS.ErrnoException) => {
+    throw explainListen(error, address, name);
+  });
+
+type Address = Pick<Config, 'port' | 'host'>;
+
+function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, name: string): Error {
   switch (error.code) {
     case 'EADDRINUSE':
       return new CannotListenError(
-        `port ${port} of ${host} is in use. Stop the process that listens there, or set PORT to another port.`,
+        `port ${port} of ${host} is in use. Stop the process that listens there, or set ${name} to another port.`,
       );
     case 'EACCES':
       return new CannotListenError(
-        `this user may not listen on port ${port} of ${host}. Set PORT to 1024 or above.`,
+        `this user may not listen on port ${port} of ${host}. Set ${name} to 1024 or above.`,
       );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':

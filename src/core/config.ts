@@ -5,6 +5,10 @@ export interface ServiceConfig {
   production: boolean;
   port: number;
   host: string;
+  /** Port for health and metrics alone. Undefined: only `port` has them. */
+  healthPort: number | undefined;
+  /** How long an idle connection stays open. */
+  keepAliveMs: number;
   databaseUrl: string | undefined;
   /** URL for the role that owns and migrates the schema. Undefined: `databaseUrl` is used. */
   migrationDatabaseUrl: string | undefined;
@@ -16,6 +20,8 @@ export interface ServiceConfig {
   secretKeys: string[];
   /** Allows webhooks to private addresses, for receivers in your own network. */
   webhooksAllowPrivate: boolean;
+  /** Sends webhooks through the proxy of HTTPS_PROXY, which then decides which addresses they reach. */
+  webhooksUseProxy: boolean;
   /** Secrets from the environment, masked in every log. */
   secrets: string[];
   /** Where (file or URL) and when the audit log's heads are exported. Undefined: no export. */

@@ -1,4 +1,5 @@
 import { and, asc, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
+import { findProxy } from '../../core/http/proxy.js';
 import type { Transporter } from 'nodemailer';
 import type { MailConfig } from '../../core/config.js';
 import type { Orm } from '../../core/db/client.js';
@@ -83,6 +84,7 @@ async function connect({ host, port, tls, auth }: MailConfig): Promise<Transport
   const { createTransport } = await import('nodemailer');
   return createTransport({
     host,
+    proxy: findProxy(`smtps://${host}`) ?? '',
     ...(port === undefined ? {} : { port }),
     ...(auth ? { auth } : {}),
     secure: tls === 'implicit',

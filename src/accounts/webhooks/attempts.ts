@@ -64,8 +64,8 @@ export type DispatcherDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | '
 
 export function createAttempts(deps: DispatcherDeps, chat: Chat) {
   const { config, clock, log, metrics } = deps;
-  const { production, webhooksAllowPrivate: allowsPrivate } = config;
-  const sender = createSender({ production, allowsPrivate });
+  const { production, webhooksAllowPrivate: allowsPrivate, webhooksUseProxy } = config;
+  const sender = createSender({ production, allowsPrivate }, webhooksUseProxy);
   const box = createSecretBox(config.secretKeys, 'webhook secret');
   const recordOutcome = createRecorder(deps);
   let isClosed = false;

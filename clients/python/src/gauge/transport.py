@@ -8,11 +8,13 @@ import re
 import ssl
 import threading
 import time
+from base64 import b64encode
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from .errors import DeliveryError
 
@@ -77,6 +79,7 @@ class Transport:
         self._prefix = url.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
         self._timeout = timeout
+        self._proxy = find_proxy(url.scheme, url.hostname)
         self._tls = ssl.create_default_context() if url.scheme == "https" else None
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
@@ -104,9 +107,14 @@ class Transport:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        if self._tls is not None:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        host, port, headers = self._proxy or (self._host, self._port, {})
+        if self._tls is None:
+            connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+        else:
+            connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
+        if self._proxy is not None:
+            connection.set_tunnel(self._host, self._port, headers)
+        return connection
 
     def _take(self) -> http.client.HTTPConnection | None:
         if self._pid != os.getpid():
@@ -133,6 +141,20 @@ class Transport:
             with self._lock:
                 self._idle.append(connection)
         return response
+
+
+def find_proxy(scheme: str, host: str) -> tuple[str, int | None, dict[str, str]] | None:
+    """The host, port and headers of the proxy that HTTP_PROXY or HTTPS_PROXY names, unless NO_PROXY has the host."""
+    address = getproxies().get(scheme)
+    if not address or host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
+        return None
+    url = urlsplit(address if "://" in address else f"http://{address}")
+    if not url.hostname:
+        raise ValueError(f"{scheme.upper()}_PROXY must be an address such as http://proxy.example.com:3128.")
+    if url.username is None:
+        return url.hostname, url.port or 80, {}
+    credentials = f"{unquote(url.username)}:{unquote(url.password or '')}"
+    return url.hostname, url.port or 80, {"Proxy-Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
 
 
 def backoff(first: float, failures: int, longest: float) -> float:

@@ -38,7 +38,7 @@ export interface DeclareTerminal extends Terminal {
 const environment = `
 Environment:
   OPERATOR_TOKEN an operator token of the service
-  GAUGE_URL      the address of the service (default: http://127.0.0.1:3000); --url has precedence
+  GAUGE_URL      the address of the service (default: http://127.0.0.1, with PORT or 3000); --url has precedence
   GAUGE_ALLOW_HTTP
                  yes: send the token to an http address of another machine, unencrypted`;
 

@@ -40,7 +40,7 @@ counted once. Equal records at the same position in two files also count once. U
 files apart, for example hash(2026-01-31).
 
 Environment:
-  GAUGE_URL      the address of the service (default: http://127.0.0.1:3000)
+  GAUGE_URL      the address of the service (default: http://127.0.0.1, with PORT or 3000)
   GAUGE_ALLOW_HTTP
                  yes: send keys to an http address of another machine, unencrypted
   GAUGE_API_KEY  an API key with the scope usage:write; if it also has usage:read, a run that stops without a
