@@ -1,6 +1,7 @@
 # The tag fixes the Node version. To pin the image by digest, use `--build-arg
-# NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…` with the digest that `docker buildx imagetools inspect` prints.
-ARG NODE_IMAGE=node:24.11.1-bookworm-slim
+# NODE_IMAGE=node:24.21.0-bookworm-slim@sha256:…` with the digest that `docker buildx imagetools inspect` prints.
+# Released 2026-09-10.
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./

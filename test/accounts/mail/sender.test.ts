@@ -193,14 +193,12 @@ describe('a text that waits', () => {
     expect(JSON.stringify(sealed)).not.toContain('secret');
     const rotated = { ...mail!, secretKeys: ['the newest key', ...mail!.secretKeys] };
     const id = newId(service.clock.now());
-    await database.db.orm
-      .insert(mails)
-      .values({
-        ...sealed!,
-        id,
-        toAddress: 'plain@example.com',
-        text: 'https://gauge.example.com/reset#secret',
-      });
+    await database.db.orm.insert(mails).values({
+      ...sealed!,
+      id,
+      toAddress: 'plain@example.com',
+      text: 'https://gauge.example.com/reset#secret',
+    });
     await resealMails(database.db, rotated);
     const texts = (await rowsOf()).map(({ text }) => text);
     const { currentPrefix } = createSecretBox(rotated.secretKeys, 'mail');
