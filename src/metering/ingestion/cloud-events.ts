@@ -1,5 +1,10 @@
 import { createHash } from 'node:crypto';
+import { and, eq, inArray, lt } from 'drizzle-orm';
 import { z } from 'zod';
+import type { Orm } from '../../core/db/client.js';
+import { schemaRequirement } from '../../core/db/requirement-table.js';
+import { products } from '../entitlements/table.js';
+import { usageEvents } from './table.js';
 import type { JsonBody } from '../../core/http/body.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import {
@@ -99,6 +104,46 @@ function toIdempotencyKey(source: string, id: string): string {
   const part = /\/|%2F|%25/.test(id) ? id.replaceAll('%', '%25').replaceAll('/', '%2F') : id;
   return shorten(`${source}/${part}`);
 }
+
+/**
+ * Gives events the keys that earlier versions gave them, without escaping the id, if those versions recorded them: a
+ * resend after the upgrade is a repeat.
+ */
+export async function restoreFormerKeys(
+  orm: Orm,
+  findOrgId: () => Promise<string>,
+  events: readonly UsageEvent[],
+): Promise<void> {
+  const escaped = events.filter(({ idempotencyKey }) => /%2F|%25/.test(idempotencyKey));
+  if (escaped.length === 0) return;
+  const [upgrade] = await orm.select().from(schemaRequirement);
+  const recorded = await orm
+    .select({ event: usageEvents, slug: products.slug })
+    .from(usageEvents)
+    .innerJoin(products, eq(products.id, usageEvents.productId))
+    .where(
+      and(
+        eq(usageEvents.orgId, await findOrgId()),
+        inArray(usageEvents.idempotencyKey, escaped.map(formerKey)),
+        lt(usageEvents.receivedAt, upgrade!.since),
+      ),
+    );
+  for (const event of escaped) {
+    const before = recorded.find(({ event: { idempotencyKey } }) => idempotencyKey === formerKey(event));
+    if (before && isSame(event, before.slug, before.event)) event.idempotencyKey = formerKey(event);
+  }
+}
+
+const formerKey = ({ idempotencyKey: key }: UsageEvent): string => {
+  const end = key.lastIndexOf('/') + 1;
+  return key.slice(0, end) + key.slice(end).replaceAll('%2F', '/').replaceAll('%25', '%');
+};
+
+const isSame = (event: UsageEvent, slug: string, before: typeof usageEvents.$inferSelect): boolean =>
+  event.productSlug === slug &&
+  event.metric === before.metric &&
+  (event.quantity ?? 1) === Number(before.quantity) &&
+  (event.occurredAt === undefined || Date.parse(event.occurredAt) === before.occurredAt.getTime());
 
 /** Characters beyond the basic multilingual plane have two UTF-16 units but count as one. */
 const shorten = (name: string): string =>

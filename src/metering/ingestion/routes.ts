@@ -21,6 +21,7 @@ import {
   cloudEventSchema,
   cloudEventType,
   parseCloudEvents,
+  restoreFormerKeys,
 } from './cloud-events.js';
 import { sendJson } from '../../core/http/json.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
@@ -120,6 +121,8 @@ export const usageRoutes = [
             const body = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds, isKnownFormat);
             const parsed = parseEvents(mediaTypeOf(req), body, isLenient);
             const { events, exactQuantities, pointerOf, unreadable } = parsed;
+            const findOrgId = async () => (await keys.authenticate(hashedSecret, 'usage:write')).orgId;
+            if (mediaTypeOf(req) !== 'application/json') await restoreFormerKeys(db.orm, findOrgId, events);
             const bytes = body.text.length;
             const input = { events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes };
             return { batch: toBatch(input), pointerOf, unreadable };

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { CloudEvent, emitterFor, httpTransport, Mode } from 'cloudevents';
 import { describe, expect, it } from 'vitest';
+import { schemaRequirement } from '../../../src/core/db/requirement-table.js';
 import { createKey } from '../../support/fixtures.js';
 import { createTenant, readUsage } from '../support/usage.js';
 import { useService } from '../../support/use.js';
@@ -101,6 +102,25 @@ describe('CloudEvents', () => {
       deduped: pairs.length,
     });
     expect((await read()).map(([key]) => key)).toEqual(['a/b%25252Fc', 'a/b%252Fc', 'a/b%2Fc', 'a/b/c']);
+  });
+
+  it('that an earlier version recorded without escaping the slash stay repeats', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const before = { idempotencyKey: 'a/b/c', productSlug: cloudEvent('').subject, metric: 'calls' };
+    const { time } = cloudEvent('');
+    expect(
+      (await post(secret, 'application/json', { events: [{ ...before, occurredAt: time }] })).status,
+    ).toBe(202);
+    const resend = () => post(secret, batch, [cloudEvent('b/c', { source: 'a' })]);
+    await database.db.orm.update(schemaRequirement).set({ since: new Date(service.clock.now() + 1) });
+    expect((await resend()).body).toMatchObject({ accepted: 0, deduped: 1, warnings: [] });
+    const other = cloudEvent('b/c', { source: 'a', data: { quantity: 2 } });
+    expect((await post(secret, batch, [other])).body).toMatchObject({ accepted: 1 });
+    expect(await read()).toEqual([
+      ['a/b%2Fc', '2'],
+      ['a/b/c', '1'],
+    ]);
+    await database.db.orm.update(schemaRequirement).set({ since: new Date(0) });
   });
 
   it('that cannot be read do not keep a lenient batch from recording the others', async () => {
