@@ -4,7 +4,7 @@ import {
   type ClientRequest,
   type IncomingMessage,
 } from 'node:http';
-import { Agent as HttpsAgent, type AgentOptions, request as requestHttps } from 'node:https';
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { Webhook } from 'standardwebhooks';
 import { HOUR_MS, SECOND_MS } from '../../core/time.js';
 import { findProxy, proxyAgent } from '../../core/http/proxy.js';
@@ -121,26 +121,24 @@ export interface Answer {
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
-function createAgents(usesProxy: boolean, settings: AgentOptions) {
-  const direct = new HttpsAgent(settings);
+function createAgents(rules: ReceiverRules, usesProxy: boolean) {
+  const settings = { keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' } as const;
+  const http = { agent: new HttpAgent(settings), lookup: guardedLookup(true, rules) };
+  const https = { agent: new HttpsAgent(settings), lookup: guardedLookup(false, rules) };
   let proxied: HttpsAgent | undefined;
   return {
-    agentOf: (url: string) =>
-      (usesProxy && findProxy(url) !== undefined && (proxied ??= proxyAgent(url, settings))) || direct,
-    destroy() {
-      direct.destroy();
-      proxied?.destroy();
+    http,
+    httpsTo: (url: string) =>
+      usesProxy && findProxy(url) !== undefined ? { agent: (proxied ??= proxyAgent(url, settings)) } : https,
+    destroyAgents: () => {
+      for (const agent of [http.agent, https.agent, proxied]) agent?.destroy();
     },
   };
 }
 
 /** @param usesProxy true if a proxy connects to receivers, which must then refuse private addresses itself */
 export function createSender(rules: ReceiverRules, usesProxy = false) {
-  const settings = { keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' } as const;
-  const http = { agent: new HttpAgent(settings), lookup: guardedLookup(true, rules) };
-  const https = { lookup: guardedLookup(false, rules) };
-
-  const { agentOf, destroy } = createAgents(usesProxy, settings);
+  const { http, httpsTo, destroyAgents } = createAgents(rules, usesProxy);
 
   let isClosed = false;
 
@@ -156,7 +154,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
-      : requestHttps(target, { ...https, agent: agentOf(url), method: 'POST', headers });
+      : requestHttps(target, { ...httpsTo(url), method: 'POST', headers });
   }
 
   function send({ url, body, headers }: Post): Promise<Answer> {
@@ -212,8 +210,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
     /** Aborts running requests. */
     close() {
       isClosed = true;
-      http.agent.destroy();
-      destroy();
+      destroyAgents();
     },
   };
 }
