@@ -121,15 +121,24 @@ export interface Answer {
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
-/** @param usesProxy true if a proxy connects to receivers, which must then refuse private addresses itself */
-export function createSender(rules: ReceiverRules, usesProxy = false) {
+function createAgents(rules: ReceiverRules, usesProxy: boolean) {
   const settings = { keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' } as const;
   const http = { agent: new HttpAgent(settings), lookup: guardedLookup(true, rules) };
   const https = { agent: new HttpsAgent(settings), lookup: guardedLookup(false, rules) };
-
   let proxied: HttpsAgent | undefined;
-  const agentOf = (url: string) =>
-    usesProxy && findProxy(url) !== undefined ? (proxied ??= proxyAgent(url, settings)) : undefined;
+  return {
+    http,
+    httpsTo: (url: string) =>
+      usesProxy && findProxy(url) !== undefined ? { agent: (proxied ??= proxyAgent(url, settings)) } : https,
+    destroyAgents: () => {
+      for (const agent of [http.agent, https.agent, proxied]) agent?.destroy();
+    },
+  };
+}
+
+/** @param usesProxy true if a proxy connects to receivers, which must then refuse private addresses itself */
+export function createSender(rules: ReceiverRules, usesProxy = false) {
+  const { http, httpsTo, destroyAgents } = createAgents(rules, usesProxy);
 
   let isClosed = false;
 
@@ -145,7 +154,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
-      : requestHttps(target, { ...https, agent: agentOf(url) ?? https.agent, method: 'POST', headers });
+      : requestHttps(target, { ...httpsTo(url), method: 'POST', headers });
   }
 
   function send({ url, body, headers }: Post): Promise<Answer> {
@@ -201,9 +210,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
     /** Aborts running requests. */
     close() {
       isClosed = true;
-      http.agent.destroy();
-      https.agent.destroy();
-      proxied?.destroy();
+      destroyAgents();
     },
   };
 }

@@ -26,5 +26,5 @@ export const findProxy = (url: string): string | undefined =>
 /** Returns an agent that opens a tunnel through the proxy for the address; undefined without a proxy. */
 export function proxyAgent(url: string, options: object = {}): Agent | undefined {
   const proxy = findProxy(url);
-  return proxy === undefined ? undefined : (new HttpsProxyAgent(proxy, options) as unknown as Agent);
+  return proxy === undefined ? undefined : new HttpsProxyAgent(proxy, options);
 }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http';
 import { createTransport } from 'nodemailer';
 import { getGlobalDispatcher, setGlobalDispatcher } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
-import WebSocket from 'ws';
+import { WebSocket } from 'ws';
 import { createSender } from '../../../src/accounts/webhooks/send.js';
 import { findProxy, proxyAgent, useProxies } from '../../../src/core/http/proxy.js';
 
