@@ -96,7 +96,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const { organization, otherOrganization } = exampleWorld;
     await tx
       .insert(organizations)
-      .values([organization, otherOrganization].map((o) => ({ ...o, createdAt })));
+      .values([organization, otherOrganization].map((o) => ({ ...o, createdAt, mayCorrect: true })));
     // Another Organization's limit, for the example that withdraws it.
     await tx
       .insert(riskLimits)
@@ -104,7 +104,14 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const everybody = Object.values(exampleWorld.users);
     await tx
       .insert(users)
-      .values(everybody.map(({ role: _role, ...user }) => ({ ...user, passwordHash: hashed, createdAt })));
+      .values(
+        everybody.map(({ role: _role, ...user }) => ({
+          ...user,
+          passwordHash: hashed,
+          createdAt,
+          provenAt: createdAt,
+        })),
+      );
     await tx
       .insert(memberships)
       .values(
