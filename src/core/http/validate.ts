@@ -125,8 +125,14 @@ export const parseOptions = { reportInput: true, error: describeIssue };
  * Parses external input. Null for an optional field means that the field is left out.
  * @throws AppError invalid_request whose `errors` name every invalid field, up to `MAX_PLACES`
  */
-export function parseInput<T extends z.ZodType>(schema: T, input: unknown): z.output<T> {
-  const parsed = parseLoosely(schema, input);
+export const parseInput = <T extends z.ZodType>(schema: T, input: unknown): z.output<T> =>
+  orRefuse(parseLoosely(schema, input));
+
+/** Parses a declaration, in which null and a field that is left out may differ. @throws AppError as `parseInput` */
+export const parseExactly = <T extends z.ZodType>(schema: T, input: unknown): z.output<T> =>
+  orRefuse(schema.safeParse(input, parseOptions));
+
+function orRefuse<T>(parsed: z.ZodSafeParseResult<T>): T {
   if (parsed.success) return parsed.data;
   const places: ErrorPlace[] = [];
   for (const issue of parsed.error.issues) {

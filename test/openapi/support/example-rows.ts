@@ -102,16 +102,14 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       .insert(riskLimits)
       .values({ orgId: otherOrganization.id, maxOpenOrders: 5, updatedAt: createdAt });
     const everybody = Object.values(exampleWorld.users);
-    await tx
-      .insert(users)
-      .values(
-        everybody.map(({ role: _role, ...user }) => ({
-          ...user,
-          passwordHash: hashed,
-          createdAt,
-          provenAt: createdAt,
-        })),
-      );
+    await tx.insert(users).values(
+      everybody.map(({ role: _role, ...user }) => ({
+        ...user,
+        passwordHash: hashed,
+        createdAt,
+        provenAt: createdAt,
+      })),
+    );
     await tx
       .insert(memberships)
       .values(
