@@ -497,6 +497,89 @@ describe('observations', () => {
     expect((await lowest())!.extremeF).toBeCloseTo(22.2 * 1.8 + 32, 9);
   });
 
+  /** Hours from 06:51Z to 17:51Z at 10 °C; the given reports replace those of the same time. */
+  const coldDay = (...over: Report[]): Report[] => [
+    ...over,
+    ...Array.from({ length: 12 }, (_, i) => `04T${String(i + 6).padStart(2, '0')}:51`)
+      .filter((time) => !over.some(({ timestamp }) => timestamp.includes(time)))
+      .map((time) => metar(time, '10/05', 'T01000050')),
+  ];
+  const hoursC = async () =>
+    (await observed())!.hoursF!.flatMap((f) => (f === null ? [] : [Math.round((f - 32) / 0.18) / 10]));
+
+  it.each<[string, Report[]]>([
+    ['a remark that contradicts the body', [metar('04T17:51', '10/05', 'T03440150', { valueC: 34.4 })]],
+    ['one spike', [metar('04T14:51', '34/05', 'T03440050')]],
+    ['a jump in the latest report', [metar('04T17:51', '34/05', 'T03440050')]],
+    ['a six-hour maximum far above its hours', [metar('04T17:51', '10/05', 'T01000050 10344 20100')]],
+    ['a six-hour minimum far below its hours', [metar('04T17:51', '10/05', 'T01000050 10100 21144')]],
+    ['a six-hour maximum below its hours', [metar('04T17:51', '10/05', 'T01000050 10020 20011')]],
+    [
+      'a six-hour maximum of the report with the spike',
+      [metar('04T17:51', '34/05', 'T03440050 10344 20100')],
+    ],
+    ['a six-hour maximum of a lone report', [metar('04T17:51', '10/05', 'T01000050 10344 20100')]],
+    [
+      'a report that a correction replaces',
+      [metar('04T17:51', '15/05', 'T01500050'), metar('04T17:51', 'COR 10/05', 'T01000050')],
+    ],
+    [
+      'a correction that a later one replaces',
+      [
+        metar('04T17:51', 'CCB 10/05', 'T01000050'),
+        metar('04T17:51', 'CCA 15/05', 'T01500050'),
+        metar('04T17:51', '16/05', 'T01600050'),
+      ],
+    ],
+  ])('do not believe %s', async (what, reports) => {
+    fake.reports.set('KNYC', what.includes('lone') ? reports : coldDay(...reports));
+    expect((await observed())!.extremeF).toBeCloseTo(50, 9);
+    expect((await lowest())!.extremeF).toBeCloseTo(50, 9);
+    expect(new Set(await hoursC())).toEqual(new Set([10]));
+  });
+
+  it("do not believe a day's extremes that its hours exclude", async () => {
+    now = Date.parse('2026-07-05T05:30:00Z');
+    const atEnd = (group: string) => metar('05T04:51', '10/05', `T01000050 ${group}`);
+    const hours = Array.from({ length: 20 }, (_, i) => String(i + 5).padStart(2, '0')).flatMap((hour) =>
+      Number(hour) < 24 ? [metar(`04T${hour}:51`, '10/05', 'T01000050')] : [],
+    );
+    fake.reports.set('KNYC', [atEnd('403440100'), ...hours]);
+    expect((await observed())!.extremeF).toBeCloseTo(50, 9);
+    fake.reports.set('KNYC', [atEnd('401280094'), ...hours]);
+    expect((await observed())!.extremeF).toBeCloseTo(12.8 * 1.8 + 32, 9);
+  });
+
+  it('believe a spike that a second report or a later six-hour maximum confirms, and a front', async () => {
+    const spike = metar('04T14:51', '34/05', 'T03440050');
+    const high = 34.4 * 1.8 + 32;
+    fake.reports.set('KNYC', coldDay(spike, metar('04T15:10', '34/05', 'T03390050')));
+    expect((await observed())!.extremeF).toBeCloseTo(high, 9);
+    fake.reports.set('KNYC', coldDay(spike, metar('04T17:51', '10/05', 'T01000050 10344 20100')));
+    expect((await observed())!.extremeF).toBeCloseTo(high, 9);
+    expect(await hoursC()).toContain(34.4);
+    fake.reports.set(
+      'KNYC',
+      coldDay(metar('04T16:51', '20/05', 'T02000050'), metar('04T17:51', '20/05', 'T02000050')),
+    );
+    expect((await observed())!.extremeF).toBeCloseTo(68, 9);
+  });
+
+  it('leave out one unreadable report, and use the others', async () => {
+    fake.fault = (_req, res, path) => {
+      if (!path.startsWith('/stations/KNYC')) return false;
+      const good = metar('04T17:51', '10/05', 'T01000050');
+      const features = [
+        { properties: { timestamp: 'noon' } },
+        { properties: { timestamp: good.timestamp, temperature: { unitCode: 'wmoUnit:K', value: 283 } } },
+        { properties: { ...good, station: `${fake.url}/stations/KNYC` } },
+      ];
+      res.end(JSON.stringify({ features }));
+      return true;
+    };
+    expect((await observed())!.extremeF).toBeCloseTo(50, 9);
+  });
+
   it('can be below freezing', async () => {
     fake.reports.set('KNYC', [metar('04T19:51', 'M02/M10', 'T10171100', { valueC: -1.7 })]);
     expect((await observed())!.extremeF).toBeCloseTo(32 - 1.7 * 1.8, 9);
