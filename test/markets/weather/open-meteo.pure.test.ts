@@ -189,15 +189,54 @@ describe('ensembles', () => {
     expect(new Set(later.map(({ date }) => date))).toEqual(new Set(['2026-07-05', '2026-07-06']));
   });
 
-  it('omit incomplete days', async () => {
+  const datesOf = (ensembles: readonly { kind: string; stationId: string; date: string }[], id: string) =>
+    ensembles.filter((run) => ofMaximum(run) && run.stationId === id).map(({ date }) => date);
+
+  it('leave out the members that lack an hour, name them, and use the others', async () => {
     const gap = Date.parse('2026-07-04T18:00:00Z');
-    fake.temperature = (station, member, ms) =>
-      station === 'KNYC' && member === 7 && ms === gap ? null : 60;
+    fake.temperature = (_station, member, ms) => (member === 7 && ms === gap ? null : 60 + member);
+    const { ensembles, notes } = await readMain();
+    expect(datesOf(ensembles, 'KNYC')).toEqual(['2026-07-03', '2026-07-04', '2026-07-05']);
+    const day = ensembles.find(({ stationId, date }) => stationId === 'KNYC' && date === '2026-07-04')!;
+    expect(day.membersF).toEqual(Array.from({ length: 31 }, (_, i) => 60 + i).filter((f) => f !== 67));
+    expect(day.curveF).toHaveLength(24);
+    expect(notes![0]).toMatchObject({
+      name: 'gfs025 in part',
+      example: expect.stringContaining('KNYC 2026-07-04: 1 of 31 members lack hours') as string,
+    });
+  });
+
+  it('omit days with too few complete members', async () => {
+    const gap = Date.parse('2026-07-04T18:00:00Z');
+    fake.temperature = (station, member, ms) => (station === 'KNYC' && member < 12 && ms === gap ? null : 60);
     const { ensembles } = await readMain();
-    const dates = ensembles
-      .filter((run) => ofMaximum(run) && run.stationId === 'KNYC')
-      .map(({ date }) => date);
-    expect(dates).toEqual(['2026-07-03', '2026-07-05']);
+    expect(datesOf(ensembles, 'KNYC')).toEqual(['2026-07-03', '2026-07-05']);
+  });
+
+  type Location = { hourly: Record<string, unknown[]> } & Record<string, unknown>;
+  it.each<[string, (place: Location) => unknown, string]>([
+    [
+      'an impossible hour',
+      (place) => ({
+        ...place,
+        hourly: { ...place.hourly, temperature_2m_member03: place.hourly.temperature_2m!.map(() => 9e9) },
+      }),
+      'lack hours',
+    ],
+    [
+      'a member without values',
+      (place) => ({ ...place, hourly: { ...place.hourly, temperature_2m_member03: null } }),
+      'temperature_2m_member03 does not have a value for each hour',
+    ],
+    ['another unit', (place) => ({ ...place, hourly_units: { temperature_2m: '°C' } }), 'hourly_units'],
+    ['another position', (place) => ({ ...place, latitude: 0 }), 'is not where'],
+    ['nothing', () => null, 'expected object'],
+  ])('of the other places go on when one place has %s', async (_what, spoil, problem) => {
+    fake.spoil = (places) => places.map((place, i) => (i === 0 ? spoil(place as Location) : place));
+    const { ensembles, notes } = await readMain();
+    expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBeGreaterThanOrEqual(27);
+    expect(notes![0]!.example).toContain('KNYC');
+    expect(notes![0]!.example).toContain(problem);
   });
 
   it('count as the last run that can be available if the service does not name one', async () => {
