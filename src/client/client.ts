@@ -24,6 +24,8 @@ export interface GaugeClientOptions {
   /** Base URL of the service, such as `https://gauge.example.com`. */
   baseUrl: string;
   apiKey: string;
+  /** Allows http to other machines, for example in a network that you trust. The API key is then sent unencrypted. */
+  allowHttp?: boolean;
   fetch?: typeof globalThis.fetch;
 }
 
@@ -62,8 +64,13 @@ const refuseOtherMode: Middleware = {
  * A client for Gauge's API, typed from its OpenAPI document. Redirects are returned, not followed, because following
  * one would drop the API key or turn a POST into a GET. Recording usage throws `OtherModeError` if live and test events
  * are mixed up.
+ * @throws TypeError if `baseUrl` is http on another machine, unless `allowHttp` is set
  */
-export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions): GaugeClient {
+export function createGaugeClient({ baseUrl, apiKey, allowHttp, fetch }: GaugeClientOptions): GaugeClient {
+  if (!allowHttp && isPlain(baseUrl))
+    throw new TypeError(
+      'baseUrl must be https, because the API key is sent to it. Only this machine may use http. Set allowHttp to send the key unencrypted.',
+    );
   const client: GaugeClient = createClient({
     baseUrl,
     headers: { authorization: `Bearer ${apiKey}` },
@@ -72,6 +79,13 @@ export function createGaugeClient({ baseUrl, apiKey, fetch }: GaugeClientOptions
   });
   client.use(refuseOtherMode);
   return client;
+}
+
+/** True for http to another machine. */
+function isPlain(baseUrl: string): boolean {
+  if (!URL.canParse(baseUrl)) return false;
+  const { protocol, hostname } = new URL(baseUrl);
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
 type ReserveUsage = paths['/api/usage/reservations']['post'];

@@ -5,6 +5,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
 import type { MappedColumn, SourceRecord } from './mapping.js';
+import { isOwnExport, ownFields, readOwnRow } from './own-export.js';
 
 /** The lines of one record. There are several if a quoted field contains line breaks. */
 type Row = Line[];
@@ -100,6 +101,7 @@ function createRowReader(
   needed: readonly MappedColumn[],
 ): (rows: Row[]) => SourceRecord[] {
   let header: string[] | undefined;
+  let isOwn = false;
 
   function parseRows(rows: Row[]): string[][] | undefined {
     try {
@@ -124,7 +126,9 @@ function createRowReader(
     const twice = names.find((name, i) => names.indexOf(name) !== i);
     if (twice !== undefined)
       throw new CommandError(`The CSV file has two columns named ${JSON.stringify(twice)}.`);
-    for (const { flag, name } of needed) findColumn(names, name, flag, listColumns(names));
+    isOwn = isOwnExport(names);
+    const fields = isOwn ? [...names, ...ownFields] : names;
+    for (const { flag, name } of needed) findColumn(fields, name, flag, listColumns(names));
     return names;
   }
 
@@ -137,7 +141,8 @@ function createRowReader(
       return refused(row, `The line has ${found}, but the header has ${header!.length}.`);
     }
     const value = Object.fromEntries(header!.map((name, i) => [name, fields[i]]));
-    return { number: row[0]!.number, keys: [], value, position: 0 };
+    const record = { number: row[0]!.number, keys: [], position: 0 };
+    return isOwn ? { ...record, value: readOwnRow(value), isOwnExport: true } : { ...record, value };
   }
 
   return (rows) => {

@@ -3,7 +3,6 @@ import {
   closeSync,
   existsSync,
   fsyncSync,
-  openSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -12,6 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { z } from 'zod';
+import { openPrivateFile } from '../../../core/private-file.js';
 import { formatCount } from '../../../core/pages/format.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
@@ -93,7 +93,7 @@ export function openProgressFile(
     savedAt = performance.now();
     try {
       // Renaming is atomic: a killed run leaves the old file or the new file, never half of one.
-      writeFileSync(`${path}.new`, `${JSON.stringify({ ...identity, ...read() })}\n`);
+      writeFileSync(`${path}.new`, `${JSON.stringify({ ...identity, ...read() })}\n`, { mode: 0o600 });
       renameSync(`${path}.new`, path);
     } catch (error) {
       hasFailed = true;
@@ -162,7 +162,7 @@ export function openRejectedFile(path: string, inputPath: string, settledBytes: 
       if (refusals.length === 0) return;
       const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
       orExplain(() => {
-        file ??= openSync(path, 'a');
+        file ??= openPrivateFile(path);
         writeFileSync(file, text);
       });
       bytes += Buffer.byteLength(text);

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { UsageEvent } from '../../../client/client.js';
 import { CommandError } from '../../../commands/kit/command.js';
+import { readOwnDetails } from './own-export.js';
 
 export interface SourceRecord {
   /**
@@ -13,6 +14,8 @@ export interface SourceRecord {
   /** Property names on the path from the root of a JSON document to the record: `$1`, `$2` and so on. */
   keys: readonly string[];
   value: unknown;
+  /** True if the record is a row of Gauge's own CSV file of events. */
+  isOwnExport?: boolean;
   /** Why the record cannot be mapped; if set, `value` is the record's raw text. */
   problem?: string;
   /** Number of bytes of the file read when this record was produced. */
@@ -133,6 +136,7 @@ export function createMapping(options: MappingOptions): MapRecord {
     });
     const ofSubject = subject && textOf(subject, '--subject');
     return {
+      ...(record.isOwnExport ? readOwnDetails(record.value as Record<string, string>) : {}),
       ...(ofSubject === undefined ? {} : { subject: ofSubject }),
       ...(named.length === 0 ? {} : { dimensions: Object.fromEntries(named) }),
     };
