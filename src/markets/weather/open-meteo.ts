@@ -26,7 +26,7 @@ import {
   targetsOn,
 } from './open-meteo-places.js';
 import { readOpenMeteo } from './open-meteo-request.js';
-import { createPoll, lastForecasts } from './read-json.js';
+import { createPoll, lastForecasts, WeatherUnavailableError } from './read-json.js';
 import type { Place } from '../market/place.js';
 
 interface OnlineModel {
@@ -138,7 +138,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
   const { matched, problems } = matchPlaces(url, locations, locationSchema);
   const fetchedAt = new Date(clock.now());
   // Read after the forecasts: a run that arrives in between makes the data look newer than it is, never older.
-  const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
+  const runTime = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
   const found = matched.map(([place, location]) => toRuns(model, place, location, fetchedAt));
   const [first] = found.flatMap(({ isBroken, problems: own }) => (isBroken ? own : []));
@@ -152,7 +152,7 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
     );
   const name = `${model.model ?? model.asked} in part`;
   return {
-    ensembles: found.flatMap(({ runs }) => runs.map((run) => ({ ...of, ...run, modelRunAt, fetchedAt }))),
+    ensembles: found.flatMap(({ runs }) => runs.map((run) => ({ ...of, ...run, ...runTime, fetchedAt }))),
     notes:
       problems.length === 0
         ? []
@@ -167,24 +167,24 @@ interface Runs {
 }
 
 /**
- * Returns the start of the run that the data comes from. If it is unknown, assumes the latest run that can be
- * available, so that data is never dated too early.
+ * Returns the start of the run that the data comes from. If it is unknown, the first model assumes the latest run that
+ * can be available, so that data is never dated too early, and says so.
+ * @throws WeatherUnavailableError if a further model's is unknown
  */
 async function readRunTime(
-  { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
+  { model, dataset, from, runMs: everyMs, takesMs }: OnlineModel,
   { baseUrls, apiKey }: Hosts,
   fetchedAt: Date,
   signal: AbortSignal,
-): Promise<Date> {
+): Promise<Pick<DayEnsemble, 'modelRunAt' | 'isRunUnknown'>> {
   const url = `${baseUrls[from]}/data/${dataset}/static/meta.json`;
-  const latest = Math.floor((fetchedAt.getTime() - takesMs) / everyMs) * everyMs;
-  try {
-    const metadata = await readOpenMeteo({ url, apiKey, schema: metadataSchema, signal });
-    const runMs = metadata.last_run_initialisation_time * 1000;
-    return new Date(runMs > 0 && runMs <= fetchedAt.getTime() ? runMs : latest);
-  } catch {
-    return new Date(latest);
-  }
+  const asked = readOpenMeteo({ url, apiKey, schema: metadataSchema, signal });
+  const metadata = await asked.catch(() => undefined);
+  const runMs = (metadata?.last_run_initialisation_time ?? 0) * 1000;
+  if (runMs > 0 && runMs <= fetchedAt.getTime()) return { modelRunAt: new Date(runMs) };
+  if (model !== undefined) throw new WeatherUnavailableError(url, 'the time of its run is unknown');
+  const latestMs = Math.floor((fetchedAt.getTime() - takesMs) / everyMs) * everyMs;
+  return { modelRunAt: new Date(latestMs), isRunUnknown: true };
 }
 
 /**
@@ -299,7 +299,7 @@ function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] 
   return (newest) => {
     const newestMs = newest[0]?.modelRunAt.getTime();
     if (newestMs === undefined) return [];
-    byRun.set(newestMs, newest);
+    if (!newest[0]!.isRunUnknown) byRun.set(newestMs, newest);
     for (const runMs of byRun.keys()) if (newestMs - runMs > KEPT_RUNS_MS) byRun.delete(runMs);
     const earlier = Math.max(...[...byRun.keys()].filter((runMs) => newestMs - runMs >= EARLIER_MS));
     return (byRun.get(earlier) ?? []).map((run) => ({ ...run, curveF: undefined }));

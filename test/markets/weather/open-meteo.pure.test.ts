@@ -239,15 +239,19 @@ describe('ensembles', () => {
     expect(notes![0]!.example).toContain(problem);
   });
 
-  it('count as the last run that can be available if the service does not name one', async () => {
+  it('are marked if the service does not name the run', async () => {
     // At 20:02Z, the latest run that started at least 3.5 hours earlier is the 12:00Z run.
     const run = async (lastRun: number | undefined) => {
       fake.lastRun = lastRun;
-      return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
+      const { modelRunAt, isRunUnknown } = (await readMain()).ensembles[0]!;
+      return [modelRunAt.toISOString(), isRunUnknown];
     };
-    expect(await run(undefined)).toBe('2026-07-04T12:00:00.000Z');
-    expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toBe('2026-07-04T12:00:00.000Z');
-    expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toBe('2026-07-04T06:00:00.000Z');
+    expect(await run(undefined)).toEqual(['2026-07-04T12:00:00.000Z', true]);
+    expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toEqual(['2026-07-04T12:00:00.000Z', true]);
+    expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toEqual([
+      '2026-07-04T06:00:00.000Z',
+      undefined,
+    ]);
   });
 
   it.each<[string, (locations: Record<string, unknown>[]) => unknown]>([
@@ -311,6 +315,10 @@ describe('further models', () => {
   const ofModel = ({ ensembles }: { ensembles: readonly { model?: string | undefined }[] }, model: string) =>
     ensembles.filter((run) => run.model === model);
 
+  beforeEach(() => {
+    fake.lastRun = Date.parse('2026-07-04T18:00:00Z') / 1000;
+  });
+
   it('arrive beside the first model, each with its own members and run time', async () => {
     fake.temperature = (_station, _member, _ms, model) =>
       ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63, icon_global: 64 })[model] ??
@@ -332,6 +340,25 @@ describe('further models', () => {
       });
       expect(runs[0]).not.toHaveProperty('curveF', expect.anything());
     }
+  });
+
+  it('keep the last run that the service named, and are left out if it has named none', async () => {
+    const source = makeForecastSource();
+    fake.lastRun = undefined;
+    const { notes } = await source.read(signal);
+    expect(notes!.map(({ name }) => name)).toEqual(['ecmwf', 'hrrr', 'nbm', 'icon']);
+    for (const { kind, example } of notes!) {
+      expect(kind).toBe('missing_model');
+      expect(example).toContain('the time of its run is unknown');
+    }
+    fake.lastRun = Date.parse('2026-07-04T18:00:00Z') / 1000;
+    now += 6 * 60 * MINUTE_MS;
+    expect(ofModel(await source.read(signal), 'nbm')).not.toEqual([]);
+    fake.lastRun = undefined;
+    now += 4 * 60 * MINUTE_MS;
+    expect(ofModel(await source.read(signal), 'nbm')[0]!).toMatchObject({
+      modelRunAt: new Date('2026-07-04T18:00:00Z'),
+    });
   });
 
   it.each<[string, string, (path: string) => [status: number, body: string] | undefined]>([
@@ -764,6 +791,7 @@ describe('polling', () => {
       return calls();
     };
     now = Date.parse('2026-07-04T12:00:00Z');
+    fake.lastRun = now / 1000;
     // Returns only the first hour, because the later hours do not affect the requests.
     fake.spoil = (places) => places.map((place) => ({ ...place, hourly: firstOf(place.hourly as object) }));
     const firstOf = (hourly: object) =>
