@@ -32,6 +32,7 @@ interface Flags {
   widen?: boolean;
   missing?: string[];
   delimiter: string;
+  decimalComma?: boolean;
   html?: string;
   model?: ModelName[];
   above?: number;
@@ -51,9 +52,10 @@ Training:
   --by COLUMN         fits each value of the column separately, such as each station. Default: one fit for all rows.
 
 The file is CSV, plain or gzip, with column names in the first line and rows in any order; - reads standard input. Dates may
-be written as 2010-03-01, 2010-03-01 06:00:00, 2010/03/01, 20100301 or 2010030106. Rows are skipped, and counted on standard
-error, if the observation or a member is missing (empty, NA, NaN, null, none or -) or not a number, or if the date cannot be
-read.
+be written as 2010-03-01, 2010-03-01 06:00:00, 2010/03/01, 20100301 or 2010030106. Lines that begin with # are comments. Rows
+are skipped, and counted on standard error, if the observation or all members are missing (empty, NA, NaN, null, none or -), if
+a value is not a number, if the date cannot be read, or if an earlier row has the same date and --by column. A row without
+some of its members uses the others.
 
 Standard output is one JSON object (npm prints the script's name before it, unless you use npm run --silent evaluate):
   { "n", "raw": { "crps", "mae", "bias", "coverage" },
@@ -136,6 +138,7 @@ const createEvaluateCommand = (): Command =>
     .option('--widen', 'widen the spread until it covers 90% of the training rows')
     .option('--missing <value>', 'value that marks missing data, such as -9999 (repeatable)', collect)
     .option('--delimiter <character>', 'field separator', parseDelimiter, ',')
+    .option('--decimal-comma', 'numbers are written as 12,5')
     .option('--model <names>', `one or more of ${modelNames.join(', ')}`, parseModels)
     .option('--above <x>', 'with --model: also score the range above x', parseThreshold)
     .option('--below <x>', 'with --model: also score the range below x', parseThreshold)
@@ -161,6 +164,7 @@ function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
     isWidened: flags.widen ?? false,
     missing: flags.missing ?? [],
     delimiter: flags.delimiter,
+    hasDecimalComma: flags.decimalComma ?? false,
   };
 }
 
@@ -182,8 +186,14 @@ const tailOf = ({ above, below }: Flags): Tail | null => {
 export function runEvaluateCommand(terminal: Terminal): Promise<number> {
   if (terminal.args.includes('--hourly')) return runHourlyCommand(terminal);
   const isMix = terminal.args.some((arg) => arg === '--mix' || arg.startsWith('--mix='));
-  return isMix ? runMixCommand(terminal) : runDayAheadCommand(terminal);
+  return isMix ? runMixCommand(withoutValues(terminal)) : runDayAheadCommand(terminal);
 }
+
+/** `--mix --help` asks for help, although --mix takes a value. */
+const withoutValues = (terminal: Terminal): Terminal =>
+  terminal.args.some((arg) => arg === '--help' || arg === '-h')
+    ? { ...terminal, args: ['--help'] }
+    : terminal;
 
 const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
   runCommand<Flags>(createEvaluateCommand(), terminal, async (flags, files) => {

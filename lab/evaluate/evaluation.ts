@@ -22,6 +22,8 @@ export interface EvaluateOptions {
   /** Values that mark missing data, in addition to empty fields and NA. */
   missing: readonly string[];
   delimiter: string;
+  /** True if numbers are written as 12,5. */
+  hasDecimalComma: boolean;
 }
 
 /** The command's output. Scores are means over the tested cases, in the unit of the observations. */
@@ -55,8 +57,9 @@ export const leftOutReasons = {
   fields: 'with more or fewer fields than the header',
   date: 'with a date that cannot be read',
   missingObservation: 'without an observation',
-  missingMember: 'with a missing member',
+  missingMember: 'without any member',
   notNumeric: 'with a value that is not a number',
+  repeated: 'that repeat the date and the --by column of an earlier row',
 };
 
 /** Counts of unused rows; each row counts once, for the first reason that applies. */

@@ -19,7 +19,7 @@ export function parseDelimiter(value: string): string {
 
 export const collect = (value: string, before: string[] = []): string[] => [...before, value];
 
-export function readingNotes({ columns, leftOut, examples, rows, suspects }: FileCases): string[] {
+export function readingNotes({ columns, leftOut, examples, rows, suspects, partial }: FileCases): string[] {
   const notes = columns.excluded.map(
     (name) => `The pattern also matches the column ${JSON.stringify(name)}, which is not a member.`,
   );
@@ -30,6 +30,10 @@ export function readingNotes({ columns, leftOut, examples, rows, suspects }: Fil
       column === null ? '' : `, column ${JSON.stringify(column)}: ${JSON.stringify(value.slice(0, 40))}`;
     notes.push(`Skipped ${leftOut[reason]} of ${rows} rows ${text} (first in line ${line}${where}).`);
   }
+  if (partial)
+    notes.push(
+      `Used ${partial.count} of ${rows} rows without some of their members (first in line ${partial.line}, column ${JSON.stringify(partial.column)}).`,
+    );
   for (const [value, times] of suspects)
     notes.push(
       `${value} was read as a number ${times} times. If it marks missing data, use --missing ${value}.`,

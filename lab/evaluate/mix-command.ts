@@ -50,6 +50,7 @@ interface Flags {
   versions?: string;
   missing?: string[];
   delimiter: string;
+  decimalComma?: boolean;
 }
 
 interface Named {
@@ -96,6 +97,7 @@ const createMixCommand = (): Command =>
     .option('--versions <file>', 'CSV with the dates of new versions')
     .option('--missing <value>', 'value that marks missing data, such as -9999 (repeatable)', collect)
     .option('--delimiter <character>', 'field separator', parseDelimiter, ',')
+    .option('--decimal-comma', 'numbers are written as 12,5')
     .addHelpText('after', help);
 
 export const runMixCommand = (terminal: Terminal): Promise<number> =>
@@ -147,6 +149,7 @@ function toOptions(file: string, flags: Flags): EvaluateOptions[] {
     isWidened: false,
     missing: flags.missing ?? [],
     delimiter: flags.delimiter,
+    hasDecimalComma: flags.decimalComma ?? false,
   }));
 }
 

@@ -27,6 +27,8 @@ export interface FileCases {
   examples: Partial<Record<keyof LeftOut, Example>>;
   /** Counts of numbers that often mark missing data but were used as values, because no flag declared them missing. */
   suspects: Map<number, number>;
+  /** Number of used rows in which some members are missing, and the first such field. */
+  partial: { count: number; line: number; column: string } | null;
 }
 
 const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
@@ -98,6 +100,8 @@ export async function readCsv(
     trim: true,
     skip_empty_lines: true,
     relax_column_count: true,
+    comment: '#',
+    comment_no_infix: true,
     ...options,
     // Handling rows in this callback is several times as fast as reading them from the stream.
     on_record: (record: string[], { lines }) => {
@@ -118,15 +122,17 @@ function createRowReader(header: string[], options: EvaluateOptions) {
   const isMissing = missingTest(options.missing);
   const months = options.months && new Set(options.months);
   const groupOf = new Map<string, number>();
-  const members = new Float64Array(columns.members.length);
+  const seen = new Set<string>();
+  const parse = (text: string) => parseNumber(options.hasDecimalComma ? text.replace(',', '.') : text);
   const found: FileCases = {
     table: new CaseTable(),
     groups: [],
     columns,
     rows: 0,
-    leftOut: { fields: 0, date: 0, missingObservation: 0, missingMember: 0, notNumeric: 0 },
+    leftOut: { fields: 0, date: 0, missingObservation: 0, missingMember: 0, notNumeric: 0, repeated: 0 },
     examples: {},
     suspects: new Map(),
+    partial: null,
   };
 
   function leaveOut(reason: keyof LeftOut, line: number, index: number | null, value = ''): void {
@@ -142,21 +148,33 @@ function createRowReader(header: string[], options: EvaluateOptions) {
     if (months && !months.has(monthNumberOf(day))) return;
     const text = record[columns.observed]!;
     if (isMissing(text)) return leaveOut('missingObservation', line, columns.observed, text);
-    const gap = columns.members.find(({ index }) => isMissing(record[index]!));
-    if (gap) return leaveOut('missingMember', line, gap.index, record[gap.index]);
-    const observed = parseNumber(text);
+    const gaps = columns.members.filter(({ index }) => isMissing(record[index]!));
+    const [gap] = gaps;
+    if (gap && gaps.length === columns.members.length)
+      return leaveOut('missingMember', line, gap.index, record[gap.index]);
+    const observed = parse(text);
     if (observed === undefined) return leaveOut('notNumeric', line, columns.observed, text);
-    for (const [i, { index }] of columns.members.entries()) {
-      const member = parseNumber(record[index]!);
-      if (member === undefined) return leaveOut('notNumeric', line, index, record[index]);
-      members[i] = member;
-      suspect(member);
+    const present = columns.members.filter((column) => !gaps.includes(column));
+    const values = present.map(({ index }) => parse(record[index]!));
+    const wrong = values.indexOf(undefined);
+    if (wrong >= 0) {
+      const { index } = present[wrong]!;
+      return leaveOut('notNumeric', line, index, record[index]);
     }
-    suspect(observed);
-    const spread = columns.spread === undefined ? undefined : parseNumber(record[columns.spread]!);
+    const members = Float64Array.from(values as number[]);
+    const spread = columns.spread === undefined ? undefined : parse(record[columns.spread]!);
     if (columns.spread !== undefined && !(spread! >= 0))
       return leaveOut('notNumeric', line, columns.spread, record[columns.spread]);
     const group = groupFor(columns.by === undefined ? '' : record[columns.by]!);
+    const key = `${group} ${record[columns.date]}`;
+    if (columns.by !== undefined && seen.has(key))
+      return leaveOut('repeated', line, columns.date, record[columns.date]);
+    seen.add(key);
+    for (const value of [observed, ...members]) suspect(value);
+    if (gap) {
+      found.partial ??= { count: 0, line, column: gap.name };
+      found.partial.count++;
+    }
     found.table.add({
       row: found.rows,
       day,
@@ -190,7 +208,7 @@ export function missingTest(own: readonly string[]): (text: string) => boolean {
     texts.has(text) || texts.has(text.toLowerCase()) || (numbers.size > 0 && numbers.has(Number(text)));
 }
 
-const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 9999, 99999, -32768]);
+const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 999, 999.9, 9999, 99999, -32768]);
 
 /** Numbers of greater magnitude, such as 9.96921e+36 or 1e20, mark missing data. */
 const LARGEST = 1e15;

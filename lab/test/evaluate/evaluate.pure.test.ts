@@ -157,8 +157,8 @@ describe('unusable rows', () => {
     const bad = [
       '2020-04-01,,1,2,3,4,5',
       '2020-04-02,NA,1,2,3,4,5',
-      '2020-04-03,7,1,,3,4,5',
-      '2020-04-04,7,1,2,NaN,4,5',
+      '2020-04-03,7,,,,,',
+      '2020-04-04,7,NaN,NA,,none,-',
       '2020-04-05,warm,1,2,3,4,5',
       '2020-04-06,7,1,2,3,4,0x10',
       '2020-04-07,7,1,2,3,4,Infinity',
@@ -173,7 +173,7 @@ describe('unusable rows', () => {
       'evaluate: Skipped 1 of 90 rows with more or fewer fields than the header (first in line 91).',
       'evaluate: Skipped 1 of 90 rows with a date that cannot be read (first in line 90, column "day": "04/08/2020").',
       'evaluate: Skipped 2 of 90 rows without an observation (first in line 82, column "obs": "").',
-      'evaluate: Skipped 2 of 90 rows with a missing member (first in line 84, column "fc.2": "").',
+      'evaluate: Skipped 2 of 90 rows without any member (first in line 84, column "fc.1": "").',
       'evaluate: Skipped 4 of 90 rows with a value that is not a number (first in line 86, column "obs": "warm").',
     ]);
   });
@@ -187,9 +187,48 @@ describe('unusable rows', () => {
       'evaluate: -9999 was read as a number 2 times. If it marks missing data, use --missing -9999.\n',
     );
     const run = await evaluate(marked, [...args, '--missing', '-9999']);
-    expect(run.summary.n).toBe(20);
+    expect(run.summary.n).toBe(21);
     expect(run.stderr).toContain('Skipped 1 of 82 rows without an observation');
-    expect(run.stderr).toContain('Skipped 1 of 82 rows with a missing member');
+    expect(run.stderr).toContain(
+      'Used 1 of 82 rows without some of their members (first in line 83, column "fc.3")',
+    );
+  });
+
+  it('use the other members of a row, skip comments and a repeated row, and name 999', async () => {
+    const rows = toCsv(history)
+      .split('\n')
+      .map((line, i) => `${i === 0 ? 'at' : 'x'},${line}`);
+    const csv = [
+      '# made by hand',
+      ...rows,
+      '# end',
+      rows.at(-1)!,
+      'x,2020-04-01,7,1,,3,4,5',
+      'x,2020-04-02,7,1,999,3,999.9,5',
+    ];
+    const run = await evaluate(csv.join('\n'), [...flags, '--by', 'at', '--train-until', '2020-03-01']);
+    expect(run.summary.n).toBe(22);
+    expect(run.stderr).toContain('Skipped 1 of 83 rows that repeat the date and the --by column');
+    expect(run.stderr).toContain('Used 1 of 83 rows without some of their members');
+    expect(run.stderr).toContain('use --missing 999.\n');
+    expect(run.stderr).toContain('use --missing 999.9.\n');
+  });
+
+  it('may write numbers with a decimal comma', async () => {
+    const plain = await evaluate(toCsv(history), [...flags, '--train-until', '2020-03-01']);
+    const comma = toCsv(history)
+      .split('\n')
+      .map((line, i) =>
+        i === 0 ? line.replaceAll(',', ';') : line.replaceAll(',', ';').replaceAll('.', ','),
+      );
+    const german = [...flags, '--train-until', '2020-03-01', '--delimiter', ';', '--decimal-comma'];
+    expect((await evaluate(comma.join('\n'), german)).summary).toEqual(plain.summary);
+  });
+
+  it('have a help for mixes', async () => {
+    const run = await evaluate('', ['--mix', '--help']);
+    expect(run.code).toBe(0);
+    expect(run.stdout).toContain('Mixes several models');
   });
 
   it('never treat the observation as a member', async () => {

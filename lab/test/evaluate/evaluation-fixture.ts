@@ -62,6 +62,7 @@ export const newEvaluation = ({
     distribution: 'normal',
     isWidened: false,
     missing: [],
+    hasDecimalComma: false,
     delimiter: ',',
     ...options,
   },
@@ -69,7 +70,7 @@ export const newEvaluation = ({
   memberCount: 11,
   rows: 2_749,
   usedRows: 695,
-  leftOut: { fields: 0, date: 0, missingObservation: 12, missingMember: 0, notNumeric: 3 },
+  leftOut: { fields: 0, date: 0, missingObservation: 12, missingMember: 0, notNumeric: 3, repeated: 0 },
   untested: { tooEarly: 0, notFitted: 0, whyNotFitted: null },
   summary: {
     n: n ?? cases.length,
