@@ -183,7 +183,7 @@ describe('the mail about keys that expire', () => {
     expect(textOf(mail!)).not.toMatch(/Rotated|Late|Over|Revoked/);
     service.clock.advance(86_400_000);
     await createKeyNotices(service.context)();
-    expect((await told()).map(({ text }) => /Soon|Late/.exec(text)?.[0])).toEqual(['Soon', 'Late']);
+    expect((await told()).map((each) => /Soon|Late/.exec(textOf(each))?.[0])).toEqual(['Soon', 'Late']);
   });
 });
 
