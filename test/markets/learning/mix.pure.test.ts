@@ -163,7 +163,7 @@ describe('the mix of several models', () => {
     expect(start.meanF).toBe(forecast([runs[0]!], book).meanF);
     // The runs' errors are independent, so the earlier run adds information.
     const day = forecast([runs[0]!, earlier], { ...book, mixes: mixes! });
-    expect(shares(day)['earlier']).toBeGreaterThan(0.1);
+    expect(shares(day)['earlier']).toBeGreaterThan(0.2);
     // Runs less than half a day apart count as the same run.
     expect(forecast([runs[0]!, runOf(undefined, 74, 47)], book)).not.toHaveProperty('models');
   });
@@ -172,16 +172,6 @@ describe('the mix of several models', () => {
     const book = learned(main, better);
     const tomorrow = book.mixes!.map((mix) => ({ ...mix, trainedAt: new Date(at.getTime() + 1) }));
     expect(shares(forecast(runs, { ...book, mixes: tomorrow }))).toEqual({ main: 0.5, other: 0.5 });
-  });
-
-  it('is the same with an exact copy, and gives a model of noise nothing', () => {
-    const without = forecast(runs, learned(main, better));
-    const copy = { ...better, runs: better.runs.map((run) => ({ ...run, model: 'copy' })) };
-    const day = forecast([...runs, runOf('copy', 71)], learned(main, better, copy));
-    expect(day.meanF).toBeCloseTo(without.meanF, 6);
-    expect(shares(day)['main']).toBeCloseTo(shares(without)['main']!, 6);
-    const noisy = learned(main, better, pastOf('noise', { ...single, errorF: 20 }, 34));
-    expect(shares(forecast([...runs, runOf('noise', 50)], noisy))['noise']).toBeLessThan(0.02);
   });
 
   it('stays the same without new data', () => {
