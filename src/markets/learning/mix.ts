@@ -169,24 +169,17 @@ const SMALL = 1e-9;
  * Returns the expected product of two models' errors, relative to the first model's squared error. The prior assumes
  * equal skill and a correlation of one half between any two models' errors, so all models get equal weight. An earlier
  * run is assumed to have all of the first model's error plus an independent error, so it gets no weight; the gridpoint
- * forecast is assumed to have twice the squared error, so it gets little. The prior keeps each model's own shrunken error
- * (O. Ledoit, M. Wolf, Honey, I Shrunk the Sample Covariance Matrix, 2004), so a harmful model gets nothing. A power of the
- * correlation makes exact copies one model and stays positive semidefinite (Schur's product theorem).
+ * forecast is assumed to have twice the squared error, so it gets little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;
-  const alike = a === b ? 1 : (mix?.correlation[pairOf(a, b)]?.value ?? 0) ** COPY_POWER;
-  const prior = 1 + alike + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
+  const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
   const [ofA, ofB] = [skillOf(a, mix), skillOf(b, mix)];
-  const scale = Math.sqrt(shrunkSkill(ofA) * shrunkSkill(ofB));
   const pair = a === b ? { value: 1, dates: ofA.dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
   const known = pair.value * Math.sqrt(ofA.value * ofB.value);
-  return (pair.dates * known + PRIOR_DATES * scale * prior) / (pair.dates + PRIOR_DATES);
+  return (pair.dates * known + PRIOR_DATES * prior) / (pair.dates + PRIOR_DATES);
 }
 
-const COPY_POWER = 8;
-const shrunkSkill = ({ value, dates }: Known): number =>
-  (dates * value + PRIOR_DATES) / (dates + PRIOR_DATES);
 const UNKNOWN: Known = { value: 1, dates: 0 };
 const skillOf = (model: string, mix: Mix | undefined): Known => mix?.skill[model] ?? UNKNOWN;
 
