@@ -67,18 +67,9 @@ export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
 ): Promise<Service> {
-  // Without a writable data directory, a restart signs everybody out.
-  const sessionKeys =
-    config.sessionKeys ??
-    (await keepSessionKey(config.dataDir).then(
-      (key) => [key],
-      () => undefined,
-    ));
-  const context = await openContext(
-    { ...config, sessionKeys },
-    { log, accessLog, clock },
-    options?.inThreads,
-  );
+  const sessionKeys = config.sessionKeys ?? (await keepSessionKeys(config));
+  const deps = { log, accessLog, clock };
+  const context = await openContext({ ...config, sessionKeys }, deps, options?.inThreads);
   const { db, lifecycle, limitStores } = context;
   const running = createProducts(context, options);
   const { services } = running;
@@ -145,6 +136,13 @@ export async function startService(
     },
   };
 }
+
+/** Without a writable data directory, a restart signs everybody out. */
+const keepSessionKeys = ({ dataDir }: Config): Promise<string[] | undefined> =>
+  keepSessionKey(dataDir).then(
+    (key) => [key],
+    () => undefined,
+  );
 
 async function openContext(
   config: Config,

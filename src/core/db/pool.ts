@@ -130,6 +130,7 @@ class WatchedPool extends pg.Pool {
   }
 
   /** `pool.query` passes a callback; other callers use the promise. */
+  // oxlint-disable promise/no-callback-in-promise
   override connect(...args: unknown[]): never {
     const [callback] = args as [((error: unknown, client?: pg.PoolClient) => void)?];
     const taken = this.take();
@@ -139,6 +140,7 @@ class WatchedPool extends pg.Pool {
       (error: unknown) => callback(error),
     ) as never;
   }
+  // oxlint-enable promise/no-callback-in-promise
 
   private async take(): Promise<pg.PoolClient> {
     try {

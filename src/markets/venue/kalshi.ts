@@ -177,6 +177,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     clock,
     read: (value) => reader.read(value, notes),
   });
+  const list = createLister({ seen, readSeries, chooseSeries, reader });
   const logNotes = createNoteLogger(log);
   const readOne = <T>(read: (value: unknown, notes: NoteBook) => T) => readAlone(read, logNotes);
   const catalogue = createCatalogue({
@@ -188,8 +189,47 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
   });
 
-  /** A series that cannot be read keeps its last markets, which are in doubt. */
-  async function list(tickers: readonly string[], signal: AbortSignal): Promise<Listing> {
+  return {
+    name: 'kalshi',
+    async read(signal) {
+      notes = createNoteBook();
+      const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
+      await readLimits?.(signal);
+      const trading = await readTrading(status, signal);
+      const listed = await catalogue.read(signal);
+      const feeRules = await fees.read(listed, signal);
+      const tickers = listed.series.map(({ ticker }) => ticker);
+      const { markets, ...rest } = await readBooks(() => list(tickers, notes, signal), signal);
+      const noted = notes.list();
+      logNotes(noted);
+      return {
+        fetchedAt: new Date(clock.now()),
+        ...trading,
+        markets,
+        ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
+        ...rest,
+        feeRules,
+        notes: noted,
+      };
+    },
+    changes,
+    find: (tickers, signal) =>
+      findKalshiMarkets({ client, read: readOne(readMarketOrResult) }, tickers, signal),
+    readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
+    history: createKalshiHistory({ client, series, clock, log, read: readOne(readOutcome) }),
+  };
+}
+
+interface ListerDeps {
+  seen: ReadonlyMap<string, SeenSeries>;
+  readSeries: ReturnType<typeof createSeriesReader>;
+  chooseSeries: ReturnType<typeof createSeriesChooser>;
+  reader: ReturnType<typeof createMarketReader>;
+}
+
+/** A series that cannot be read keeps its last markets, which are in doubt. */
+function createLister({ seen, readSeries, chooseSeries, reader }: ListerDeps) {
+  return async (tickers: readonly string[], notes: NoteBook, signal: AbortSignal): Promise<Listing> => {
     const failures: unknown[] = [];
     const unsure = new Map<string, Date>();
     let isAnyRead = false;
@@ -211,36 +251,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     if (failures.length > 0 && !isAnyRead) throw failures[0];
     reader.keep(found.map(({ ticker }) => ticker));
     return { ...toListing(found), unsure };
-  }
-
-  return {
-    name: 'kalshi',
-    async read(signal) {
-      notes = createNoteBook();
-      const status = await client.get('/exchange/status', [], kalshiExchangeStatusSchema, signal);
-      await readLimits?.(signal);
-      const trading = await readTrading(status, signal);
-      const listed = await catalogue.read(signal);
-      const feeRules = await fees.read(listed, signal);
-      const tickers = listed.series.map(({ ticker }) => ticker);
-      const { markets, ...rest } = await readBooks(() => list(tickers, signal), signal);
-      const noted = notes.list();
-      logNotes(noted);
-      return {
-        fetchedAt: new Date(clock.now()),
-        ...trading,
-        markets,
-        ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
-        ...rest,
-        feeRules,
-        notes: noted,
-      };
-    },
-    changes,
-    find: (tickers, signal) =>
-      findKalshiMarkets({ client, read: readOne(readMarketOrResult) }, tickers, signal),
-    readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
-    history: createKalshiHistory({ client, series, clock, log, read: readOne(readOutcome) }),
   };
 }
 

@@ -65,7 +65,7 @@ interface ReaderOptions {
  */
 export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEOUT_MS }: ReaderOptions) {
   const readings = new Map<string, Reading[]>();
-  const doubted = new Map<string, ReadonlySet<string>>();
+  const trust = createTrust(log);
   let known: ObservedExtreme[] = [];
 
   async function readStation(station: Station, signal: AbortSignal): Promise<ObservedExtreme[]> {
@@ -109,18 +109,6 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     return reports;
   }
 
-  /** Returns the trusted readings, and logs each doubtful one once. */
-  function trust({ id }: Station, all: readonly Reading[]): Reading[] {
-    const { trusted, doubtful } = sortByDoubt(all);
-    const before = doubted.get(id) ?? new Set();
-    const found = doubtful.map(({ at, highestC, lowestC }) => `${at.toISOString()} ${highestC} ${lowestC}`);
-    const report = found.filter((each) => !before.has(each));
-    doubted.set(id, new Set(found));
-    if (report.length > 0)
-      log.warn({ station: id, readings: report.slice(0, 10) }, 'doubtful temperatures are left out');
-    return trusted;
-  }
-
   return async (signal: AbortSignal): Promise<readonly ObservedExtreme[]> => {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     const answers = await inParallel(stations, { width: AT_ONCE, signal }, async (station) => {
@@ -145,6 +133,21 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     );
     known = [...kept, ...fresh];
     return known;
+  };
+}
+
+/** Returns the trusted readings, and logs each doubtful one once. */
+function createTrust(log: Logger) {
+  const doubted = new Map<string, ReadonlySet<string>>();
+  return ({ id }: Station, all: readonly Reading[]): Reading[] => {
+    const { trusted, doubtful } = sortByDoubt(all);
+    const before = doubted.get(id) ?? new Set();
+    const found = doubtful.map(({ at, highestC, lowestC }) => `${at.toISOString()} ${highestC} ${lowestC}`);
+    const news = found.filter((each) => !before.has(each));
+    doubted.set(id, new Set(found));
+    if (news.length > 0)
+      log.warn({ station: id, readings: news.slice(0, 10) }, 'doubtful temperatures are left out');
+    return trusted;
   };
 }
 

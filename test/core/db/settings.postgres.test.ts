@@ -1,4 +1,5 @@
 import { createServer, type AddressInfo } from 'node:net';
+import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -6,6 +7,7 @@ import { explainRefusal, UnsuitableDatabaseError } from '../../../src/core/db/ch
 import { openForMaintenance } from '../../../src/core/db/maintenance.js';
 import { openDatabase } from '../../../src/core/db/open.js';
 import { openPostgres } from '../../../src/core/db/postgres.js';
+import { selectRows } from '../../../src/core/db/sql.js';
 import { createPostgresServer, query, type PostgresServer } from '../../support/postgres-server.js';
 
 const silent = pino({ level: 'silent' });
@@ -48,10 +50,10 @@ describe('whatever settings the role or the database has', () => {
       const db = openPostgres(own, silent);
       const kept = await openForMaintenance({ databaseUrl: own, dataDir: '' });
       try {
-        const { rows } = (await db.orm.execute(sample)) as unknown as pg.QueryResult;
-        const hot = (await db.run({ name: 'test_sample', text: sample }, [])) as unknown[];
-        const own = (await kept.orm.execute(sample)) as unknown as pg.QueryResult;
-        return { rows, hot, kept: own.rows as unknown[] };
+        const rows = await selectRows<unknown>(db.orm, sql.raw(sample));
+        const hot = await db.run<unknown>({ name: 'test_sample', text: sample }, []);
+        const own = await selectRows<unknown>(kept.orm, sql.raw(sample));
+        return { rows, hot, kept: own };
       } finally {
         await Promise.all([db.close(), kept.close()]);
       }

@@ -192,9 +192,9 @@ describe('a venue market', () => {
     expect(notes).toMatchObject([{ kind: 'contradiction', name: 'payout', count: 1 }]);
   });
 
-  const needed = ['ticker', 'status', 'result'];
+  const needed = new Set(['ticker', 'status', 'result']);
   const changes: [string, unknown][] = Object.keys(wire())
-    .filter((field) => !needed.includes(field))
+    .filter((field) => !needed.has(field))
     .flatMap((field): [string, unknown][] => [
       [field, undefined],
       [field, 'odd'],

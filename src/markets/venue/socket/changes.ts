@@ -127,22 +127,8 @@ export function createKalshiChanges({
     },
 
     apply(data, tickers) {
-      const { markets, books } = findChanged(data, tickers, kept, lives);
       const isRead = (ticker: string) => kept?.book(ticker) === undefined;
-      const isSameDoubt =
-        doubts.size === (data.doubts?.size ?? 0) &&
-        [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
-      if (markets.size === 0 && books.size === 0 && isSameDoubt) return data;
-      const times = [...filterKeys(data.bookTimes ?? new Map<string, Date>(), isRead), ...toDates(doubts)];
-      return {
-        ...data,
-        markets: data.markets.map((market) => markets.get(market.ticker) ?? market),
-        books: new Map([...data.books, ...books]),
-        // A book in doubt is as old as its last certain state.
-        ...((data.bookTimes ?? times.length > 0) && { bookTimes: new Map(times) }),
-        ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
-        doubts: isSameDoubt && data.doubts ? data.doubts : new Map(toDates(doubts)),
-      };
+      return withChanges(data, findChanged(data, tickers, kept, lives), doubts, isRead);
     },
 
     noteRead({ beganAt, active, books, unsure, readAgain }) {
@@ -168,6 +154,29 @@ export function createKalshiChanges({
       stopping.abort();
       kept?.stop();
     },
+  };
+}
+
+/** @param isRead whether a book comes from a read, not from the stream */
+function withChanges(
+  data: MarketData,
+  { markets, books }: ReturnType<typeof findChanged>,
+  doubts: ReadonlyMap<string, number>,
+  isRead: (ticker: string) => boolean,
+): MarketData {
+  const isSameDoubt =
+    doubts.size === (data.doubts?.size ?? 0) &&
+    [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
+  if (markets.size === 0 && books.size === 0 && isSameDoubt) return data;
+  const times = [...filterKeys(data.bookTimes ?? new Map<string, Date>(), isRead), ...toDates(doubts)];
+  return {
+    ...data,
+    markets: data.markets.map((market) => markets.get(market.ticker) ?? market),
+    books: new Map([...data.books, ...books]),
+    // A book in doubt is as old as its last certain state.
+    ...((data.bookTimes ?? times.length > 0) && { bookTimes: new Map(times) }),
+    ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
+    doubts: isSameDoubt && data.doubts ? data.doubts : new Map(toDates(doubts)),
   };
 }
 
