@@ -75,7 +75,7 @@ beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), 'gauge-npm-'));
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'gauge', type: 'module', scripts }));
   symlinkSync(dirname(ownScript('src/main').at(-1)!), join(project, 'dist'));
-  for (const name of ['src', 'node_modules', 'tsconfig.json'])
+  for (const name of ['src', 'node_modules', 'tools', 'tsconfig.json'])
     symlinkSync(join(root, name), join(project, name));
 });
 afterAll(() => rmSync(project, { recursive: true, force: true }));

@@ -31,6 +31,7 @@ beforeAll(async () => {
     'views',
     'migrations',
     'dist',
+    'tools',
   ])
     if (existsSync(join(root, name)))
       // `npm start` compares modification times to decide whether the build is up to date.
