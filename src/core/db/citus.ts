@@ -88,7 +88,10 @@ interface Place {
 interface CitusDeps {
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>;
   /** `look` closes the connections of all groups on the worker if its address leads to another server by now. */
-  openWorker(place: { host: string; port: string }, max: number): { pool: pg.Pool; look: () => Promise<void> };
+  openWorker(
+    place: { host: string; port: string },
+    max: number,
+  ): { pool: pg.Pool; look: () => Promise<void> };
   runOn(client: pg.Pool | pg.PoolClient): Database['run'];
   rollBack<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
