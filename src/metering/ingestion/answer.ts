@@ -100,9 +100,11 @@ export function withUnreadable(
 ): UsageAnswer {
   const restore = <T extends { index: number }>(one: T): T => ({ ...one, index: indexes[one.index]! });
   const first = new Map<number, RejectedEvent>();
-  for (const { index = 0, pointer, detail } of places)
-    if (!first.has(index))
-      first.set(index, { index, code: 'invalid_request', detail: `${pointer} ${detail}` });
+  for (const { index = 0, pointer, detail: problem } of places) {
+    const field = pointer.replace(/^(\/events)?\/\d+\/?/, '');
+    const detail = `${field || 'The event'} ${problem}`;
+    if (!first.has(index)) first.set(index, { index, code: 'invalid_request', detail });
+  }
   return {
     ...answer,
     warnings: answer.warnings.map((warning) => ('index' in warning ? restore(warning) : warning)),

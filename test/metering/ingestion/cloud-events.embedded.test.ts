@@ -134,8 +134,8 @@ describe('CloudEvents', () => {
       answer: {
         accepted: 1,
         rejected: [
-          { index: 0, code: 'invalid_request', detail: expect.stringMatching(/^\/0\/type /) },
-          { index: 2, code: 'invalid_request', detail: '/2 must be an object' },
+          { index: 0, code: 'invalid_request', detail: expect.stringMatching(/^type /) },
+          { index: 2, code: 'invalid_request', detail: 'The event must be an object' },
         ],
       },
     });
