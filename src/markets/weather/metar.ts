@@ -88,7 +88,7 @@ export interface Reading {
 const isSingle = ({ at, from }: Reading): boolean => at === from;
 
 /**
- * °C by which a temperature can differ from the nearest known one. Of 122,000 hours at seven stations in 2015 and 2016,
+ * °C by which a temperature can differ from the nearest known one. Among 122,000 hours at seven stations in 2015 and 2016,
  * 1 in 10,000 differed by more than 7 from both the hour before and the hour after, and 1 in 1,000 by more than 18 from
  * some hour of the six hours before; no hour differed by more than 24.3 from another one of its day.
  */
