@@ -14,7 +14,7 @@ export interface Claims {
   name: string | undefined;
   /** When the person last proved their identity to the issuer; undefined if the token does not state it. */
   authenticatedAt: Date | undefined;
-  /** Values of the role claim; undefined if there is none, it cannot be read, or none is configured. */
+  /** Values of the role claim. Undefined if no claim is configured, or if the token has none that can be read. */
   groups: string[] | undefined;
 }
 
