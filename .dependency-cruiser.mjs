@@ -94,7 +94,6 @@ const layers = [
   '(?:config|reference|greeting|app|service|main)[.]ts',
   'commands/kit/',
   'metering/commands/',
-  'markets/lab/',
   'markets/commands/',
   'commands/[^/]+[.]ts',
 ].map((layer) => `^src/${layer}`);

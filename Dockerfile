@@ -1,6 +1,7 @@
 # The tag fixes the Node version. To pin the image by digest, use `--build-arg
-# NODE_IMAGE=node:24.11.1-bookworm-slim@sha256:…` with the digest that `docker buildx imagetools inspect` prints.
-ARG NODE_IMAGE=node:24.11.1-bookworm-slim
+# NODE_IMAGE=node:24.21.0-bookworm-slim@sha256:…` with the digest that `docker buildx imagetools inspect` prints.
+# Released 2026-09-10.
+ARG NODE_IMAGE=node:24.21.0-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
@@ -24,5 +25,5 @@ RUN install -d -o node -g node -m 700 data
 USER node
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT || 3000}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HEALTH_PORT || process.env.PORT || 3000}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["node", "dist/main.js"]

@@ -53,14 +53,14 @@ const excluded = {
   ],
   postgres: [
     'test/**/*.embedded.test.ts',
-    'test/**/*.pure.test.ts',
+    '**/*.pure.test.ts',
     'test/**/*.process.test.ts',
     'test/**/*.citus.test.ts',
   ],
   citus: [
     'test/**/*.process.test.ts',
     'test/**/*.embedded.test.ts',
-    'test/**/*.pure.test.ts',
+    '**/*.pure.test.ts',
     'test/**/*.postgres.test.ts',
     // This test reads prepared plans from one session, but Citus prepares them in sessions on several servers.
     'test/core/db/plans.test.ts',
@@ -134,7 +134,7 @@ export default defineConfig({
           name,
           isolate,
           execArgv,
-          include: ['test/**/*.test.ts'],
+          include: ['test/**/*.test.ts', 'lab/test/**/*.test.ts'],
           exclude: [browserTests, ...excluded[name]],
           globalSetup: [`test/support/setup-${name}.ts`],
           setupFiles: ['test/support/property-seed.ts'],

@@ -14,12 +14,10 @@ import { compareVersions, Failure } from './compare.js';
 import { creditMeasures } from './credits.js';
 import { embeddedMeasure, machine } from './embedded.js';
 import { fillEvents } from './fill.js';
-import { forecastMeasures } from './forecasts.js';
 import { marketMeasures } from './market-reads.js';
 import { measures, type Sample, type World } from './measures.js';
 import { reservationMeasures, stopRolling } from './reservations.js';
 import { tradeMeasures } from './trades.js';
-import { venueMeasures } from './venue-reads.js';
 import { createTenants, startBaseline, startProduct, waitUntilIdle } from './world.js';
 
 const options = new Command('bench')
@@ -67,8 +65,6 @@ const chosen = [
   ...measures,
   ...tradeMeasures,
   ...marketMeasures,
-  ...forecastMeasures,
-  ...venueMeasures,
   embeddedMeasure,
   ...reservationMeasures,
   ...creditMeasures,

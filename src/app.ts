@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { Router, type Express, type Request, type Response } from 'express';
+import express, { type Express, type Request, type Response } from 'express';
+import { createRouter } from './core/http/router.js';
 import { knownHashedSecret, type KeyReader } from './accounts/api-keys/bearer-key.js';
 import { requireReady, type Context } from './core/http/context.js';
 import {
@@ -19,6 +20,7 @@ import { unknownRoute } from './core/http/unknown-route.js';
 import { pageErrorHandler } from './core/pages/error-page.js';
 import { mountRoutes } from './core/reference/define-route.js';
 import { createFrame } from './dashboard/frame.js';
+import { createReadiness, type ReadinessWatch } from './health/readiness.js';
 import { healthRoutes } from './health/routes.js';
 import {
   createSessionReader,
@@ -39,12 +41,15 @@ export function createApp(
   context: Context,
   { products, services }: Running,
   options: DashboardOptions = {},
+  readiness: ReadinessWatch = createReadiness(context),
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
   // Only production requires configured keys. Without them, sessions last until the process ends.
   const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
+  app.enable('strict routing');
+  app.enable('case sensitive routing');
   app.set('etag', false);
   app.set('query parser', 'simple');
   app.set('trust proxy', context.config.trustProxy);
@@ -66,7 +71,7 @@ export function createApp(
   app.use(requireWholeAddress);
   app.use('/api', apiRoutes(context, services, products));
   for (const { router } of products) if (router) app.use(router);
-  app.use(mountRoutes(Router(), '', healthRoutes, context));
+  app.use(mountRoutes(createRouter(), '', healthRoutes, { ...context, readiness }));
   app.use(
     documentationRouter(context, {
       describeService: () => describe(products),
@@ -88,6 +93,18 @@ export function createApp(
   app.use(unknownRoute);
   app.use(pageErrorHandler(context, readFrame, accountErrorTitles));
   return app;
+}
+
+/** Has health and metrics alone, so that a socket of their own need not be kept from callers. */
+export function healthApp(app: Express): Express {
+  const paths = new Set<string>(healthRoutes.map(({ path }) => path));
+  const health = express();
+  health.disable('x-powered-by');
+  health.use((req, res, next) => {
+    if (paths.has(req.path)) app(req, res, next);
+    else res.sendStatus(404);
+  });
+  return health;
 }
 
 /** Imports `reference.js` on first use, to keep startup fast. */

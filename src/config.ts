@@ -7,6 +7,7 @@ import {
   ConfigError,
   configPart,
   hasReadableCredentials,
+  isLoopback,
   isOrigin,
   isSecureUrl,
   listField,
@@ -19,6 +20,7 @@ import {
   type ServiceConfig,
 } from './core/config.js';
 import { secretsIn } from './core/log/log-mask.js';
+import { SECOND_MS } from './core/time.js';
 import { products } from './products.js';
 
 type Environment = Record<string, string | undefined>;
@@ -79,14 +81,6 @@ function addressProblems(env: Environment): string[] {
 
 const isPlain = (url: string): boolean => URL.canParse(url) && new URL(url).protocol === 'http:';
 
-function isLoopback(url: string): boolean {
-  if (!URL.canParse(url)) return false;
-  const { hostname } = new URL(url);
-  return (
-    hostname === '' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
-  );
-}
-
 /** A host name without a dot belongs to a container on the same machine, so the traffic never leaves the machine. */
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
@@ -117,6 +111,7 @@ function readMail({
   SMTP_URL,
   MAIL_FROM = '',
   PUBLIC_URL = '',
+  SECRET_KEYS,
 }: z.output<z.ZodObject<typeof environment>>): MailConfig | undefined {
   if (SMTP_URL === undefined) return undefined;
   const { protocol, hostname, port, username, password } = new URL(SMTP_URL);
@@ -131,18 +126,25 @@ function readMail({
     auth: user === '' ? undefined : { user, pass },
     from: { name: name.trim(), address: address! },
     origin: PUBLIC_URL,
+    secretKeys: SECRET_KEYS,
   };
 }
 
+const portField = z
+  .string()
+  .regex(/^\d{1,5}$/, 'must be a port number')
+  .transform(Number)
+  .pipe(z.number().max(65_535, 'must be at most 65535'));
+
+const proxyField = urlField(/^https?:$/, 'http://proxy.example.com:3128');
+
 const environment = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),
-  PORT: z
-    .string()
-    .regex(/^\d{1,5}$/, 'must be a port number')
-    .transform(Number)
-    .pipe(z.number().max(65_535, 'must be at most 65535'))
-    .default(3000),
-  HOST: z.string().optional(),
+  PORT: portField.default(3000),
+  HEALTH_PORT: portField.optional(),
+  // Only this machine: the demo prints its passwords, and callers that bypass the proxy could forge their address.
+  HOST: z.string().default('127.0.0.1'),
+  KEEP_ALIVE_SECONDS: wholeNumber(65, 3_600),
   DATABASE_URL: urlField(/^postgres(ql)?:$/, 'postgres://user:password@host:5432/gauge').optional(),
   MIGRATION_DATABASE_URL: urlField(
     /^postgres(ql)?:$/,
@@ -197,6 +199,10 @@ const environment = {
     )
     .optional(),
   WEBHOOK_ALLOW_PRIVATE: z.enum(['on', 'off']).default('off'),
+  WEBHOOK_PROXY: z.enum(['on', 'off']).default('off'),
+  HTTP_PROXY: proxyField.optional(),
+  HTTPS_PROXY: proxyField.optional(),
+  NO_PROXY: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   LIMIT_KEY_CHANGES_PER_HOUR: wholeNumber(10),
   LIMIT_DOCUMENTS_PER_MINUTE: wholeNumber(300),
@@ -237,8 +243,9 @@ const shellConfig = (env: Environment) =>
     return {
       production,
       port: e.PORT,
-      // The demo prints its passwords, so outside production the service listens only on this machine by default.
-      host: e.HOST ?? (production ? '0.0.0.0' : '127.0.0.1'),
+      healthPort: e.HEALTH_PORT,
+      keepAliveMs: e.KEEP_ALIVE_SECONDS * SECOND_MS,
+      host: e.HOST,
       databaseUrl: e.DATABASE_URL,
       migrationDatabaseUrl: e.MIGRATION_DATABASE_URL,
       dataDir: e.DATA_DIR,
@@ -247,6 +254,7 @@ const shellConfig = (env: Environment) =>
       secretKeys: e.SECRET_KEYS,
       secrets: secretsIn(env),
       webhooksAllowPrivate: e.WEBHOOK_ALLOW_PRIVATE === 'on',
+      webhooksUseProxy: e.WEBHOOK_PROXY === 'on',
       auditExport:
         e.AUDIT_EXPORT === undefined
           ? undefined

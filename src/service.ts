@@ -1,18 +1,17 @@
 import type { Server } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import type { Logger } from 'pino';
 import { accountJobs } from './accounts/jobs.js';
 import { createSetUpLink } from './accounts/identity/operators/operators.js';
 import type { NewLink } from './accounts/identity/links/links.js';
 import { preparePasswordRules } from './accounts/identity/password.js';
 import { createChat } from './accounts/webhooks/chat.js';
 import { createDispatcher } from './accounts/webhooks/dispatcher.js';
-import { createApp } from './app.js';
+import { createApp, healthApp } from './app.js';
 import type { Config } from './config.js';
 import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
 import { startJobs } from './core/db/jobs.js';
-import { countNewer, type Opened } from './core/db/migrate.js';
+import { countNewer, OutdatedError, type Opened } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
 import { createLifecycle, type Context } from './core/http/context.js';
@@ -20,9 +19,10 @@ import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js'
 import { createHttpServer, listen } from './core/http/server.js';
 import { createMetrics } from './core/metrics.js';
 import { describeDemo } from './greeting.js';
-import { readDemo, writeDemo, type DemoData } from './demo/demo.js';
+import { keepSessionKey, readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
+import { createReadiness } from './health/readiness.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
 import type { ProductOptions, Services } from './product.js';
 import { createProducts, products, webhookTypes, type Running } from './products.js';
@@ -32,6 +32,8 @@ export interface Service {
   services: Services;
   /** URL of the service with the port in use. */
   url: string;
+  /** URL of the server for health and metrics alone; undefined without HEALTH_PORT. */
+  healthUrl: string | undefined;
   /** Undefined in production and if the database has other data. */
   demo: DemoData | undefined;
   /** How to try the demo; undefined without a demo. */
@@ -65,25 +67,28 @@ export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
 ): Promise<Service> {
-  const context = await openContext(config, { log, accessLog, clock }, options?.inThreads);
+  const sessionKeys = config.sessionKeys ?? (await keepSessionKeys(config));
+  const deps = { log, accessLog, clock };
+  const context = await openContext({ ...config, sessionKeys }, deps, options?.inThreads);
   const { db, lifecycle, limitStores } = context;
   const running = createProducts(context, options);
   const { services } = running;
   const stopProducts = () => Promise.all(running.products.map(async ({ stop }) => stop?.()));
   let demo: DemoData | undefined;
   const listDemoLogins = () => demo?.logins ?? [];
-  const server = createHttpServer(createApp(context, running, { ...pages, listDemoLogins }), {
-    limits: config.limits.connections,
-    log,
-    accessLog,
-  });
+  const readiness = createReadiness(context);
+  const app = createApp(context, running, { ...pages, listDemoLogins }, readiness);
+  const { keepAliveMs } = config;
+  const server = createHttpServer(app, { limits: config.limits.connections, keepAliveMs, log, accessLog });
+  const healthServer =
+    config.healthPort === undefined ? undefined : createHttpServer(healthApp(app), { log, accessLog });
   let setUpLink: NewLink | undefined;
   try {
-    await listen(server, config).catch((error: NodeJS.ErrnoException) => {
-      throw explainListen(error, config);
-    });
+    await listenOn(server, config, 'PORT');
+    if (healthServer)
+      await listenOn(healthServer, { host: config.host, port: config.healthPort! }, 'HEALTH_PORT');
     const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
-    await Promise.all([prepareWhenReachable(db, config, log), preparePasswordRules()]);
+    await Promise.all([prepareWhenReachable(context), preparePasswordRules()]);
     await Promise.all(running.products.map(async ({ load }) => load?.()));
     const parts = products.map((product) => product.demo);
     if (!config.production) demo = (await seedDemo(context, parts)) ?? (await readDemo(context, parts));
@@ -92,10 +97,14 @@ export async function startService(
     else setUpLink = await tryToCreateSetUpLink(context);
   } catch (error) {
     server.close();
+    healthServer?.close();
     await Promise.allSettled([stopProducts(), limitStores.close(), db.close()]);
     throw error;
   }
   for (const { start } of running.products) start?.();
+  // An instance whose clock differs must not answer even its first request.
+  await readiness.check();
+  const stopWatch = readiness.watch();
   const work = startWork(context, running, demo);
   const url = urlOf(server, config);
   const greeting = demo && describeDemo(demo, url, running.products);
@@ -105,6 +114,7 @@ export async function startService(
     context,
     services,
     url,
+    healthUrl: healthServer && urlOf(healthServer, config),
     demo,
     greeting,
     pastReady: work.pastReady,
@@ -114,16 +124,25 @@ export async function startService(
     },
     async stop() {
       lifecycle.state = 'draining';
+      stopWatch();
       await work.stop();
       // New connections get a 503 instead of a closed port, so that clients try another instance.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
+      if (healthServer) await closeServer(healthServer);
       await Promise.all(running.products.map(async ({ drain }) => drain?.()));
       await services.keyUse.flush();
       await Promise.all([limitStores.close(), db.close()]);
     },
   };
 }
+
+/** Without a writable data directory, a restart signs everybody out. */
+const keepSessionKeys = ({ dataDir }: Config): Promise<string[] | undefined> =>
+  keepSessionKey(dataDir).then(
+    (key) => [key],
+    () => undefined,
+  );
 
 async function openContext(
   config: Config,
@@ -240,15 +259,22 @@ function urlOf(server: Server, { production }: Config): string {
   return `http://${isLocal ? 'localhost' : family === 'IPv6' ? `[${address}]` : address}:${port}`;
 }
 
-function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config, 'port' | 'host'>): Error {
+const listenOn = (server: Server, address: Address, name: string): Promise<void> =>
+  listen(server, address).catch((error: NodeJS.ErrnoException) => {
+    throw explainListen(error, address, name);
+  });
+
+type Address = Pick<Config, 'port' | 'host'>;
+
+function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, name: string): Error {
   switch (error.code) {
     case 'EADDRINUSE':
       return new CannotListenError(
-        `port ${port} of ${host} is in use. Stop the process that listens there, or set PORT to another port.`,
+        `port ${port} of ${host} is in use. Stop the process that listens there, or set ${name} to another port.`,
       );
     case 'EACCES':
       return new CannotListenError(
-        `this user may not listen on port ${port} of ${host}. Set PORT to 1024 or above.`,
+        `this user may not listen on port ${port} of ${host}. Set ${name} to 1024 or above.`,
       );
     case 'EADDRNOTAVAIL':
     case 'ENOTFOUND':
@@ -258,8 +284,11 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Pick<Config
   }
 }
 
-/** Waits for a database that is starting up, but fails if the database rejects the connection. */
-async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Promise<void> {
+/**
+ * Waits for a database that is starting up, or that needs a newer version than this one, because a restart would not
+ * help. Fails if the database rejects the connection.
+ */
+async function prepareWhenReachable({ db, config, log, lifecycle }: Context & { db: Opened }): Promise<void> {
   let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {
@@ -268,12 +297,15 @@ async function prepareWhenReachable(db: Opened, config: Config, log: Logger): Pr
       if (newer > 0)
         log.warn(
           { newerMigrations: newer },
-          'a newer version has migrated the database; the changelog says whether this version can run on it',
+          'a newer version has migrated the database, and says that this version can run on it',
         );
+      lifecycle.refusal = undefined;
       return;
     } catch (error) {
-      if (!isDatabaseUnavailable(error)) throw error;
-      const awaited = describeAwaited(error, config.databaseUrl);
+      const isOutdated = error instanceof OutdatedError;
+      if (!isOutdated && !isDatabaseUnavailable(error)) throw error;
+      const awaited = isOutdated ? error.message : describeAwaited(error, config.databaseUrl);
+      lifecycle.refusal = isOutdated ? { code: 'unavailable', detail: awaited } : undefined;
       if (awaited !== lastReason) log.warn(awaited);
       lastReason = awaited;
       await setTimeout(pauseMs);

@@ -34,6 +34,8 @@ describe('the configuration', () => {
       firstMarketAccess: 'trade',
       port: 3000,
       host: '127.0.0.1',
+      healthPort: undefined,
+      keepAliveMs: 65_000,
       databaseUrl: undefined,
       migrationDatabaseUrl: undefined,
       dataDir: './data',
@@ -42,6 +44,7 @@ describe('the configuration', () => {
       secretKeys: ['a key for trying gauge'],
       secrets: [],
       webhooksAllowPrivate: false,
+      webhooksUseProxy: false,
       auditExport: undefined,
       operatorTokens: [],
       metricsToken: undefined,
@@ -105,10 +108,17 @@ describe('the configuration', () => {
     expect(readConfig({ ...production, ...env }).hasMarkets).toBe(hasMarkets);
   });
 
+  it.each(['production', 'development'])('listens only on this machine by default: %s', (NODE_ENV) => {
+    expect(readConfig({ ...production, NODE_ENV }).host).toBe('127.0.0.1');
+    expect(readConfig({ ...production, NODE_ENV, HOST: '0.0.0.0' }).host).toBe('0.0.0.0');
+  });
+
   it('accepts every variable', () => {
     const config = readConfig({
       NODE_ENV: 'production',
       PORT: '8080',
+      HEALTH_PORT: '8081',
+      KEEP_ALIVE_SECONDS: '620',
       HOST: '::1',
       DATABASE_URL: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
       MIGRATION_DATABASE_URL: 'postgresql://owner:secret@db:5432/gauge?sslmode=require',
@@ -160,6 +170,10 @@ describe('the configuration', () => {
       LIMIT_BUFFERED_MB: '10',
       DEDUPE_HORIZON_MONTHS: '13',
       WEBHOOK_ALLOW_PRIVATE: 'on',
+      WEBHOOK_PROXY: 'on',
+      HTTP_PROXY: 'http://proxy.example.com:3128',
+      HTTPS_PROXY: 'https://proxy.example.com:3128',
+      NO_PROXY: '*',
       STRIPE_API_KEY: 'rk_test_0123456789',
     });
     expect(config).toEqual({
@@ -167,6 +181,8 @@ describe('the configuration', () => {
       hasMarkets: true,
       firstMarketAccess: 'none',
       port: 8080,
+      healthPort: 8081,
+      keepAliveMs: 620_000,
       host: '::1',
       databaseUrl: 'postgresql://gauge:secret@db:5432/gauge?sslmode=require',
       migrationDatabaseUrl: 'postgresql://owner:secret@db:5432/gauge?sslmode=require',
@@ -188,6 +204,7 @@ describe('the configuration', () => {
       ],
       stripe: { key: 'rk_test_0123456789', livemode: false, url: 'https://api.stripe.com' },
       webhooksAllowPrivate: true,
+      webhooksUseProxy: true,
       auditExport: { target: 'https://heads.example.com/gauge', schedule: '0 0 * * * *' },
       operatorTokens: [
         { actor: 'operator', token: 'x'.repeat(32) },
@@ -203,6 +220,7 @@ describe('the configuration', () => {
         auth: { user: 'robot@example.com', pass: 'p/w' },
         from: { name: 'Gauge, Inc.', address: 'gauge@example.com' },
         origin: 'https://gauge.example.com',
+        secretKeys: [`newest-${sessionKey}`],
       },
       trustProxy: 2,
       logLevel: 'warn',
@@ -299,6 +317,8 @@ describe('the configuration', () => {
     [{ OPERATOR_TOKENS: 'x'.repeat(40) }, 'OPERATOR_TOKENS'],
     [{ OPERATOR_TOKENS: 'billing:short' }, 'OPERATOR_TOKENS'],
     [{ AUDIT_EXPORT: 'http://heads.example.com/' }, 'AUDIT_EXPORT'],
+    [{ HEALTH_PORT: '70000' }, 'HEALTH_PORT'],
+    [{ KEEP_ALIVE_SECONDS: '0' }, 'KEEP_ALIVE_SECONDS'],
     [{ AUDIT_EXPORT_SCHEDULE: 'daily' }, 'AUDIT_EXPORT_SCHEDULE'],
     [{ STRIPE_API_KEY: 'pk_live_0123456789' }, 'STRIPE_API_KEY'],
     [{ STRIPE_URL: 'stripe' }, 'STRIPE_URL'],

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, inject, it, vi } from 'vitest';
 import { openDatabase } from '../src/core/db/open.js';
 import type { DemoData } from '../src/demo/demo.js';
 import { usageEvents } from '../src/metering/ingestion/table.js';
@@ -148,15 +148,16 @@ it('a start on a database migrated by a newer version says so, and each start wi
     await browser.send('POST', '/set-up/open', { form: { link }, headers: html });
     return (await browser.get('/set-up', html)).status;
   };
-  const begin = async () => {
-    const started = start({ MARKETS: 'off' });
-    const [, url, token] = await until(() => /^ {2}(http\S+)\/set-up#([\w-]{43})$/m.exec(started.stdout));
+  const begin = async (LOG_LEVEL: string) => {
+    const started = start({ MARKETS: 'off', LOG_LEVEL });
     const [line] = await until(() => /^\{.*Gauge has no operator yet.*\}$/m.exec(started.stdout));
-    expect((JSON.parse(line) as { msg: string }).msg).toMatch(/Earlier set-up links no longer work\./);
-    await until(() => started.stdout.split(token!).at(-1)!.includes('Earlier set-up links no longer work.'));
-    return { ...started, url: url!, token: token! };
+    const { url: link, msg } = JSON.parse(line) as { url: string; msg: string };
+    expect(msg).toMatch(/Earlier set-up links no longer work\./);
+    const [url, token] = link.split('/set-up#') as [string, string];
+    expect(started.stdout.split(token)).toHaveLength(2);
+    return { ...started, url, token };
   };
-  const first = await begin();
+  const first = await begin('info');
   expect(first.url).toBe(`http://localhost:${freeOne}`);
   const newer = /^.*newer version.*$/m.exec(first.stdout)![0];
   expect(JSON.parse(newer)).toMatchObject({ level: 40, newerMigrations: 1 });
@@ -164,7 +165,7 @@ it('a start on a database migrated by a newer version says so, and each start wi
   first.child.kill('SIGTERM');
   expect(await first.exit).toBe(0);
 
-  const second = await begin();
+  const second = await begin('fatal');
   expect(await opens(second.url, first.token)).toBe(404);
   expect(await opens(second.url, second.token)).toBe(200);
 }, 180_000);
@@ -233,4 +234,58 @@ describe('the first start', () => {
       await db.close();
     }
   }, 300_000);
+});
+
+describe('a service whose log nobody reads any more', () => {
+  const isOk = (path: string) =>
+    fetch(`http://127.0.0.1:${freeOne}${path}`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  async function serveAndStop({ child, exit }: Started) {
+    await vi.waitFor(async () => expect(await isOk('/readyz')).toBe(true), { timeout: 120_000 });
+    const answer = await fetch(`http://127.0.0.1:${freeOne}/login`);
+    child.kill('SIGTERM');
+    return { status: answer.status, exitCode: await exit };
+  }
+  const servesAndStops = { status: 200, exitCode: 0 };
+
+  it.each(['stdout', 'stderr'] as const)(
+    'goes on if the reader of %s is gone from the start',
+    async (name) => {
+      const started = start({ MARKETS: 'off' });
+      started.child[name]!.destroy();
+      expect(await serveAndStop(started)).toEqual(servesAndStops);
+    },
+    180_000,
+  );
+
+  it('goes on if the readers of both are gone while it starts, and while it serves', async () => {
+    const started = start({ MARKETS: 'off' });
+    await vi.waitFor(async () => expect(await isOk('/healthz')).toBe(true), { timeout: 120_000 });
+    started.child.stdout!.destroy();
+    started.child.stderr!.destroy();
+    expect(await serveAndStop(started)).toEqual(servesAndStops);
+  }, 180_000);
+
+  it('stops if the reader of stdout has stopped reading', async () => {
+    const started = start({ MARKETS: 'off', LOG_LEVEL: 'trace' });
+    started.child.stdout!.pause();
+    await vi.waitFor(async () => expect(await isOk('/readyz')).toBe(true), { timeout: 120_000 });
+    // More lines than a pipe and the stream's own buffer hold.
+    const long = `/${'x'.repeat(4_000)}`;
+    for (let i = 0; i < 100; i++) await fetch(`http://127.0.0.1:${freeOne}${long}`);
+    expect(await serveAndStop(started)).toEqual(servesAndStops);
+  }, 180_000);
+
+  it.runIf(process.platform === 'linux')(
+    'goes on with a full disk, and says so once',
+    async () => {
+      const command = ['sh', '-c', 'exec "$@" > /dev/full', 'sh', process.execPath, ...main];
+      const started = start({ MARKETS: 'off' }, command);
+      expect(await serveAndStop(started)).toEqual(servesAndStops);
+      expect(started.stderr).toBe('Gauge cannot write its log to standard output (ENOSPC), and continues.\n');
+    },
+    180_000,
+  );
 });

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 
-const files = ['src', 'test', 'bench'].flatMap((folder) =>
+const files = ['src', 'test', 'bench', 'lab'].flatMap((folder) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'))
     .map((path) => `${folder}/${path}`),

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Runs once on each server of a sharded database, after init.sh. The servers connect to each other with these
 # passwords, which come from the environment so that they never appear in process arguments.
-set -eu
-exec psql --no-psqlrc --username "$POSTGRES_USER" --dbname gauge <<SQL
+# If the file has lost its mode, the image's entrypoint reads it into its own shell, which `exec` would replace.
+psql --no-psqlrc --username "$POSTGRES_USER" --dbname gauge <<SQL
 \set ON_ERROR_STOP on
 \set superuser_password \`printenv POSTGRES_PASSWORD\`
 \set owner_password \`printenv GAUGE_OWNER_PASSWORD\`

@@ -6,11 +6,12 @@ import { deleteOldKeyCalls } from './api-keys/key-use-queries.js';
 import { isAnyKeyWatched } from './api-keys/queries.js';
 import { answerPasswordRequests } from './identity/account/reset.js';
 import { deleteOldLinks } from './identity/links/links.js';
-import { createSecretBox, resealSecrets } from './identity/second-factor/secret-box.js';
+import { createSecretBox } from '../core/secret-box.js';
+import { resealSecrets } from './identity/second-factor/codes.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
 import { deleteExpiredSingleSignOns } from './identity/single-sign-on/queries.js';
 import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
-import { createMailSender, deleteOldMails } from './mail/sender.js';
+import { createMailSender, deleteOldMails, resealMails } from './mail/sender.js';
 import { resealWebhookSecrets } from './webhooks/endpoints.js';
 import { webhookJobs } from './webhooks/upkeep.js';
 
@@ -57,6 +58,7 @@ const identityJobs = ({ config, db, clock }: Context): Job[] => [
     run: async () => {
       await resealSecrets(db, createSecretBox(config.secretKeys));
       await resealWebhookSecrets({ config, db, clock });
+      if (config.mail) await resealMails(db, config.mail);
     },
   },
 ];

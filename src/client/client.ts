@@ -26,6 +26,8 @@ export interface GaugeClientOptions {
   apiKey: string;
   /** How long a request may take, in ms; default 10,000. It then fails with a `TimeoutError`. */
   timeoutMs?: number;
+  /** Allows http to other machines, for example in a network that you trust. The API key is then sent unencrypted. */
+  allowHttp?: boolean;
   fetch?: typeof globalThis.fetch;
 }
 
@@ -64,12 +66,16 @@ const refuseOtherMode: Middleware = {
  * A client for Gauge's API, typed from its OpenAPI document. Redirects are returned, not followed, because following
  * one would drop the API key or turn a POST into a GET. Recording usage throws `OtherModeError` if live and test events
  * are mixed up.
- * @throws TypeError without an API key
+ * @throws TypeError without an API key, or if `baseUrl` is http on another machine, unless `allowHttp` is set
  */
 export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
-  const { baseUrl, apiKey, timeoutMs = 10_000, fetch = globalThis.fetch } = options;
+  const { baseUrl, apiKey, allowHttp, timeoutMs = 10_000, fetch = globalThis.fetch } = options;
   // A variable of the environment that is not set is undefined, whatever its type says.
   if (!apiKey) throw new TypeError('apiKey is missing. Is GAUGE_API_KEY set?');
+  if (!allowHttp && isPlain(baseUrl))
+    throw new TypeError(
+      'baseUrl must be https, because the API key is sent to it. Only this machine may use http. Set allowHttp to send the key unencrypted.',
+    );
   const client: GaugeClient = createClient({
     baseUrl,
     headers: { authorization: `Bearer ${apiKey}` },
@@ -81,6 +87,13 @@ export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
   });
   client.use(refuseOtherMode);
   return client;
+}
+
+/** True for http to another machine. */
+function isPlain(baseUrl: string): boolean {
+  if (!URL.canParse(baseUrl)) return false;
+  const { protocol, hostname } = new URL(baseUrl);
+  return protocol === 'http:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
 }
 
 type ReserveUsage = paths['/api/usage/reservations']['post'];

@@ -9,7 +9,7 @@ import { createProgress } from './kit/progress.js';
 
 const help = `
 Each row of an Organization's audit log has a number and a SHA-256 hash over itself and the previous row's hash. This command
-checks every chain. It reports each row that was changed, removed, inserted or moved, and rows missing at the end. It prints
+checks every chain. It reports each row that does not match its hash, and rows missing between others or at the end. It prints
 the head of each chain: Organization, id, number and hash of the last row. It can run beside the service, because it reads one
 snapshot; with the embedded database, requests wait meanwhile.
 

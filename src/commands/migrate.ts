@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { readConfig } from '../config.js';
 import { ConfigError } from '../core/config.js';
 import { UnsuitableDatabaseError } from '../core/db/check-server.js';
-import { isDatabaseUnavailable } from '../core/db/client.js';
+import { describeCause, isDatabaseUnavailable } from '../core/db/client.js';
 import { openDatabase } from '../core/db/open.js';
 import { openTerminal, runCommand } from './kit/command.js';
 import { explainInUse } from './kit/maintenance.js';
@@ -29,7 +29,9 @@ process.exitCode = await runCommand(
   },
   (error) =>
     explainInUse(error) ??
-    (error instanceof ConfigError || error instanceof UnsuitableDatabaseError || isDatabaseUnavailable(error)
-      ? (error as Error).message
-      : undefined),
+    (error instanceof ConfigError || error instanceof UnsuitableDatabaseError
+      ? error.message
+      : isDatabaseUnavailable(error)
+        ? describeCause(error)
+        : undefined),
 );

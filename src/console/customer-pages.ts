@@ -49,6 +49,7 @@ const settingsSchema = z.strictObject({
   name: nameField,
   requireSecondFactor: z.literal('yes').optional(),
   requireSingleSignOn: z.literal('yes').optional(),
+  mayCorrect: z.literal('yes').optional(),
   marketAccess,
   stripeCustomerId: stripeCustomerField.optional(),
 });
@@ -193,14 +194,15 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
       const { slug } = await readCustomer(deps, req);
-      const { name, marketAccess, stripeCustomerId, ...required } = parseInput(
+      const { name, marketAccess, stripeCustomerId, ...checked } = parseInput(
         settingsSchema,
         filledIn(fields),
       );
       const input = {
         name: name.trim(),
-        requireSecondFactor: required.requireSecondFactor === 'yes',
-        requireSingleSignOn: required.requireSingleSignOn === 'yes',
+        requireSecondFactor: checked.requireSecondFactor === 'yes',
+        requireSingleSignOn: checked.requireSingleSignOn === 'yes',
+        mayCorrect: checked.mayCorrect === 'yes',
         marketAccess,
         // Forms opened before an upgrade may lack this field; in that case, the stored value does not change.
         stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
@@ -209,7 +211,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         const current = await getLockedOrganization(tx, slug);
         if (input.requireSingleSignOn && !current.requireSingleSignOn && !config.singleSignOn)
           throw fieldError('requireSingleSignOn', 'needs OIDC_ISSUER, which this service does not have');
-        if (isLoosened(current, input)) await confirmDanger(tx, res, source);
+        if (isDangerous(current, input)) await confirmDanger(tx, res, source);
         await putOrganization(tx, slug, input, source);
       });
       res.redirect(303, toAddress(addressOf(slug), { done: 'saved' }));
@@ -223,11 +225,13 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       for (const { panel } of summaries)
         if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
       const changes = await readLatestChanges(db.orm, wording, customer.id);
-      const { name, requireSecondFactor, requireSingleSignOn, marketAccess, stripeCustomerId } = customer;
+      const { name, requireSecondFactor, requireSingleSignOn, mayCorrect, marketAccess, stripeCustomerId } =
+        customer;
       const given = {
         name,
         requireSecondFactor: requireSecondFactor ? 'yes' : '',
         requireSingleSignOn: requireSingleSignOn ? 'yes' : '',
+        mayCorrect: mayCorrect ? 'yes' : '',
         marketAccess,
         stripeCustomerId: stripeCustomerId ?? '',
       };
@@ -245,17 +249,24 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   });
 }
 
-/** True if the change lowers the sign-in requirements or widens market access. */
-const isLoosened = (
+/**
+ * True if the change lowers the sign-in requirements, widens what the customer may do, or changes who pays for its
+ * usage.
+ */
+const isDangerous = (
   current: Organization,
   wanted: {
     requireSecondFactor: boolean;
     requireSingleSignOn: boolean;
     marketAccess: MarketAccess | undefined;
+    mayCorrect: boolean;
+    stripeCustomerId: string | null | undefined;
   },
 ): boolean =>
   (current.requireSecondFactor && !wanted.requireSecondFactor) ||
   (current.requireSingleSignOn && !wanted.requireSingleSignOn) ||
+  (wanted.mayCorrect && !current.mayCorrect) ||
+  (wanted.stripeCustomerId !== undefined && wanted.stripeCustomerId !== current.stripeCustomerId) ||
   marketAccesses.indexOf(wanted.marketAccess ?? 'none') > marketAccesses.indexOf(current.marketAccess);
 
 function addArchive(router: Router, deps: ConsoleDeps): void {

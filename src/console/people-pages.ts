@@ -90,13 +90,13 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
       const { days, ...input } = parseInput(inviteSchema, { ...fields, email });
       const invited = { ...input, days: Number(days) };
       const { mail } = deps.config;
-      const { token, expiresAt, isMailed } = await changeAsOperator(deps, req, res, (tx, source) =>
+      const { token, expiresAt } = await changeAsOperator(deps, req, res, (tx, source) =>
         inviteAsOperator(tx, customer.id, invited, personOf(res).userId, source, mail),
       );
-      const link = toInvitationLink(originOf(req), token);
+      const link = token && toInvitationLink(originOf(req), token);
       beginSecretPage(res);
       const page = { view: 'console/invited', tab: 'people', title: 'Invitation created' };
-      await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt, isMailed });
+      await renderCustomer(deps, req, res, page, customer, { ...input, link, expiresAt });
     },
     async show(req, res, form) {
       const customer = await readCustomer(deps, req);
@@ -107,6 +107,7 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
         roleChoices: roles,
         roleDescriptions,
         dayChoices: invitationDays,
+        hasMail: deps.config.mail !== undefined,
       });
     },
   });

@@ -5,6 +5,10 @@ export interface ServiceConfig {
   production: boolean;
   port: number;
   host: string;
+  /** Port for health and metrics alone. Undefined: only `port` has them. */
+  healthPort: number | undefined;
+  /** How long an idle connection stays open. */
+  keepAliveMs: number;
   databaseUrl: string | undefined;
   /** URL for the role that owns and migrates the schema. Undefined: `databaseUrl` is used. */
   migrationDatabaseUrl: string | undefined;
@@ -16,6 +20,8 @@ export interface ServiceConfig {
   secretKeys: string[];
   /** Allows webhooks to private addresses, for receivers in your own network. */
   webhooksAllowPrivate: boolean;
+  /** Sends webhooks through the proxy of HTTPS_PROXY, which then decides which addresses they reach. */
+  webhooksUseProxy: boolean;
   /** Secrets from the environment, masked in every log. */
   secrets: string[];
   /** Where (file or URL) and when the audit log's heads are exported. Undefined: no export. */
@@ -60,6 +66,8 @@ export interface MailConfig {
   auth: { user: string; pass: string } | undefined;
   from: { name: string; address: string };
   origin: string;
+  /** Seal the texts of waiting messages. */
+  secretKeys: readonly string[];
 }
 
 export interface OperatorToken {
@@ -141,13 +149,20 @@ export const listField = (part: z.ZodString) =>
     .transform((value) => value.split(',').map((text) => text.trim()))
     .pipe(z.array(part));
 
+/** True for this machine. */
+export function isLoopback(url: string): boolean {
+  if (!URL.canParse(url)) return false;
+  const { hostname } = new URL(url);
+  return (
+    hostname === '' || hostname === 'localhost' || hostname === '[::1]' || /^127(\.\d+){3}$/.test(hostname)
+  );
+}
+
 /** True for https, and for http on this machine. */
 export function isSecureUrl(value: string): boolean {
   if (!URL.canParse(value)) return false;
-  const { protocol, hostname } = new URL(value);
-  return (
-    protocol === 'https:' || (protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname))
-  );
+  const { protocol } = new URL(value);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback(value));
 }
 
 /** True for a scheme and a host with nothing after it, as in the Origin header. */

@@ -24,6 +24,7 @@ export const commonStatuses = {
   rate_limited: 429,
   headers_too_large: 431,
   unavailable: 503,
+  clock_off: 503,
   internal: 500,
 } as const;
 

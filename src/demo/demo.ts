@@ -1,4 +1,5 @@
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { eq } from 'drizzle-orm';
 import { z } from 'zod';
@@ -40,8 +41,9 @@ export interface DemoFields {
 export type DemoData = z.infer<typeof demoSchema> & DemoFields;
 
 export const demoOrganizations = [
-  { slug: 'northwind-labs', name: 'Northwind Labs' },
-  { slug: 'helios-weather', name: 'Helios Weather' },
+  { slug: 'northwind-labs', name: 'Northwind Labs', marketAccess: 'trade' },
+  // Only meters its usage.
+  { slug: 'helios-weather', name: 'Helios Weather', marketAccess: 'none' },
 ] as const;
 
 export type DemoSlug = (typeof demoOrganizations)[number]['slug'];
@@ -87,13 +89,42 @@ type PartialFields = Partial<Omit<DemoFields, 'keys'>> & { keys: Partial<DemoKey
 
 const fileName = 'demo.json';
 
-/** Saves the demo's passwords and keys, readable only by the file's owner, so that later starts can show them again. */
-export async function writeDemo(dataDir: string, demo: DemoData): Promise<void> {
+/** Saves the demo's passwords and keys, so that later starts can show them again. */
+export const writeDemo = (dataDir: string, demo: DemoData): Promise<void> =>
+  writeOwn(dataDir, fileName, JSON.stringify(demo, null, 2));
+
+/** Writes the whole file or nothing, readable only by its owner. */
+async function writeOwn(dataDir: string, name: string, text: string): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
-  const file = join(dataDir, fileName);
+  const file = join(dataDir, name);
   const temporary = `${file}.${process.pid}`;
-  await writeFile(temporary, `${JSON.stringify(demo, null, 2)}\n`, { mode: 0o600 });
+  await writeFile(temporary, `${text}\n`, { mode: 0o600 });
   await rename(temporary, file);
+}
+
+const keyFileName = 'session-key';
+
+/**
+ * Returns the key that signs session cookies without SESSION_KEYS, from the data directory, so that a restart signs
+ * nobody out. Replaces a key that others may have read, or that is damaged.
+ */
+export async function keepSessionKey(dataDir: string): Promise<string> {
+  const file = join(dataDir, keyFileName);
+  const kept = await readOwn(file);
+  if (kept !== undefined && /^[\da-f]{64}$/.test(kept)) return kept;
+  const key = randomBytes(32).toString('hex');
+  await writeOwn(dataDir, keyFileName, key);
+  return key;
+}
+
+/** Undefined if there is no such file or if others may read it. */
+async function readOwn(file: string): Promise<string | undefined> {
+  try {
+    const isShared = process.platform !== 'win32' && ((await stat(file)).mode & 0o077) !== 0;
+    return isShared ? undefined : (await readFile(file, 'utf8')).trim();
+  } catch {
+    return undefined;
+  }
 }
 
 /**

@@ -8,7 +8,7 @@ import type { Orm, Tx } from '../core/db/client.js';
 import { DAY_MS, MINUTE_MS } from '../core/time.js';
 import { putMember } from '../accounts/identity/members/members.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
-import { createSecretBox } from '../accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../core/secret-box.js';
 import { generateSecret } from '../accounts/identity/second-factor/totp.js';
 import { auditPerson, type Source } from '../accounts/identity/source.js';
 import { operators, secondFactors } from '../accounts/identity/table.js';
@@ -123,7 +123,7 @@ async function makeOperator(
   const { passwordHash } = choices.get(email)!;
   const userId = uuid({ msecs: at.getTime() });
   const where = { at, ip: undefined, requestId: undefined };
-  await insertUser(tx, { id: userId, email, name, passwordHash, createdAt: at });
+  await insertUser(tx, { id: userId, email, name, passwordHash, createdAt: at, provenAt: at });
   await auditPerson(tx, { userId, email }, 'user.created', where, { after: { name }, by: 'setup' });
   await tx.insert(operators).values({ userId, createdAt: at });
   const added = { by: 'setup', createdBy: null, wasOperator: false };
@@ -141,8 +141,9 @@ async function makeOrganizations(
   source: Source,
 ): Promise<[DemoOrganization, ...DemoOrganization[]]> {
   const made = new Map<DemoSlug, { id: string; actor: string }>();
-  for (const [i, { slug, name }] of demoOrganizations.entries()) {
-    const { resource } = await putOrganization(tx, slug, { name }, later(source, i * 0.29));
+  for (const [i, { slug, ...terms }] of demoOrganizations.entries()) {
+    const input = { ...terms, mayCorrect: true };
+    const { resource } = await putOrganization(tx, slug, input, later(source, i * 0.29));
     made.set(slug, { id: resource.id, actor: source.actor });
   }
   for (const [i, { email, name, roles }] of demoPeople.entries()) {

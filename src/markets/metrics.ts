@@ -75,7 +75,7 @@ const streamMetrics = (registers: Registry[]) => ({
   }),
   streamProblems: new Counter({
     name: 'gauge_venue_stream_problems_total',
-    help: 'Problems that put maintained order books in doubt, by kind: gap, stale, foreign, negative, crossed, unreadable, overflow; mismatch counts books that a read has contradicted.',
+    help: 'Problems that put maintained order books in doubt, by kind: gap, stale, late, foreign, negative, crossed, unreadable, overflow; mismatch counts books that a read has contradicted.',
     labelNames: ['kind'],
     registers,
   }),

@@ -1,4 +1,5 @@
-import { Router, type RequestHandler } from 'express';
+import type { RequestHandler } from 'express';
+import { createRouter } from '../core/http/router.js';
 import type { Logger } from 'pino';
 import { requireMarketAccess } from '../accounts/identity/session/session.js';
 import { mountRoutes } from '../core/reference/define-route.js';
@@ -87,7 +88,7 @@ export const markets: Product = {
       readOwnPart: createOwnMarketsReader({ ...context, ...trading }),
       router: tradingRoutes(context, calls, trading),
       pages: [
-        Router().use(
+        createRouter().use(
           ['/markets', '/scores', '/portfolio'],
           requireMarketAccess,
           markInvented(context, filling),

@@ -1,4 +1,5 @@
-import { Router, type Request, type Response } from 'express';
+import type { Request, Response, Router } from 'express';
+import { createRouter } from '../core/http/router.js';
 import { countRefusedCalls, keyGuards } from '../accounts/api-keys/guards.js';
 import type { CallDeps } from '../accounts/api-keys/key-use.js';
 import type { Context } from '../core/http/context.js';
@@ -30,7 +31,7 @@ const EXECUTION = '/scores/execution';
 
 /** The trading API. Market data requires no credentials; portfolios and orders require an Organization's API key. */
 export function tradingRoutes(context: Context, calls: CallDeps, trading: TradingServices): Router {
-  const router = Router();
+  const router = createRouter({ strict: false });
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);
   const deps = { ...context, ...calls, ...trading, paperCash: context.config.trading.paperCash };
   router.use(EXECUTION, requireReady(context.lifecycle), jsonHeaders);

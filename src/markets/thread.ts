@@ -5,6 +5,7 @@ import type { Database } from '../core/db/client.js';
 import { embeddedDatabase } from '../core/db/embedded.js';
 import { connectPglite } from '../core/db/pglite-port.js';
 import { openPostgres } from '../core/db/postgres.js';
+import { useProxies } from '../core/http/proxy.js';
 import { createLogger } from '../core/log/log.js';
 import { collectGarbage } from '../core/memory.js';
 import { connectThread } from '../core/threads.js';
@@ -18,6 +19,7 @@ import type { ThreadCalls, ThreadData, ThreadEvents } from './background/start-t
 /** Entry point of the thread that runs the background work. */
 const { config, databasePort, learned, ...options } = workerData as ThreadData;
 giveWay();
+await useProxies();
 const stopping = new AbortController();
 const running = new Set<Promise<unknown>>();
 

@@ -20,7 +20,10 @@ const tags = {
 cap; the caller decides what \`overCap\` means. \`limits\` count in calendar or rolling windows. At a blocking limit, checks deny and reservations fail, but events are still recorded. Balances are for the current month in the mode of the calling key.`,
 };
 
-const circumstances = { old_event: 'the event was received 36 days ago' };
+const circumstances = {
+  old_event: 'the event was received 36 days ago',
+  no_corrections: 'the Organization may not correct its usage',
+};
 
 const credentials = {
   readerKey: 'a live key with `entitlements:read` only',

@@ -1,4 +1,5 @@
-import { Router } from 'express';
+import type { Router } from 'express';
+import { createRouter } from '../core/http/router.js';
 import { countRefusedCalls, keyGuards } from '../accounts/api-keys/guards.js';
 import type { CallDeps } from '../accounts/api-keys/key-use.js';
 import { ownKeyRoute } from '../accounts/api-keys/routes.js';
@@ -9,7 +10,7 @@ import type { RunningProduct } from '../product.js';
 
 /** `/api`, for programs with an API key. Keep the middleware layers few: each one costs as much as checking the key. */
 export function apiRoutes(context: Context, calls: CallDeps, products: RunningProduct[]): Router {
-  const router = Router();
+  const router = createRouter({ strict: false });
   const ready = requireReady(context.lifecycle);
   router.use((req, res, next) =>
     ready(req, res, (error?: unknown) => {

@@ -1,4 +1,5 @@
-import { Router, type RequestHandler } from 'express';
+import type { RequestHandler, Router } from 'express';
+import { createRouter } from '../core/http/router.js';
 import { keyChangeRoutes } from '../accounts/api-keys/key-change-routes.js';
 import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { apiKeyReadRoutes } from '../accounts/api-keys/routes.js';
@@ -33,7 +34,7 @@ import { joinPages, type JoinLimits } from '../accounts/identity/members/join-pa
 import { membersPages } from '../accounts/identity/members/pages.js';
 import { sessionRoutes } from '../accounts/identity/organizations/routes.js';
 import { checkPasskeyHost } from '../accounts/identity/second-factor/passkeys.js';
-import { createSecretBox } from '../accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../core/secret-box.js';
 import { hashToken, readToken, sessionCookie } from '../accounts/identity/session/session-cookie.js';
 import {
   createSessionReader,
@@ -44,6 +45,7 @@ import {
   requireOwnSingleSignOn,
   requirePerson,
 } from '../accounts/identity/session/session.js';
+import { roleChanges } from '../accounts/identity/single-sign-on/roles.js';
 import { createIssuer } from '../accounts/identity/single-sign-on/issuer.js';
 import { singleSignOnPages } from '../accounts/identity/single-sign-on/pages.js';
 import { signInPages } from '../accounts/identity/sign-in/pages.js';
@@ -81,7 +83,7 @@ export function dashboardRoutes(
   const webhookSchemas = createWebhookSchemas(webhookTypes);
   const readSession = createSessionReader(context);
   const { signIn, account, issuer } = createProofs(context, keys, options.signInLimits);
-  const router = Router();
+  const router = createRouter();
   router.use(pageRouter().get('/dashboard/assets/:version/:file', pageAssets.serve));
   const before = [
     pageFrame(readFrame),
@@ -107,15 +109,15 @@ export function dashboardRoutes(
     requirePerson(readSession),
     accountPages(account, issuer),
     requireOrganization,
-    mountRoutes(Router(), '/dashboard', sessionRoutes, context),
+    mountRoutes(createRouter(), '/dashboard', sessionRoutes, context),
     hideArchived(context),
     requireOwnSingleSignOn,
     requireOwnFactor,
     apiKeyPages({ ...context, ...services }),
-    mountRoutes(Router(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
+    mountRoutes(createRouter(), '/dashboard', [...apiKeyReadRoutes, ...keyChangeRoutes], context),
     webhookPages(context, webhookTypes),
     mountRoutes(
-      Router(),
+      createRouter(),
       '/dashboard',
       [...webhookRoutes(webhookSchemas), ...deliveryRoutes(webhookSchemas)],
       context,
@@ -178,13 +180,14 @@ function createProofs(
   const limiters = limitSignIns(context.limitStores, limits);
   const { singleSignOn } = context.config;
   const issuer = singleSignOn && createIssuer(singleSignOn, context);
+  void issuer?.check();
   const ssoPages = issuer && {
     name: issuer.config.name,
     pages: singleSignOnPages(context, issuer, devices),
   };
   return {
     issuer,
-    signIn: { limiters, secrets, devices, singleSignOn: ssoPages },
+    signIn: { limiters, secrets, devices, roleChanges, singleSignOn: ssoPages },
     account: {
       ...context,
       secrets,

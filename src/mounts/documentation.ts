@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { Router, type Request, type RequestHandler, type Response } from 'express';
+import type { Request, RequestHandler, Response, Router } from 'express';
+import { createRouter } from '../core/http/router.js';
 import helmet from 'helmet';
 import { z } from 'zod';
 import { createRecentMap } from '../core/collections.js';
@@ -203,7 +204,7 @@ export function documentationRouter(
   const renderOnce = keepPages((page, origin) => render(page, origin, undefined));
   const perMinute = context.config.limits.documentsPerMinute;
   const calls = 'requests for documents';
-  const router = Router();
+  const router = createRouter();
   router.use(
     ['/openapi.json', '/docs'],
     securityHeaders,

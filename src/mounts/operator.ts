@@ -1,4 +1,5 @@
-import { Router } from 'express';
+import type { Router } from 'express';
+import { createRouter } from '../core/http/router.js';
 import { memberRoutes } from '../accounts/identity/members/operator/routes.js';
 import { organizationRoutes } from '../accounts/identity/organizations/operator/routes.js';
 import { requireOperator } from '../accounts/identity/session/operator.js';
@@ -26,7 +27,7 @@ const operatorAccountRoutes = [
  * resource.
  */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {
-  const router = Router();
+  const router = createRouter({ strict: false });
   router.use(requireOperator(context), (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
     next();

@@ -248,11 +248,11 @@ function addOwnerPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]
         return { organization, ...(await inviteAsOperator(tx, id, invited, userId, source, mail)) };
       });
       if (!made) return res.redirect(303, input.owner === 'me' ? '/dashboard' : SET_UP);
-      const { organization, token, expiresAt, isMailed } = made;
-      const link = toInvitationLink(originOf(req), token);
+      const { organization, token, expiresAt } = made;
+      const link = token && toInvitationLink(originOf(req), token);
       beginSecretPage(res);
       const page = { view: 'set-up/invited', title: 'Invitation created', frame };
-      await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt, isMailed });
+      await renderPage(deps, req, res, page, { email: owner, organization, link, expiresAt });
     },
     async show(req, res, form) {
       const organization = await findOwnerless(db.orm);

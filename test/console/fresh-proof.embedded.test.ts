@@ -262,4 +262,18 @@ describe('the requirements for a customer', () => {
     expect(await confirm(base)).not.toMatch(/name="requireSecondFactor"[^>]* checked/);
     await set('', { name: 'Acme', marketAccess: 'read' });
   });
+
+  it('include who pays: setting, changing and removing the Stripe customer needs a fresh proof', async () => {
+    await expectProof(change({ stripeCustomerId: 'cus_one' }));
+    await expectProof(change({ stripeCustomerId: 'cus_two' }));
+    expect(await late({ stripeCustomerId: 'cus_two' })).toBe(`${base}?done=saved`);
+    await expectProof(change({ stripeCustomerId: '' }));
+  });
+
+  it('include the right to correct usage, which is withdrawn at once', async () => {
+    expect(await late({})).toBe(`${base}?done=saved`);
+    await expectProof(change({ mayCorrect: 'yes' }));
+    expect(await late({})).toBe(`${base}?done=saved`);
+    expect(await open(`${base}/audit-log`)).toContain('topped it from correcting its usage');
+  });
 });

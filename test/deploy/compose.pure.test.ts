@@ -1,10 +1,17 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { chmodSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 interface Service {
   image?: string;
   build?: string;
+  pull_policy?: string;
+  restart?: string;
+  profiles?: string[];
+  depends_on?: Record<string, { condition: string }>;
   read_only?: boolean;
   privileged?: boolean;
   cap_drop?: string[];
@@ -37,7 +44,8 @@ describe.each(services)('the container %s', (name, service) => {
   });
 
   it('runs an exact version', () => {
-    const image = service.build ? /^ARG NODE_IMAGE=(.+)$/m.exec(read('Dockerfile'))![1]! : service.image!;
+    const image =
+      service.image === 'gauge' ? /^ARG NODE_IMAGE=(.+)$/m.exec(read('Dockerfile'))![1]! : service.image!;
     expect(image).toMatch(/:\d+\.\d+(\.\d+)?-bookworm/);
   });
 
@@ -61,7 +69,7 @@ describe('the sharded database', () => {
     expect(data).toEqual(Object.keys(sharded.volumes));
   });
 
-  it.each(Object.entries(sharded.services))(
+  it.each(Object.entries(sharded.services).filter(([name]) => name !== 'app'))(
     'the container %s is as hardened and runs an exact version',
     (_name, service) => {
       expect(service).toMatchObject({
@@ -71,7 +79,7 @@ describe('the sharded database', () => {
         networks: ['back'],
       });
       expect(service.ports).toBeUndefined();
-      if (!service.build)
+      if (service.image !== 'gauge')
         expect(service.image).toMatch(/^\$\{CITUS_IMAGE:-citusdata\/citus:\d+\.\d+\.\d+\}$/);
     },
   );
@@ -107,4 +115,84 @@ it('Postgres and Redis require passwords, which have no fallback', () => {
     for (const [, operator] of uses) expect(operator).toBe(':?');
   }
   expect(text).toContain('requirepass');
+});
+
+const citus = parse(read('docker-compose.citus.yml'), { merge: true }) as typeof compose;
+const merged = Object.entries(citus.services).reduce<Record<string, Service>>(
+  (all, [name, service]) => ({
+    ...all,
+    [name]: { ...all[name], ...service, depends_on: { ...all[name]?.depends_on, ...service.depends_on } },
+  }),
+  compose.services,
+);
+
+describe.each([
+  ['docker-compose.yml', compose.services],
+  ['both files', merged],
+])('`up --build --wait` of %s', (_files, all) => {
+  it('builds the image once, and never takes it from a registry', () => {
+    const users = Object.entries(all).filter(([, { image }]) => image === 'gauge');
+    expect(users.filter(([, { build }]) => build !== undefined).map(([name]) => name)).toEqual(['app']);
+    for (const [name, { pull_policy }] of users) if (name !== 'app') expect(pull_policy).toBe('never');
+  });
+
+  it('has a service that waits for the end of each service that ends, without which it fails', () => {
+    const ending = Object.keys(all).filter((name) => all[name]!.restart === 'on-failure');
+    const awaited = Object.values(all)
+      .filter(({ profiles }) => profiles === undefined)
+      .flatMap(({ depends_on = {} }) => Object.entries(depends_on))
+      .filter(([, { condition }]) => condition === 'service_completed_successfully')
+      .map(([name]) => name);
+    expect(ending).not.toHaveLength(0);
+    expect(awaited).toEqual(expect.arrayContaining(ending));
+  });
+
+  it('mounts only files that are committed', () => {
+    const mounted = Object.values(all)
+      .flatMap(({ volumes = [] }) => volumes)
+      .filter((volume) => volume.startsWith('./'));
+    for (const volume of mounted) expect(tracked(volume.split(':')[0]!)).toMatch(/^100/);
+  });
+});
+
+const root = new URL('../..', import.meta.url).pathname;
+const tracked = (path: string) =>
+  execFileSync('git', ['ls-files', '--stage', path], { cwd: root, encoding: 'utf8' });
+
+const initScripts = Object.values(merged)
+  .flatMap(({ volumes = [] }) => volumes)
+  .filter((volume) => /:\/docker-entrypoint-initdb\.d\/[^/]+\.sh:/.test(volume))
+  .map((volume) => volume.split(':')[0]!);
+
+describe.each([...new Set(initScripts)])('the init script %s', (path) => {
+  it('is executable for whoever clones the repository', () => {
+    expect(tracked(path)).toMatch(/^100755 /);
+  });
+
+  /** Runs the script as the entrypoint of the Postgres image does: a file without its mode is read into the entrypoint. */
+  function play(mode: number, psql: string) {
+    const folder = mkdtempSync(join(tmpdir(), 'gauge-init-'));
+    try {
+      const script = join(folder, basename(path));
+      cpSync(join(root, path), script);
+      chmodSync(script, mode);
+      writeFileSync(join(folder, 'psql'), `#!/bin/sh\n${psql}\n`, { mode: 0o755 });
+      const entrypoint = `set -Eeo pipefail; if [ -x "$1" ]; then "$1"; else . "$1"; fi; echo "$unset_variable"; echo serves`;
+      const { status, stdout } = spawnSync('bash', ['-c', entrypoint, 'entrypoint', script], {
+        env: { PATH: `${folder}:${process.env.PATH}`, POSTGRES_USER: 'postgres' },
+        encoding: 'utf8',
+      });
+      return { status, serves: stdout.includes('serves') };
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  }
+
+  it.each([0o755, 0o644])(
+    'with mode %o leaves the entrypoint running, and stops it if psql fails',
+    (mode) => {
+      expect(play(mode, 'cat > /dev/null')).toEqual({ status: 0, serves: true });
+      expect(play(mode, 'exit 3')).toMatchObject({ status: 3, serves: false });
+    },
+  );
 });

@@ -148,7 +148,8 @@ describe.each([nginx, caddy])('the example for $program', (proxy) => {
   });
 
   it.runIf(isInstalled(proxy))('does not expose the probes and metrics, and redirects to https', async () => {
-    for (const path of ['/healthz', '/readyz', '/metrics'])
+    const spellings = (path: string) => [path, `${path}/`, path.toUpperCase(), `/${path}`, `${path}?a=/`];
+    for (const path of ['/healthz', '/readyz', '/metrics', '/Metrics/', '/%6Detrics'].flatMap(spellings))
       expect(await ask({ path })).toMatchObject({
         status: 404,
         text: expect.not.stringContaining('gauge_'),

@@ -1,6 +1,7 @@
 import request from 'supertest';
 import { pino } from 'pino';
 import { describe, expect, it, vi } from 'vitest';
+import { createApp, healthApp } from '../../src/app.js';
 import { oneShardGroup } from '../../src/core/db/shards.js';
 import type { Database } from '../../src/core/db/client.js';
 import { HOUR_MS } from '../../src/core/time.js';
@@ -20,6 +21,27 @@ function withClockAhead(db: Database, aheadMs: number): Database {
   };
   return { ...db, orm: Object.create(db.orm, { execute: { value: execute } }) as Database['orm'] };
 }
+
+describe('the port for health alone', () => {
+  it('has health and metrics, and nothing else', async () => {
+    const app = healthApp(createApp(service.context, service.running));
+    await request(app).get('/healthz').expect(200, { status: 'ok' });
+    await request(app).get('/readyz').expect(200, { status: 'ready' });
+    expect((await request(app).get('/metrics').expect(200)).text).toContain('gauge_usage_events_total');
+    for (const path of ['/', '/login', '/api/entitlements', '/operator/products', '/healthz/', '/METRICS'])
+      await request(app).get(path).expect(404);
+  });
+
+  it('asks for the same token for metrics', async () => {
+    const config = { ...service.context.config, metricsToken: 'm'.repeat(32) };
+    const app = healthApp(createApp({ ...service.context, config }, service.running));
+    await request(app).get('/metrics').expect(401);
+    await request(app)
+      .get('/metrics')
+      .set('Authorization', `Bearer ${'m'.repeat(32)}`)
+      .expect(200);
+  });
+});
 
 describe('health', () => {
   it('the process answers without asking the database', async () => {
@@ -74,6 +96,13 @@ describe('health', () => {
           .get('/readyz')
           .expect(status === 'ready' ? 200 : 503);
         expect(body).toEqual({ status, ...(reason && { reason: expect.stringMatching(reason) }) });
+        // Without a clock to rely on, the instance answers nothing that depends on it.
+        const answer = await request(other.server).get('/api/key');
+        expect(answer).toMatchObject(
+          status === 'ready'
+            ? { status: 401 }
+            : { status: 503, body: { code: 'clock_off' }, headers: { 'retry-after': '5' } },
+        );
         const warnings = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
         expect(warnings).toHaveLength(reason ? 1 : 0);
         const { text } = await request(other.server).get('/metrics');

@@ -431,7 +431,7 @@ const inConsole: Record<string, Prepare[]> = {
     })),
   ],
   'post /console/customers/{slug}': [
-    byOperatorPerson(customerPath(''), () => ({ name: `Half-sent ${uuid()}` })),
+    byOperatorPerson(customerPath(''), () => ({ name: `Half-sent ${uuid()}`, mayCorrect: 'yes' })),
   ],
   'post /console/customers/{slug}/archive': [
     byOperatorPerson(otherCustomer, () => ({ archived: 'yes' }), true),

@@ -4,6 +4,7 @@ import { memoryLimitStores, type LimitStores } from '../../src/core/http/limit-s
 import type { RouteDescription } from '../../src/core/reference/define-route.js';
 import type { SentExample } from '../../src/core/reference/described.js';
 import { exampleWorld } from '../../src/core/reference/example-world.js';
+import { CLOCK_OFF } from '../../src/core/reference/problem-examples.js';
 import type { Circumstance, Credential } from '../../src/core/reference/names.js';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
@@ -90,6 +91,10 @@ const accessIn: Partial<Record<Circumstance, MarketAccess>> = {
 };
 
 async function withdrawAccess(circumstance: Circumstance | undefined): Promise<void> {
+  if (circumstance === 'no_corrections') {
+    isWorldFresh = false;
+    await database.db.orm.update(organizations).set({ mayCorrect: false });
+  }
   const marketAccess = circumstance && accessIn[circumstance];
   if (!marketAccess) return;
   isWorldFresh = false;
@@ -128,6 +133,8 @@ async function startIn(circumstance: Circumstance | 'healthy'): Promise<TestServ
         context: { ...context, limitStores },
       }));
   started.clock.set(exampleWorld.now);
+  if (circumstance === 'clock_off')
+    started.context.lifecycle.refusal = { code: 'clock_off', detail: CLOCK_OFF };
   if (circumstance === 'draining') started.context.lifecycle.state = 'draining';
   if (circumstance === 'old_market_data') started.clock.advance(61_000);
   if (circumstance === 'old_event') started.clock.advance(10 * 86_400_000);

@@ -33,7 +33,8 @@ export async function createUser(
   const email = `person-${process.pid}-${++counter}@example.com`;
   const user = { id: uuid(), email, name: `Person ${counter}`, ...given };
   const createdAt = new Date('2020-01-01T00:00:00Z');
-  await db.orm.insert(users).values({ ...user, passwordHash: passwordHash ?? (await hashed), createdAt });
+  const row = { ...user, passwordHash: passwordHash ?? (await hashed), createdAt, provenAt: createdAt };
+  await db.orm.insert(users).values(row);
   return user;
 }
 
@@ -138,6 +139,9 @@ export async function openSession(db: Database, url: string, userId: string, at:
     now: new Date(at),
     ip: '127.0.0.1',
     userAgent: 'node',
+    isSingleSignOn: false,
+    isConfirmed: true,
+    currentOrgId: null,
   };
   await db.transaction((tx) => insertSession(tx as Tx, session));
   const value = Buffer.from(JSON.stringify({ sid })).toString('base64');

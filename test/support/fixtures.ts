@@ -22,7 +22,7 @@ export async function createOrganization(
 ): Promise<TestOrganization> {
   const slug = values.slug ?? uniqueSlug('org');
   const organization = { id: uuid(), slug, name: `Organization ${slug}`, ...values };
-  await db.orm.insert(organizations).values({ ...organization, createdAt: past });
+  await db.orm.insert(organizations).values({ mayCorrect: true, ...organization, createdAt: past });
   return organization;
 }
 

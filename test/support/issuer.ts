@@ -18,6 +18,8 @@ export class TestIssuer {
   /** URLs that end in `path` respond with `status`. */
   broken: { path: string; status: number } | undefined;
   signsWithAnotherKey = false;
+  /** Path by which the issuer calls itself, below its address. */
+  private path = '';
   /** True to respond with a challenge to a client that failed to authenticate (RFC 6749, 5.2). */
   isChallenging = false;
   private readonly key = newKey();
@@ -58,6 +60,12 @@ export class TestIssuer {
     return browser.get(await this.visit(browser, next), { accept: 'text/html' });
   }
 
+  /** @returns the address by which the issuer now calls itself, at the same place without its last slash */
+  describeAs(path: string): string {
+    this.path = path;
+    return this.url + path;
+  }
+
   private async answer(req: IncomingMessage, res: ServerResponse): Promise<void> {
     const { pathname, searchParams } = new URL(req.url!, this.url);
     const send = (status: number, value: object, headers = {}) =>
@@ -66,10 +74,10 @@ export class TestIssuer {
       send(this.broken.status, {});
       return;
     }
-    switch (pathname) {
+    switch (pathname.replace(/^\/realm(?=\/)/, this.path === '' ? '/realm' : '')) {
       case '/.well-known/openid-configuration':
         send(200, {
-          issuer: this.url,
+          issuer: pathname.startsWith('/realm') ? this.url + this.path : this.url,
           authorization_endpoint: `${this.url}/authorize`,
           token_endpoint: `${this.url}/token`,
           userinfo_endpoint: `${this.url}/userinfo`,

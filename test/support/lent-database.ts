@@ -90,7 +90,7 @@ begin
   select string_agg(format('delete from %s;', oid::regclass), '') filter (where pg_relation_size(oid) <= 262144),
     string_agg(oid::regclass::text, ', ') filter (where pg_relation_size(oid) > 262144)
   into small, large from pg_class
-  where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_relation_size(oid) > 0;
+  where relnamespace = 'public'::regnamespace and relkind = 'r' and relname <> 'schema_requirement' and pg_relation_size(oid) > 0;
   perform set_config('session_replication_role', 'replica', true);
   if small is not null then execute small; end if;
   if large is not null then execute 'truncate ' || large || ' cascade'; end if;

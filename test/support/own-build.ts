@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { rolldown } from 'rolldown';
@@ -31,7 +31,12 @@ export async function provideOwnBuild(): Promise<() => void> {
 
 const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
 const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
-const ofProducts = [...threads, 'test/metering/stripe/sender', 'test/metering/credit-grants/granter'];
+const ofProducts = [
+  ...threads,
+  'lab/evaluate',
+  'test/metering/stripe/sender',
+  'test/metering/credit-grants/granter',
+];
 
 async function bundle(kept?: string): Promise<string> {
   if (kept !== undefined && existsSync(kept)) return kept;
@@ -42,6 +47,9 @@ async function bundle(kept?: string): Promise<string> {
     symlinkSync(join(root, name), join(folder, name));
   // The compiled service looks here for the installation's empty database, so that a first start need not create one.
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
+  const functions = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  for (const path of functions.filter((name) => name.endsWith('functions.sql')))
+    cpSync(join(root, 'src', path), join(folder, 'src', path));
   const folders = ['src', ...readdirSync(join(root, 'src')).map((name) => `src/${name}`)]
     .map((name) => `${name}/commands`)
     .filter((name) => existsSync(join(root, name)));

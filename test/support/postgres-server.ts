@@ -19,6 +19,8 @@ export interface PostgresServer {
   url(database: string): string;
   dataDir: string;
   start(): Promise<void>;
+  /** Makes the next start a standby that follows nobody, as a demoted primary does. The server must be stopped. */
+  demote(): void;
   /** `immediate` simulates a crash: no checkpoint, connections cut. `kill` kills only the postmaster. */
   stop(mode: 'fast' | 'immediate' | 'kill'): Promise<void>;
   remove(): Promise<void>;
@@ -29,8 +31,12 @@ const signals = { fast: 'SIGINT', immediate: 'SIGQUIT', kill: 'SIGKILL' } as con
 /**
  * Starts a separate Postgres on a free port in its own folder. Postgres refuses to run as root, so root runs it as
  * `postgres`.
+ * @param primary the server that it follows as a standby
  */
-export async function createPostgresServer(settings: Record<string, string> = {}): Promise<PostgresServer> {
+export async function createPostgresServer(
+  settings: Record<string, string> = {},
+  primary?: PostgresServer,
+): Promise<PostgresServer> {
   const bin = findPostgresBinaries();
   if (!bin) throw new Error('No Postgres binaries were found; install Postgres or set TEST_POSTGRES_BIN.');
   const folder = mkdtempSync(join(tmpdir(), 'gauge-postgres-'));
@@ -39,7 +45,13 @@ export async function createPostgresServer(settings: Record<string, string> = {}
   const dataDir = join(folder, 'data');
   const port = await findFreePort();
   const template = process.env[DATA];
-  if (template !== undefined) execFileSync('cp', ['-a', template, dataDir]);
+  if (primary)
+    await promisify(execFile)(
+      join(bin, 'pg_basebackup'),
+      ['-D', dataDir, '-d', primary.url('postgres'), '-R', '-X', 'stream', '-c', 'fast'],
+      { ...identity, cwd: folder },
+    );
+  else if (template !== undefined) execFileSync('cp', ['-a', template, dataDir]);
   else
     await promisify(execFile)(
       join(bin, 'initdb'),
@@ -92,6 +104,9 @@ export async function createPostgresServer(settings: Record<string, string> = {}
     dataDir,
     start,
     stop,
+    demote() {
+      execFileSync('touch', [join(dataDir, 'standby.signal')], identity);
+    },
     async remove() {
       await stop('immediate');
       rmSync(folder, { recursive: true, force: true });

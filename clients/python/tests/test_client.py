@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import http.client
 import os
 import unittest
 from email.utils import formatdate
@@ -40,6 +41,20 @@ class ClientTest(WithService):
         self.assertEqual(self.gauge.send([EVENT])["accepted"], 1)
         self.assertEqual(len({request.body for request in self.service.requests}), 1)
         self.assertEqual(len(self.service.requests), 5)
+
+    def test_requests_go_through_the_proxy_of_the_environment(self) -> None:
+        seen: list[str] = []
+
+        def connect(connection: http.client.HTTPConnection) -> None:
+            seen.append(f"{connection.host}:{connection.port}")
+            raise ConnectionRefusedError
+
+        environment = {"https_proxy": "http://ada:s%40@proxy.invalid:3128", "no_proxy": "inside.invalid"}
+        with mock.patch.dict(os.environ, environment), mock.patch("http.client.HTTPConnection.connect", connect):
+            for address in ("https://gauge.invalid", "https://inside.invalid", "https://127.0.0.1:9"):
+                with self.assertRaises(DeliveryError):
+                    GaugeClient(address, "org_live_key", attempts=1).send([EVENT])
+        self.assertEqual(seen, ["proxy.invalid:3128", "inside.invalid:443", "127.0.0.1:9"])
 
     def test_pauses_double_and_are_random_between_half_and_all(self) -> None:
         self.service.fault = lambda _request, _count: problem(500, "internal")

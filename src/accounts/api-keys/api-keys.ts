@@ -7,8 +7,7 @@ import { AppError } from '../../core/errors.js';
 import { isFreshId } from '../../core/ids.js';
 import { fieldError } from '../../core/pages/form.js';
 import { MINUTE_MS } from '../../core/time.js';
-import { lockOrganization } from '../identity/organizations/queries.js';
-import type { MarketAccess } from '../organizations/table.js';
+import { lockOrganization, type Organization } from '../identity/organizations/queries.js';
 import { queueWebhook } from '../webhooks/outbox.js';
 import type { DataOf, WebhookType } from '../webhooks/types.js';
 import { countKeyChanges, findKey, insertKey, updateKey, type KeyRow, type KeyState } from './queries.js';
@@ -63,13 +62,13 @@ export async function createApiKey(
   if (id !== undefined && !isFreshId(id, now.getTime())) throw fieldError('id', 'is not fresh');
   if (expiresAt !== null && expiresAt <= now) throw fieldError('expiresAt', 'must be in the future');
   return change({ db, clock }, actor.by, async (tx) => {
-    const { marketAccess } = (await lockOrganization(tx, { id: actor.orgId }))!;
+    const rights = (await lockOrganization(tx, { id: actor.orgId }))!;
     if (id !== undefined && (await findKey(tx, actor.orgId, id))) throw new KeyExists(id);
-    const place = scopes.findIndex((scope) => whyNotOffered(scope, config, marketAccess) !== undefined);
+    const place = scopes.findIndex((scope) => whyNotOffered(scope, config, rights) !== undefined);
     if (place >= 0)
       throw fieldError(
         `scopes/${place}`,
-        `is not available: ${whyNotOffered(scopes[place]!, config, marketAccess)}`,
+        `is not available: ${whyNotOffered(scopes[place]!, config, rights)}`,
       );
     const added = await addKey(tx, actor, {
       now,
@@ -83,6 +82,8 @@ export async function createApiKey(
   });
 }
 
+type Rights = Pick<Organization, 'marketAccess' | 'mayCorrect'>;
+
 /**
  * Returns the reason why a scope may not be granted, or undefined if it may. Existing keys keep their scopes, even when
  * rotated.
@@ -90,18 +91,19 @@ export async function createApiKey(
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
-  access: MarketAccess,
+  { marketAccess, mayCorrect }: Rights,
 ): string | undefined {
+  if (scope === 'usage:correct' && !mayCorrect) return 'this Organization may not correct its usage';
   if (!isOfMarkets(scope)) return undefined;
   if (!hasMarkets) return 'this service has no markets';
-  if (access === 'none') return 'this Organization has no access to markets';
-  return access === 'read' && scope === 'trading:write'
+  if (marketAccess === 'none') return 'this Organization has no access to markets';
+  return marketAccess === 'read' && scope === 'trading:write'
     ? 'this Organization may read markets but not trade'
     : undefined;
 }
 
-export const scopesFor = (config: KeyDeps['config'], access: MarketAccess): Scope[] =>
-  allScopes.filter((scope) => whyNotOffered(scope, config, access) === undefined);
+export const scopesFor = (config: KeyDeps['config'], rights: Rights): Scope[] =>
+  allScopes.filter((scope) => whyNotOffered(scope, config, rights) === undefined);
 
 const MAX_SEEDED_KEYS = 10;
 

@@ -150,7 +150,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
     await showCreation(req, res, newForm(keyFormValues(newFormId(deps.clock.now()), model)));
   });
 
-  const offeredTo = (res: Response) => scopesFor(deps.config, sessionOf(res).marketAccess);
+  const offeredTo = (res: Response) => scopesFor(deps.config, sessionOf(res));
 
   postForm(router, '/api-keys', {
     before: [onlyForms, mayChange],

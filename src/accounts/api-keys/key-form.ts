@@ -21,8 +21,8 @@ const presets: Preset[] = [
   {
     value: 'send',
     label: 'Send usage',
-    note: 'For a runtime that reports its usage and checks its entitlements.',
-    scopes: ['usage:write', 'entitlements:read'],
+    note: 'For a runtime that reports its usage, reads it back and checks its entitlements.',
+    scopes: ['usage:write', 'usage:read', 'entitlements:read'],
   },
   {
     value: 'read',

@@ -41,14 +41,16 @@ const sentences: Wording['sentences'] = {
     say`Signed in without single sign-on for an hour, because the issuer was down`,
   'member.removed': (entry) => {
     if (entry.email === entry.target) return say`Left the Organization`;
-    return say`Removed ${target(entry)}${entry.details.userRemoved === true ? ', whose account was removed' : ''}`;
+    return say`Removed ${target(entry)}${removalReason(entry.details)}`;
   },
   'organization.created': (entry) =>
     say`Created the Organization ${{ name: textOf(entry.details.after, 'name') }}`,
   'organization.updated': (entry) => {
     const { before, after } = entry.details;
     const name = textOf(after, 'name');
-    const others = [factorChange(after), singleSignOnChange(after), accessChange(after), stripeChange(after)]
+    const changes = [factorChange, singleSignOnChange, accessChange, correctChange, stripeChange];
+    const others = changes
+      .map((describe) => describe(after))
       .filter((change) => change !== '')
       .join(', and ');
     if (name === '' && others !== '') return say`${others.charAt(0).toUpperCase() + others.slice(1)}`;
@@ -82,6 +84,11 @@ const sentences: Wording['sentences'] = {
 };
 
 export const accountWording: Wording = { sentences, titles, pages };
+
+function removalReason({ userRemoved, takenOver }: Record<string, unknown>): string {
+  if (userRemoved === true) return ', whose account was removed';
+  return takenOver === true ? ', because the address proved to belong to another person' : '';
+}
 
 const hrefOf = (entry: LoggedAction) => linkTo({ pages }, entry);
 const target = (entry: LoggedAction) => ({ name: entry.target, href: hrefOf(entry) });
@@ -120,6 +127,12 @@ const singleSignOnChange = (after: unknown): string => {
 const accessChange = (after: unknown): string => {
   const access = textOf(after, 'marketAccess');
   return access === '' ? '' : `set market access to ${access}`;
+};
+
+const correctChange = (after: unknown): string => {
+  const mayCorrect = textOf(after, 'mayCorrect');
+  if (mayCorrect === '') return '';
+  return mayCorrect === 'yes' ? 'allowed it to correct its usage' : 'stopped it from correcting its usage';
 };
 
 const stripeChange = (after: unknown): string => {

@@ -36,6 +36,11 @@ export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Pro
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
+/** Locks several Organizations' logs in id order, for a transaction that then writes to them in any order. */
+export async function lockLogs(tx: Tx, orgIds: readonly string[]): Promise<void> {
+  for (const id of orgIds.toSorted()) await lockChain(tx, id, genesisHash(id));
+}
+
 /**
  * For changes outside any Organization. To avoid deadlocks, call this after locking the chains of all Organizations.
  */

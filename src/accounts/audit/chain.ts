@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { auditLog } from './table.js';
 
 /** `end`: the recorded end of the chain is wrong. `rewritten`: the chain differs from an earlier record of it. */
-type ProblemKind = 'changed' | 'removed' | 'inserted' | 'moved' | 'end' | 'rewritten';
+type ProblemKind = 'changed' | 'removed' | 'inserted' | 'end' | 'rewritten';
 
 /** For a missing row, only `seq` is known. */
 export interface ChainProblem {

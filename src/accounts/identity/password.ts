@@ -29,13 +29,16 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
   return queue.add(work, signal ? { signal } : {});
 }
 
+/** Keyboards send an accented letter as one code point or as two, which look the same. */
+const canonical = (password: string): string => password.normalize('NFC');
+
 /**
  * Returns a hash in PHC format, including the salt. Slow, so call this before taking any lock.
  * @param signal aborts the wait in the queue
  * @throws AppError unavailable
  */
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
-  inTurn(() => hash(password, parameters), signal);
+  inTurn(() => hash(canonical(password), parameters), signal);
 
 /** Argon2id hash in hex for a random secret that is looked up by its hash. @param salt 16 bytes */
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
@@ -47,15 +50,27 @@ export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: Abor
  */
 let unusedHash: Promise<string> | undefined;
 
-/** @throws AppError unavailable */
+/** For an account that nobody may open with a password. */
+export const unusedPassword = (): Promise<string> => (unusedHash ??= hash(crypto.randomUUID(), parameters));
+
+/**
+ * Hashes from earlier versions are of the password as it was typed, in either form. A wrong password takes as long with
+ * a hash as without one.
+ * @returns `outdated` if only such a hash matches
+ * @throws AppError unavailable
+ */
 export async function verifyPassword(
   passwordHash: string | undefined,
   password: string,
   signal?: AbortSignal,
-): Promise<boolean> {
-  unusedHash ??= hash(crypto.randomUUID(), parameters);
-  const expected = passwordHash ?? (await unusedHash);
-  return (await inTurn(() => verify(expected, password), signal)) && passwordHash !== undefined;
+): Promise<'current' | 'outdated' | undefined> {
+  const expected = passwordHash ?? (await unusedPassword());
+  const current = canonical(password);
+  for (const text of new Set([current, password, password.normalize('NFD')])) {
+    const isRight = await inTurn(() => verify(expected, text), signal);
+    if (isRight && passwordHash !== undefined) return text === current ? 'current' : 'outdated';
+  }
+  return undefined;
 }
 
 export const MIN_PASSWORD = 12;
@@ -102,7 +117,8 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
  * Returns text that follows the field's name in a sentence; undefined if the password is acceptable. Also refuses what
  * the sign-in form would refuse: control characters and unpaired surrogates.
  */
-export async function passwordProblem(password: string, email: string): Promise<string | undefined> {
+export async function passwordProblem(typed: string, email: string): Promise<string | undefined> {
+  const password = canonical(typed);
   const { length } = Array.from(password);
   if (length < MIN_PASSWORD) return `must have at least ${MIN_PASSWORD} characters`;
   if (length > MAX_PASSWORD) return `must have at most ${MAX_PASSWORD.toLocaleString('en')} characters`;

@@ -15,7 +15,10 @@ import {
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 import type { FormFields } from '../../core/pages/form.js';
-import { organizations, users } from '../organizations/table.js';
+import { organizations, users, type Role } from '../organizations/table.js';
+
+/** The role in each Organization, by slug; null if the claim gives none there. */
+export type ClaimedRoles = Record<string, Role | null>;
 
 const ofUser = () =>
   uuid('user_id')
@@ -59,6 +62,12 @@ export const signInChallenges = pgTable(
     attempts: integer().notNull(),
     /** True if the first factor was single sign-on rather than a password. */
     singleSignOn: boolean('single_sign_on').notNull().default(false),
+    /** False if the first factor was a sign-in that the issuer remembered. */
+    confirmed: boolean().notNull().default(false),
+    /** Roles from the issuer's claim, granted with the session; null if the claim changes none. */
+    roles: json().$type<ClaimedRoles>(),
+    /** The Organization that the person's previous session in this browser showed. */
+    currentOrgId: uuid('current_org_id'),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
@@ -73,7 +82,8 @@ export const keptForms = pgTable(
     /** Hash of the token sent to the browser that submitted the form. */
     hashedToken: text('hashed_token').notNull(),
     page: text().notNull(),
-    values: json().$type<FormFields>().notNull(),
+    /** The fields as JSON, sealed, because they may contain secrets. Not sealed in rows from earlier versions. */
+    values: json().$type<FormFields | string>().notNull(),
     expiresAt: time('expires_at').notNull(),
   },
   (t) => [index('kept_forms_expiry').on(t.expiresAt)],
@@ -95,7 +105,7 @@ export const failedSignIns = pgTable(
 /** A person's authenticator app (TOTP, RFC 6238). */
 export const secondFactors = pgTable('second_factors', {
   userId: ofUser().primaryKey(),
-  /** Encrypted; see second-factor/secret-box.ts. Unencrypted base32 in rows from earlier versions. */
+  /** Encrypted; see core/secret-box.ts. Unencrypted base32 in rows from earlier versions. */
   secret: text().notNull(),
   /** Time of the first correct code. Until then, the secret has no effect. */
   confirmedAt: time('confirmed_at'),

@@ -2,6 +2,7 @@ import { and, count, eq, gt } from 'drizzle-orm';
 import type { MailConfig, ServiceConfig } from '../../core/config.js';
 import type { Tx } from '../../core/db/client.js';
 import { newId } from '../../core/ids.js';
+import { createSecretBox } from '../../core/secret-box.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { mails, type MailKind } from './table.js';
 
@@ -36,12 +37,14 @@ export async function queueMail(
   const limit = perHour[kind];
   if (limit !== undefined && (await countLately(tx, kind, to, at)) >= limit) return false;
   const lastAt = new Date(at.getTime() + DAY_MS);
+  const id = newId(at.getTime());
+  const message = [...text(mail.origin), `-- \nGauge, ${mail.origin}`].join('\n\n');
   await tx.insert(mails).values({
-    id: newId(at.getTime()),
+    id,
     kind,
     toAddress: to,
     subject: plainText(subject, 150),
-    text: [...text(mail.origin), `-- \nGauge, ${mail.origin}`].join('\n\n'),
+    text: createSecretBox(mail.secretKeys, 'mail').seal(id, message),
     createdAt: at,
     nextAttemptAt: at,
     giveUpAt: uselessAt && uselessAt < lastAt ? uselessAt : lastAt,

@@ -1,8 +1,10 @@
-import { and, asc, count, eq, isNull, lte, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, isNull, lte, sql } from 'drizzle-orm';
+import { findProxy } from '../../core/http/proxy.js';
 import type { Transporter } from 'nodemailer';
 import type { MailConfig } from '../../core/config.js';
 import type { Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
+import { createSecretBox, isSealed } from '../../core/secret-box.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { mails } from './table.js';
 
@@ -19,6 +21,7 @@ const FIRST_PAUSE_MS = MINUTE_MS;
 const LONGEST_PAUSE_MS = 6 * HOUR_MS;
 const KEPT_MS = 7 * DAY_MS;
 const MAX_COUNTED = 1000;
+const RESEALED = 100;
 
 type Mail = typeof mails.$inferSelect;
 type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
@@ -81,6 +84,7 @@ async function connect({ host, port, tls, auth }: MailConfig): Promise<Transport
   const { createTransport } = await import('nodemailer');
   return createTransport({
     host,
+    proxy: findProxy(`smtps://${host}`) ?? '',
     ...(port === undefined ? {} : { port }),
     ...(auth ? { auth } : {}),
     secure: tls === 'implicit',
@@ -99,11 +103,12 @@ type Outcome = 'sent' | 'deferred' | 'failed';
 async function deliver(
   { db: { orm }, clock, log, metrics }: Omit<SenderDeps, 'config'>,
   transport: Transporter,
-  { from }: MailConfig,
+  mail: MailConfig,
   row: Mail,
 ): Promise<Outcome> {
   const { id, kind, attempts } = row;
-  const error = await transport.sendMail(toMessage(row, from)).then(
+  const send = async () => transport.sendMail(toMessage({ ...row, text: openText(mail, row) }, mail.from));
+  const error = await send().then(
     () => undefined,
     (thrown: unknown) => thrown as SmtpError,
   );
@@ -128,6 +133,38 @@ async function deliver(
     log.error({ ...line, reason: reasonOf(error) }, 'a mail could not be sent; no more attempts');
   else log.warn({ ...line, reason: reasonOf(error) }, 'a mail could not be sent; it will be retried');
   return outcome.outcome;
+}
+
+/** @throws Error if no configured key opens the text */
+const openText = ({ secretKeys }: MailConfig, { id, text }: Pick<Mail, 'id' | 'text'>): string =>
+  isSealed(text) ? createSecretBox(secretKeys, 'mail').open(id, text) : text;
+
+/** Seals waiting messages with the newest key, including unsealed ones from earlier versions. */
+export async function resealMails({ orm }: { orm: Orm }, mail: MailConfig): Promise<void> {
+  const box = createSecretBox(mail.secretKeys, 'mail');
+  for (let after: string | undefined, isDone = false; !isDone;) {
+    const rows = await orm
+      .select({ id: mails.id, text: mails.text })
+      .from(mails)
+      .where(
+        and(
+          isWaiting,
+          sql`not starts_with(${mails.text}, ${box.currentPrefix})`,
+          after === undefined ? undefined : gt(mails.id, after),
+        ),
+      )
+      .orderBy(asc(mails.id))
+      .limit(RESEALED);
+    for (const row of rows) {
+      const text = box.seal(row.id, openText(mail, row));
+      await orm
+        .update(mails)
+        .set({ text })
+        .where(and(eq(mails.id, row.id), eq(mails.text, row.text)));
+    }
+    after = rows.at(-1)?.id;
+    isDone = rows.length < RESEALED;
+  }
 }
 
 const toMessage = ({ id, toAddress, subject, text, createdAt }: Mail, from: MailConfig['from']) => ({

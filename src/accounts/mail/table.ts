@@ -20,7 +20,10 @@ export const mails = pgTable(
     kind: text({ enum: mailKinds }).notNull(),
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
-    /** Cleared once the message has been sent or abandoned, because it may contain a secret link. */
+    /**
+     * Sealed, because it may contain a secret link, and cleared once the message has been sent or abandoned. Not sealed
+     * in rows from earlier versions.
+     */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),
     /** While an instance is sending, the end of its lease. */

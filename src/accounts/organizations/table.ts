@@ -39,6 +39,8 @@ export const organizations = pgTable(
      */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
+    /** Whether its people and keys may correct the usage that it is billed for. */
+    mayCorrect: boolean('may_correct').notNull().default(false),
     /** Id of the Stripe customer that pays for the usage; null if no usage is sent to Stripe. */
     stripeCustomerId: text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
@@ -50,6 +52,10 @@ export const organizations = pgTable(
     // For the job that compares recorded usage with the usage sent to Stripe.
     index('organizations_stripe')
       .on(t.id)
+      .where(sql`${t.stripeCustomerId} is not null`),
+    // Finds Organizations that share a Stripe customer.
+    index('organizations_stripe_customer')
+      .on(t.stripeCustomerId)
       .where(sql`${t.stripeCustomerId} is not null`),
     check('organizations_stripe_since', sql`(${t.stripeCustomerId} is null) = (${t.stripeSince} is null)`),
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
@@ -67,6 +73,10 @@ export const users = pgTable(
     name: text().notNull(),
     passwordHash: text('password_hash').notNull(),
     createdAt: time('created_at').notNull(),
+    /**
+     * When a mailed link, the issuer or an operator first proved that the address is this person's; null if nobody has.
+     */
+    provenAt: time('proven_at'),
   },
   (t) => [index('users_email_prefix').on(t.email.op('text_pattern_ops'))],
 );
@@ -120,6 +130,8 @@ export const invitations = pgTable(
     acceptedAt: time('accepted_at'),
     acceptedBy: uuid('accepted_by').references(() => users.id, { onDelete: 'set null' }),
     revokedAt: time('revoked_at'),
+    /** True if only an e-mail to the invited address had the link. */
+    mailed: boolean().notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),

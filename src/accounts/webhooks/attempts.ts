@@ -5,7 +5,7 @@ import { isDatabaseUnavailable, type ShardGroup } from '../../core/db/client.js'
 import { ShardGroupGoneError } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
-import { createSecretBox } from '../identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../core/secret-box.js';
 import { isChat, type Chat, type Format } from './chat.js';
 import { disableEndpoint } from './endpoints.js';
 import { pausePosts } from './queries.js';
@@ -64,8 +64,8 @@ export type DispatcherDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | '
 
 export function createAttempts(deps: DispatcherDeps, chat: Chat) {
   const { config, clock, log, metrics } = deps;
-  const { production, webhooksAllowPrivate: allowsPrivate } = config;
-  const sender = createSender({ production, allowsPrivate });
+  const { production, webhooksAllowPrivate: allowsPrivate, webhooksUseProxy } = config;
+  const sender = createSender({ production, allowsPrivate }, webhooksUseProxy);
   const box = createSecretBox(config.secretKeys, 'webhook secret');
   const recordOutcome = createRecorder(deps);
   let isClosed = false;

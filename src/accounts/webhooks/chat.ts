@@ -16,6 +16,9 @@ const MAX_SENTENCE = 300;
 /** Maximum characters per post, below Discord's limit of 2,000, the lowest limit among the supported chats. */
 const MAX_POST = 1_900;
 
+/** Control and format characters, which can reverse or hide text (like U+202E), and halves of a cut emoji. */
+const invisible = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
+
 interface Line {
   text: string;
   href: string;
@@ -38,7 +41,8 @@ export function createChat(types: WebhookTypes, origin: string) {
     if (!description) return { text: type, href: `${origin}/dashboard/webhooks` };
     const text = description.sentence(parseNumbersAsText(data) as never).replace(/\s+/g, ' ');
     const isLong = text.length > MAX_SENTENCE;
-    return { text: isLong ? `${text.slice(0, MAX_SENTENCE - 1)}…` : text, href: origin + description.page };
+    const shown = isLong ? `${text.slice(0, MAX_SENTENCE - 1)}…` : text;
+    return { text: shown.replace(invisible, ''), href: origin + description.page };
   }
 
   return {
@@ -72,7 +76,25 @@ const discordText = ({ text, href }: Line): string =>
 const writers: Record<ChatFormat, Writer> = {
   slack: {
     toText: slackText,
-    toPost: (lines) => ({ text: lines.map(slackText).join('\n'), unfurl_links: false }),
+    // Text elements are not parsed as markup or links. Notifications show `text`.
+    toPost: (lines) => ({
+      text: lines.map(slackText).join('\n'),
+      blocks: [
+        {
+          type: 'rich_text',
+          elements: lines.map(({ text, href }) => ({
+            type: 'rich_text_section',
+            elements: [
+              { type: 'text', text: `${text} ` },
+              { type: 'link', url: href, text: 'Open' },
+              { type: 'text', text: '\n' },
+            ],
+          })),
+        },
+      ],
+      unfurl_links: false,
+      unfurl_media: false,
+    }),
   },
   discord: {
     toText: discordText,

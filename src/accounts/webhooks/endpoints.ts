@@ -8,7 +8,7 @@ import { firstIdOf, isFreshId, newId } from '../../core/ids.js';
 import { MINUTE_MS } from '../../core/time.js';
 import type { MemberActor } from '../identity/session/authority.js';
 import { lockOrganization } from '../identity/organizations/queries.js';
-import { createSecretBox, type SecretBox } from '../identity/second-factor/secret-box.js';
+import { createSecretBox, type SecretBox } from '../../core/secret-box.js';
 import { isChat, maskUrl } from './chat.js';
 import { whyNoReceiver } from './guard.js';
 import { writeMessage } from './outbox.js';

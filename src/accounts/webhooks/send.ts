@@ -7,6 +7,7 @@ import {
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { Webhook } from 'standardwebhooks';
 import { HOUR_MS, SECOND_MS } from '../../core/time.js';
+import { findProxy, proxyAgent } from '../../core/http/proxy.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
 /** Maximum concurrent deliveries per instance. */
@@ -120,10 +121,24 @@ export interface Answer {
 export const bodyOf = (type: string, createdAt: Date, data: string): string =>
   `{"type":${JSON.stringify(type)},"timestamp":"${createdAt.toISOString()}","data":${data}}`;
 
-export function createSender(rules: ReceiverRules) {
+function createAgents(rules: ReceiverRules, usesProxy: boolean) {
   const settings = { keepAlive: true, timeout: IDLE_MS, scheduling: 'lifo' } as const;
   const http = { agent: new HttpAgent(settings), lookup: guardedLookup(true, rules) };
   const https = { agent: new HttpsAgent(settings), lookup: guardedLookup(false, rules) };
+  let proxied: HttpsAgent | undefined;
+  return {
+    http,
+    httpsTo: (url: string) =>
+      usesProxy && findProxy(url) !== undefined ? { agent: (proxied ??= proxyAgent(url, settings)) } : https,
+    destroyAgents: () => {
+      for (const agent of [http.agent, https.agent, proxied]) agent?.destroy();
+    },
+  };
+}
+
+/** @param usesProxy true if a proxy connects to receivers, which must then refuse private addresses itself */
+export function createSender(rules: ReceiverRules, usesProxy = false) {
+  const { http, httpsTo, destroyAgents } = createAgents(rules, usesProxy);
 
   let isClosed = false;
 
@@ -139,7 +154,7 @@ export function createSender(rules: ReceiverRules) {
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
-      : requestHttps(target, { ...https, method: 'POST', headers });
+      : requestHttps(target, { ...httpsTo(url), method: 'POST', headers });
   }
 
   function send({ url, body, headers }: Post): Promise<Answer> {
@@ -195,8 +210,7 @@ export function createSender(rules: ReceiverRules) {
     /** Aborts running requests. */
     close() {
       isClosed = true;
-      http.agent.destroy();
-      https.agent.destroy();
+      destroyAgents();
     },
   };
 }

@@ -1,8 +1,10 @@
 import type { Readable } from 'node:stream';
 import { CommanderError, InvalidArgumentError, type Command } from 'commander';
+import { useProxies } from '../../core/http/proxy.js';
 import { onStopSignal } from '../../core/stop-signals.js';
 import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
+import { isSecureUrl } from '../../core/config.js';
 
 export interface Terminal {
   /** Flags and files, without the program name. */
@@ -59,6 +61,7 @@ export async function runCommand<Flags extends object>(
   });
   try {
     command.parse(args, { from: 'user' });
+    await useProxies();
     return await work(command.opts<Flags>(), command.args);
   } catch (error) {
     // Commander has already printed the error or the help.
@@ -86,15 +89,19 @@ export const messageOf =
       : undefined;
 
 /**
- * Returns the URL of a running service without a trailing slash.
+ * Returns the URL of a running service without a trailing slash. The default has the port of the same `.env`.
  * @param source name of the flag or variable, for the error
  * @throws CommandError
  */
-export function readServiceUrl(value: string | undefined, source: string): string {
-  const text = value?.trim() || 'http://127.0.0.1:3000';
+export function readServiceUrl(value: string | undefined, source: string, allowPlain?: string): string {
+  const text = value?.trim() || `http://127.0.0.1:${process.env.PORT || 3000}`;
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:$/.test(url.protocol) || url.username || url.search || url.hash)
     throw new CommandError(`${source} must be an address like https://gauge.example.com`);
+  if (!isSecureUrl(text) && allowPlain !== 'yes')
+    throw new CommandError(
+      `${source} must be https, because keys are sent to it. Only this machine may use http. To send them unencrypted in a network that you trust, set GAUGE_ALLOW_HTTP=yes`,
+    );
   return text.replace(/\/+$/, '');
 }
 

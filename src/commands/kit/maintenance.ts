@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { readConfig, type Config } from '../../config.js';
 import { ConfigError } from '../../core/config.js';
 import { UnsuitableDatabaseError } from '../../core/db/check-server.js';
-import { isDatabaseUnavailable, sqlState } from '../../core/db/client.js';
+import { describeCause, isDatabaseUnavailable, sqlState } from '../../core/db/client.js';
 import { ServiceEndedError } from '../../core/db/database-socket.js';
 import { DirectoryInUseError } from '../../core/db/directory-lock.js';
 import { NotMigratedError, openForMaintenance, type MaintenanceDatabase } from '../../core/db/maintenance.js';
@@ -59,7 +59,7 @@ function explainCommon(error: unknown): string | undefined {
   if (known) return (known as Error).message;
   if (sqlState(error) === '42501')
     return 'the role of DATABASE_URL may not do this. Use the URL of the role that owns the tables.';
-  if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${(error as Error).message}`;
+  if (isDatabaseUnavailable(error)) return `the database cannot be reached: ${describeCause(error)}`;
   return undefined;
 }
 

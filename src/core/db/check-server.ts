@@ -42,6 +42,9 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
   }
 }
 
+/** Node's codes for a certificate whose chain ends in no known authority. */
+const unknownAuthority = /SELF_SIGNED_CERT|UNABLE_TO_(?:GET_ISSUER|VERIFY_LEAF)/;
+
 /**
  * Explains errors that waiting will not fix: a wrong password, database name or connection setting. Rethrows the
  * original error if the database is only unavailable.
@@ -56,10 +59,15 @@ export async function explainRefusal(error: unknown, url: string, variable: stri
     const remedy = state === '3D000' ? `Create it there, or correct ${variable}` : `Correct ${variable}`;
     throw new UnsuitableDatabaseError(`Postgres at ${place} refuses ${variable}: ${message}. ${remedy}.`);
   }
-  if (!isDatabaseUnavailable(error))
+  if (!isDatabaseUnavailable(error)) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    const remedy = unknownAuthority.test(code)
+      ? `If a private authority signed its certificate, name that authority's certificate: ${variable}=…?sslmode=verify-full&sslrootcert=/path/to/ca.pem`
+      : `Correct ${variable}`;
     throw new UnsuitableDatabaseError(
-      `${variable} cannot be used at ${place}: ${(error as Error).message.replace(/\.$/, '')}. Correct ${variable}.`,
+      `${variable} cannot be used at ${place}: ${message.replace(/\.$/, '')}. ${remedy}.`,
     );
+  }
   if (state === '' && (await isForeign(url)))
     throw new UnsuitableDatabaseError(
       `the server at ${place} is not Postgres. Correct the host or the port of ${variable}.`,

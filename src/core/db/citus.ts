@@ -19,6 +19,7 @@ import {
   type Statement,
   type Template,
 } from './client.js';
+import { readOnly } from './outage.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
 /**
@@ -73,6 +74,8 @@ select hashed_secret as "hashedSecret", uuid_hash(org_id)::text as hash from api
 
 const readHash: Statement = { name: 'shards_read_hash', text: `select uuid_hash($1::uuid)::text as hash` };
 
+const isReadOnly = `select current_setting('transaction_read_only')::boolean as "isReadOnly"`;
+
 interface Place {
   id: string;
   from: number;
@@ -84,7 +87,11 @@ interface Place {
 
 interface CitusDeps {
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>;
-  openWorker(place: { host: string; port: string }, max: number): pg.Pool;
+  /** `look` closes the connections of all groups on the worker if its address leads to another server by now. */
+  openWorker(
+    place: { host: string; port: string },
+    max: number,
+  ): { pool: pg.Pool; look: () => Promise<void> };
   runOn(client: pg.Pool | pg.PoolClient): Database['run'];
   rollBack<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T>;
 }
@@ -234,6 +241,7 @@ class CitusGroup implements ShardGroup {
   isReached = true;
   private isGone = false;
   private pool: pg.Pool | undefined;
+  private look: () => Promise<void> = () => Promise.resolve();
   private tables: Place['tables'] = new Map();
   readonly id: string;
   readonly from: number;
@@ -261,7 +269,7 @@ class CitusGroup implements ShardGroup {
     if (worker === this.worker) return;
     this.worker = worker;
     const left = this.pool;
-    this.pool = this.deps.openWorker({ host, port }, GROUP_CONNECTIONS);
+    ({ pool: this.pool, look: this.look } = this.deps.openWorker({ host, port }, GROUP_CONNECTIONS));
     // Not awaited, because `end` waits for statements in flight on the old pool.
     void left?.end();
   }
@@ -277,7 +285,9 @@ class CitusGroup implements ShardGroup {
   }
 
   ping = async (): Promise<void> => {
-    await this.follow((pool) => pool.query('select 1'));
+    await this.look();
+    const { rows } = await this.follow((pool) => pool.query<{ isReadOnly: boolean }>(isReadOnly));
+    if (rows[0]!.isReadOnly) throw new Error(readOnly);
   };
 
   run: Run = async <Row>(template: Template, values: unknown[]) => {

@@ -75,7 +75,7 @@ export interface ShardGroup {
   /** Runs hot statements in a transaction that is rolled back, and returns their results. */
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
   readonly load: GroupLoad;
-  /** @throws if the group's server is unreachable */
+  /** @throws if the group's server is unreachable or read-only */
   ping: () => Promise<void>;
   select<T>(build: (tables: GroupTables) => SQL): Promise<T[]>;
 }
@@ -116,6 +116,7 @@ export interface Database {
    */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
+  /** Also notices that the address leads to another server. @throws if the database is unreachable */
   ping(): Promise<void>;
   close(): Promise<void>;
   /** Opens a port through which another thread uses this database. Undefined if threads open their own connections. */
@@ -137,7 +138,17 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
+/** Returns the database's own message with its SQLSTATE, because the ORM's message has only the statement. */
+export function describeCause(error: unknown): string {
+  let cause = error;
+  while (cause instanceof Error && cause.cause instanceof Error) ({ cause } = cause);
+  const state = sqlState(cause);
+  const message = cause instanceof Error ? cause.message : String(cause);
+  return state === undefined ? message : `${message} (${state})`;
+}
+
 export const UNIQUE_VIOLATION = '23505';
+export const READ_ONLY = '25006';
 
 const connectionCodes = new Set([
   'ECONNREFUSED',
@@ -160,7 +171,9 @@ export function isDatabaseUnavailable(error: unknown): boolean {
   // migration's lock; 40001 and 40P01: conflict with another transaction; 25006: read-only standby after a failover.
   if (state && state !== 'XX000') return /^(08|53|57P0|57014|55P03|40001|40P01|25006)/.test(state);
   for (let e = error; e instanceof Error; e = e.cause) {
-    const { code, severity } = e as { code?: unknown; severity?: unknown };
+    const { code, severity, syscall } = e as { code?: unknown; severity?: unknown; syscall?: unknown };
+    // A file named in the URL, such as sslrootcert, will not appear by waiting.
+    if (syscall === 'open') return false;
     if (typeof code === 'string' && connectionCodes.has(code)) return true;
     // A server with a full disk may fail while connecting, with only the generic state XX000.
     if (severity === 'FATAL') return true;

@@ -1,10 +1,17 @@
 import pg from 'pg';
+import { READ_ONLY, sqlState } from './client.js';
 
 const READ_TIMEOUT = 'Query read timeout';
 
 export interface ConnectionWatch {
   onConnected(): void;
   onError(error: unknown): void;
+}
+
+/** The connections to one address of Postgres. */
+interface Siblings {
+  readonly watch: ConnectionWatch;
+  closeAll(): void;
 }
 
 type Callback = (error: unknown, ...rest: unknown[]) => void;
@@ -17,23 +24,23 @@ type Callback = (error: unknown, ...rest: unknown[]) => void;
  */
 export class Connection extends pg.Client {
   private isGivenUp = false;
-  private readonly watch: ConnectionWatch | undefined;
+  private readonly address: Siblings | undefined;
 
-  constructor(config?: pg.ClientConfig & { watch?: ConnectionWatch }) {
+  constructor(config?: pg.ClientConfig & { address?: Siblings }) {
     super(config);
-    this.watch = config?.watch;
-    this.on('error', (error) => this.watch?.onError(error));
+    this.address = config?.address;
+    this.on('error', (error) => this.address?.watch.onError(error));
   }
 
-  /** True if the connection can be reused: it is alive and not in a transaction. */
+  /** True if the connection can be reused: it is alive, not in a transaction and has met no read-only server. */
   get isClean(): boolean {
     return !this.isGivenUp && this.getTransactionStatus() === 'I';
   }
 
   override connect(...args: unknown[]): never {
     return this.observe('connect', args, (error) => {
-      if (error) this.watch?.onError(error);
-      else this.watch?.onConnected();
+      if (error) this.address?.watch.onError(error);
+      else this.address?.watch.onConnected();
     });
   }
 
@@ -41,7 +48,12 @@ export class Connection extends pg.Client {
     return this.observe('query', args, (error) => {
       if (!error) return;
       if (error instanceof Error && error.message === READ_TIMEOUT) this.giveUp();
-      this.watch?.onError(error);
+      // After a failover, this connection still leads to the demoted server.
+      if (sqlState(error) === READ_ONLY) {
+        this.isGivenUp = true;
+        this.address?.closeAll();
+      }
+      this.address?.watch.onError(error);
     });
   }
 

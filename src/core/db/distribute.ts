@@ -1,6 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { ANCHOR } from './citus.js';
 import type { Orm } from './client.js';
+import { createFunctions } from './functions.js';
 import { selectRows } from './sql.js';
 
 /**
@@ -34,18 +35,6 @@ begin
   end loop;
   return 1;
 end $$`;
-
-/**
- * Recreates the migrations' functions, because Citus copies a function to the other servers only when it is created.
- */
-async function copyFunctions(orm: Orm): Promise<void> {
-  const functions = await selectRows<{ definition: string }>(
-    orm,
-    sql`select pg_get_functiondef(oid) as definition from pg_proc
-    where pronamespace = 'public'::regnamespace and proname in ('gauge_burn', 'gauge_rooms') order by proname`,
-  );
-  for (const { definition } of functions) await orm.execute(sql.raw(definition));
-}
 
 export interface Step {
   table: string;
@@ -96,7 +85,7 @@ export async function distributeTables(
   onStep: (step: Step, done: number, all: number) => void = () => undefined,
 ): Promise<Step[]> {
   await orm.execute(createHold);
-  await copyFunctions(orm);
+  await createFunctions(orm);
   await orm.execute(
     sql`insert into ${directory} (hashed_secret, org_id) select hashed_secret, org_id from api_keys on conflict do nothing`,
   );

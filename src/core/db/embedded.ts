@@ -1,11 +1,12 @@
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, renameSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { MessageChannel, Worker, type MessagePort } from 'node:worker_threads';
 import { PGlite } from '@electric-sql/pglite';
 import { drizzle } from 'drizzle-orm/pglite';
+import { UnsuitableDatabaseError } from './check-server.js';
 import type { Database, Orm, Statement } from './client.js';
 import { openDatabaseSocket } from './database-socket.js';
 import { lockDirectory } from './directory-lock.js';
@@ -21,12 +22,17 @@ export type EmbeddedDatabase = ReturnType<typeof embeddedDatabase>;
  * @param inThread whether the database runs in a thread. Otherwise each statement blocks the event loop, and the loop
  * gets one turn between statements for other requests.
  */
-export async function openEmbedded(dataDir: string, inThread = false): Promise<EmbeddedDatabase> {
+export async function openEmbedded(
+  dataDir: string,
+  inThread = false,
+  warn = (text: string): void => void process.stderr.write(`${text}\n`),
+): Promise<EmbeddedDatabase> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const unlock = await lockDirectory(dataDir);
   try {
     const directory = join(dataDir, 'pglite');
     if (!existsSync(directory)) copyPrepared(directory);
+    closeToOthers(directory, warn);
     if (!inThread) return embeddedDatabase(withPreparedStatements(await openPglite(directory)), unlock);
     const { client, openPort } = await openPgliteInThread(directory);
     const socket = await openDatabaseSocket(dataDir, openPort);
@@ -39,6 +45,26 @@ export async function openEmbedded(dataDir: string, inThread = false): Promise<E
     unlock();
     throw error;
   }
+}
+
+/**
+ * Makes the directory of the database accessible to its owner only. PGlite creates its files with mode 0666.
+ * @throws UnsuitableDatabaseError if others keep access
+ */
+function closeToOthers(directory: string, warn: (text: string) => void): void {
+  const isNew = mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined;
+  const mode = () => statSync(directory).mode & 0o777;
+  const before = mode();
+  if ((before & 0o077) === 0) return;
+  try {
+    chmodSync(directory, 0o700);
+  } catch (error) {
+    throw new UnsuitableDatabaseError(
+      `Other users can access ${directory}, which belongs to another user. Run: chmod 700 ${directory}`,
+      { cause: error },
+    );
+  }
+  if (!isNew) warn(`${directory} had mode 0${before.toString(8)}. Now only its owner can access it.`);
 }
 
 /** Postgres's default of 128 MB uses 150 MB more memory and takes a third longer to open. */

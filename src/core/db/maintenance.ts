@@ -13,6 +13,7 @@ import { DirectoryInUseError } from './directory-lock.js';
 import { isDistributed } from './distribute.js';
 import { embeddedDatabase, openEmbedded, type EmbeddedDatabase } from './embedded.js';
 import { isMigrated } from './migrate.js';
+import { READ_SETTINGS } from './pool.js';
 import { atServer } from './postgres.js';
 import { selectRows } from './sql.js';
 
@@ -66,7 +67,7 @@ async function connect(connectionString: string): Promise<MaintenanceDatabase> {
     keepAlive: true,
   });
   await client.connect().catch((error: unknown) => explainRefusal(error, connectionString, 'DATABASE_URL'));
-  await client.query(`set default_transaction_isolation = 'read committed'; ${SEQUENTIAL}`);
+  await client.query(`${READ_SETTINGS}; set default_transaction_isolation = 'read committed'; ${SEQUENTIAL}`);
   const orm = drizzle(client);
   return {
     orm,

@@ -1,8 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { sql } from 'drizzle-orm';
+import { sql, type SQL } from 'drizzle-orm';
 import { readMigrationFiles } from 'drizzle-orm/migrator';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import { migrate as migratePostgres } from 'drizzle-orm/node-postgres/migrator';
 import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
 import type pg from 'pg';
 import { once } from '../steps.js';
@@ -10,8 +11,11 @@ import { explainRefusal, UnsuitableDatabaseError } from './check-server.js';
 import { SEQUENTIAL, sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import { distributeTables, isDistributed } from './distribute.js';
+import { createFunctions } from './functions.js';
 import type { openEmbedded } from './embedded.js';
 import type { openPostgres } from './postgres.js';
+import { READ_SETTINGS } from './pool.js';
+import { schemaRequirement } from './requirement-table.js';
 import { selectRows } from './sql.js';
 
 /** Append-only tables, whose rows the serving role can neither update nor delete. */
@@ -48,6 +52,9 @@ const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.met
 /** Advisory lock key, an arbitrary constant that all instances share. */
 const MIGRATION_LOCK = 4_283_641_097;
 
+/** A newer version has changed the schema so that this version can no longer run on it. The message says since when. */
+export class OutdatedError extends UnsuitableDatabaseError {}
+
 export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
 
 /**
@@ -57,13 +64,16 @@ export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof
  */
 export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
   await requireMainBranch(db);
+  await requireNewEnough(db);
   if ('pool' in db) {
     // If the schema is up to date, the serving role or a read-only server is enough.
     if (!ownerUrl && (await isMigrated(db))) return;
     const { connectionString } = db.pool.options;
     await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));
   } else {
+    if (await isMigrated(db)) return;
     await migratePglite(db.orm, { migrationsFolder });
+    await createFunctions(db.orm);
   }
   if (await isMigrated(db)) return;
   if (ownerUrl)
@@ -86,7 +96,13 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
     await client.query(SEQUENTIAL);
     const orm = drizzle(client);
-    await migratePostgres(orm, { migrationsFolder });
+    await requireSchemaPublic(client);
+    await client.query(
+      `${READ_SETTINGS}; set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`,
+    );
+    await applyMigrations(client, await isDistributed(orm));
+    // An older version must not replace the functions of a newer one.
+    if ((await countNewer({ orm })) === 0) await createFunctions(orm);
     // Tables from new migrations must be distributed like the others.
     if (await isDistributed(orm)) await distributeTables(orm, 0);
     if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
@@ -100,12 +116,99 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
   }
 }
 
+/** Shorter than Postgres's deadlock_timeout of 1 s, so that in a deadlock the migration gives way and not the traffic. */
+const LOCK_WAIT_MS = 500;
+const MAX_ATTEMPTS = 60;
+const RETRY_PAUSE_MS = 1_000;
+
+/**
+ * Applies each migration in its own transaction, beside traffic. A migration takes the locks of all its tables first, in
+ * one order, and releases them if one is not free, so that it never holds up traffic for long.
+ */
+export async function applyMigrations(
+  client: pg.Client,
+  isSharded: boolean,
+  folder = migrationsFolder,
+): Promise<void> {
+  const history = 'drizzle.__drizzle_migrations';
+  await client.query(`create schema if not exists drizzle;
+    create table if not exists ${history} (id serial primary key, hash text not null, created_at bigint)`);
+  const { rows } = await client.query<{ last: string | null }>(
+    `select max(created_at)::text as last from ${history}`,
+  );
+  for (const { sql: statements, hash, folderMillis } of readMigrationFiles({ migrationsFolder: folder })) {
+    if (folderMillis <= Number(rows[0]!.last)) continue;
+    await retryLocked(
+      async () => {
+        await client.query(`begin; set local lock_timeout = ${LOCK_WAIT_MS}`);
+        if (!isSharded) await lockTables(client, statements.join(';'));
+        for (const statement of statements) await client.query(statement);
+        await client.query(`insert into ${history} (hash, created_at) values ($1, $2)`, [hash, folderMillis]);
+        await client.query('commit');
+      },
+      () => client.query('rollback'),
+    );
+  }
+}
+
+/** Locks every existing table that the statements name, or whose index they name. */
+async function lockTables(client: pg.Client, statements: string): Promise<void> {
+  const { rows } = await client.query<{ tables: string | null }>(
+    `select string_agg(distinct format('%I', coalesce(t.relname, c.relname)), ', ') as tables
+    from pg_class c left join pg_index i on i.indexrelid = c.oid left join pg_class t on t.oid = i.indrelid
+    where c.relnamespace = 'public'::regnamespace and c.relname = any ($1) and coalesce(t.relkind, c.relkind) = 'r'`,
+    [[...new Set(statements.match(/\w+/g))]],
+  );
+  const tables = rows[0]?.tables;
+  // Building an index blocks only writes.
+  const mode = /\b(?:alter|drop)\b/i.test(statements) ? 'access exclusive' : 'share row exclusive';
+  if (tables) await client.query(`lock table ${tables} in ${mode} mode`);
+}
+
+/** Repeats `work` while other transactions hold its locks: 40P01 deadlock, 55P03 lock time-out. */
+async function retryLocked(work: () => Promise<void>, undo: () => Promise<unknown>): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      await undo().catch(() => undefined);
+      if (!/^(40P01|55P03)$/.test(sqlState(error) ?? '') || attempt === MAX_ATTEMPTS) throw error;
+      await setTimeout(RETRY_PAUSE_MS * Math.random());
+    }
+  }
+}
+
+/**
+ * Rejects a search path that leads to another schema, because all tables are in `public`.
+ * @throws UnsuitableDatabaseError
+ */
+async function requireSchemaPublic(client: pg.Client): Promise<void> {
+  const { rows } = await client.query<{ schema: string | null; exists: boolean }>(
+    `select current_schema() as schema, to_regclass('public.organizations') is not null as exists`,
+  );
+  const { schema, exists } = rows[0]!;
+  if (!exists && schema !== 'public')
+    throw new UnsuitableDatabaseError(
+      `Gauge keeps its tables in the schema public, but the search path of the database URL, role or database begins with ${schema ?? 'a schema that does not exist'}: use a database of its own, with \`grant create on schema public\` to the owner and \`alter role … set search_path = public\`.`,
+    );
+}
+
 const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
 
 /** Timestamps of this version's migrations, oldest first. */
 const listKnown = once(() =>
   Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
 );
+
+/** Number of this version's last migration. */
+const lastMigration = readLastMigration();
+
+function readLastMigration(): number {
+  const journal = JSON.parse(readFileSync(`${migrationsFolder}/meta/_journal.json`, 'utf8')) as {
+    entries: { tag: string }[];
+  };
+  return Number.parseInt(journal.entries.at(-1)!.tag);
+}
 
 export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   const applied = new Set(await listApplied(db));
@@ -118,17 +221,35 @@ export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
   return (await listApplied(db)).filter((time) => time > last).length;
 }
 
+/** @throws OutdatedError if the schema needs a newer version than this one */
+export async function requireNewEnough(db: Pick<Database, 'orm'>): Promise<void> {
+  const [needed] = await selectIfExists<{ migration: number }>(
+    db,
+    sql`select migration from ${schemaRequirement} where migration > ${lastMigration}`,
+  );
+  if (needed)
+    throw new OutdatedError(
+      `This version of Gauge is too old for the database: it knows the migrations up to ${lastMigration}, and the database needs a version that knows ${needed.migration}. Start the newer version.`,
+    );
+}
+
 /**
- * Rejects a database that was migrated from another branch. The migrator compares only the last migration's timestamp,
- * so on such a database it would skip older migrations or create existing objects again.
+ * Rejects a database from before the baseline or from another branch. The migrator compares only the last migration's
+ * timestamp, so on such a database it would skip migrations or create existing objects again.
  * @throws UnsuitableDatabaseError
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
   const known = await listKnown();
+  const baseline = known[0]!;
   const applied = await listApplied(db);
+  if (applied.length === 0) return;
   const last = Math.max(...applied);
+  if (last < baseline)
+    throw new UnsuitableDatabaseError(
+      'This database is too old to be upgraded in one step: start commit 2044326c on it once, then this version.',
+    );
   if (
-    applied.some((time) => time < known.at(-1)! && !known.includes(time)) ||
+    applied.some((time) => time > baseline && time < known.at(-1)! && !known.includes(time)) ||
     known.some((time) => time < last && !applied.includes(time))
   )
     throw new UnsuitableDatabaseError(
@@ -137,14 +258,18 @@ async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
 }
 
 async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
+  const rows = await selectIfExists<{ time: string }>(
+    db,
+    sql`select created_at::text as time from drizzle.__drizzle_migrations`,
+  );
+  return rows.map(({ time }) => Number(time));
+}
+
+/** Returns no rows if the table or its schema does not exist yet, or this role may not read it. */
+async function selectIfExists<Row>({ orm }: Pick<Database, 'orm'>, query: SQL): Promise<Row[]> {
   try {
-    const rows = await selectRows<{ time: string }>(
-      db.orm,
-      sql`select created_at::text as time from drizzle.__drizzle_migrations`,
-    );
-    return rows.map(({ time }) => Number(time));
+    return await selectRows<Row>(orm, query);
   } catch (error) {
-    // The migrations table or its schema does not exist, or this role may not read it.
     if (['42P01', '3F000', '42501'].includes(sqlState(error) ?? '')) return [];
     throw error;
   }

@@ -18,7 +18,9 @@ export async function connectDatabase(
   log: Logger,
   inThread = false,
 ): Promise<Opened> {
-  return databaseUrl ? openPostgres(databaseUrl, log) : openEmbedded(dataDir, inThread);
+  return databaseUrl
+    ? openPostgres(databaseUrl, log)
+    : openEmbedded(dataDir, inThread, (text) => log.warn(text));
 }
 
 /**

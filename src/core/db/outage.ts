@@ -1,5 +1,5 @@
 import type { Logger } from 'pino';
-import { isDatabaseUnavailable, sqlState } from './client.js';
+import { isDatabaseUnavailable, READ_ONLY, sqlState } from './client.js';
 import type { ConnectionWatch } from './connection.js';
 
 /** Interval after which an ongoing condition is logged again, with the number of unlogged occurrences. */
@@ -10,7 +10,7 @@ export const readOnly =
 
 /** Conditions that need an operator's attention, by SQLSTATE. */
 const conditions: Record<string, string> = {
-  '25006': readOnly,
+  [READ_ONLY]: readOnly,
   '26000': 'a prepared statement is missing: DATABASE_URL connects through a pooler in transaction mode',
   '42P05':
     'a prepared statement belongs to another client: DATABASE_URL connects through a pooler in transaction mode',

@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import { createShards } from './citus.js';
-import { SEQUENTIAL, type Database, type Orm, type Statement } from './client.js';
-import { Connection, type ConnectionWatch } from './connection.js';
-import { createOutageLog, isOutOfConnections } from './outage.js';
+import { type Database, type Orm, type Statement } from './client.js';
+import type { Connection } from './connection.js';
+import { createOutageLog } from './outage.js';
+import { Address, openPool } from './pool.js';
 
 /**
  * Gives each hot statement a single index-based plan from the first call, regardless of statistics. Planning takes
@@ -32,21 +33,6 @@ const PARALLEL_TRANSACTIONS = 5;
 const HOT_WAIT_MS = 5_000;
 const WAIT_MS = 10_000;
 
-/**
- * Settings of every connection, overriding defaults of the role and the server. All writes rely on read committed, so
- * that statements see what was committed before them. The server cancels a statement shortly before the client gives
- * up; a cancelled statement has changed nothing. The client's own time-out covers a frozen backend or a lost response.
- * JIT is off because page queries finish before they would be compiled. The settings are sent as statements because
- * poolers reject unknown startup parameters.
- */
-const sessionSettings = (waitMs: number) => `set default_transaction_isolation = 'read committed';
-set default_transaction_deferrable = off;
-set statement_timeout = ${waitMs - 500};
-set lock_timeout = ${Math.min(waitMs - 500, 5_000)};
-set idle_in_transaction_session_timeout = 15000;
-set jit = off;
-${SEQUENTIAL}`;
-
 export type Pools = Readonly<
   Record<'pages' | 'ingestion' | 'orders', Pick<pg.Pool, 'totalCount' | 'idleCount' | 'waitingCount'>>
 >;
@@ -56,7 +42,7 @@ export type Pools = Readonly<
  * time-outs are finite, so a database that vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
-  const coordinator = { url, watch: createOutageLog(log) };
+  const coordinator = new Address(url, createOutageLog(log));
   const pool = openPool(coordinator, 10, WAIT_MS);
   const hot = openPool(coordinator, PARALLEL * 3, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
   const transactions = openPool(coordinator, PARALLEL_TRANSACTIONS, HOT_WAIT_MS, OWN_PLAN_SETTINGS);
@@ -86,16 +72,17 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     run: runOn(hot),
     dryRun: <T>(work: (run: Database['run']) => Promise<T>) => rollBack(hot, (client) => work(runOn(client))),
   };
-  const watches = new Map<string, ConnectionWatch>();
+  const workers = new Map<string, Address>();
   const shards = createShards({
     db: main,
     runOn,
     rollBack,
     openWorker({ host, port }, max) {
       const worker = `${host}:${port}`;
-      const watch = watches.get(worker) ?? createOutageLog(log.child({ worker }));
-      watches.set(worker, watch);
-      return openPool({ url: atServer(url, host, port), watch }, max, HOT_WAIT_MS, PLAN_SETTINGS);
+      const address =
+        workers.get(worker) ?? new Address(atServer(url, host, port), createOutageLog(log.child({ worker })));
+      workers.set(worker, address);
+      return { pool: openPool(address, max, HOT_WAIT_MS, PLAN_SETTINGS), look: () => address.look() };
     },
   });
 
@@ -109,65 +96,13 @@ export function openPostgres(url: string, log: Logger): Database & { pool: pg.Po
     transaction: (work) =>
       onConnection(transactions, (client) => enclose(client, 'commit', () => work(prepareEach(client)))),
     async ping() {
+      await coordinator.look();
       await pool.query('select 1');
     },
     async close() {
       await Promise.all([pool.end(), hot.end(), transactions.end(), shards.close()]);
     },
   };
-}
-
-/** A pool that reports when no connection is available. Connections report all other failures themselves. */
-class WatchedPool extends pg.Pool {
-  private readonly onFailure: (error: unknown) => void;
-
-  constructor(options: pg.PoolConfig, watch: ConnectionWatch) {
-    super(options);
-    this.onFailure = (error) => {
-      if (isOutOfConnections(error)) watch.onError(error);
-    };
-  }
-
-  /** `pool.query` passes a callback; other callers use the promise. */
-  override connect(...args: unknown[]): never {
-    const connect = super.connect.bind(this) as (...args: unknown[]) => unknown;
-    const [callback] = args;
-    if (typeof callback === 'function')
-      return connect((error: unknown, ...rest: unknown[]) => {
-        this.onFailure(error);
-        (callback as (...all: unknown[]) => void)(error, ...rest);
-      }) as never;
-    const observed = (connect() as Promise<unknown>).catch((error: unknown) => {
-      this.onFailure(error);
-      throw error;
-    });
-    return observed as never;
-  }
-}
-
-function openPool(
-  { url, watch }: { url: string; watch: ConnectionWatch },
-  max: number,
-  waitMs: number,
-  settings = '',
-): pg.Pool {
-  const options: pg.PoolConfig & { watch: ConnectionWatch } = {
-    // Passed on to each connection.
-    watch,
-    connectionString: url,
-    application_name: 'gauge',
-    connectionTimeoutMillis: 3_000,
-    idleTimeoutMillis: 60_000,
-    keepAlive: true,
-    query_timeout: waitMs,
-    max,
-    Client: Connection,
-    onConnect: (client) => client.query(`${sessionSettings(waitMs)}; ${settings}`).then(() => undefined),
-  };
-  const pool = new WatchedPool(options, watch);
-  // The connection has already logged this error.
-  pool.on('error', () => undefined);
-  return pool;
 }
 
 export function atServer(url: string, host: string, port: string): string {

@@ -113,7 +113,8 @@ export async function readJsonText(
   const bytes = isPlain ? await readPlain(req) : await readEncoded(req, res, maxBytes);
   if (!isUtf8(bytes)) throw new AppError('invalid_json', 'The body is not valid UTF-8.');
   boundJson(bytes, bounds);
-  return bytes.toString('utf8');
+  const text = bytes.toString('utf8');
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
 }
 
 function readPlain(req: Request): Promise<Buffer> {
@@ -151,6 +152,9 @@ async function parseWith(
 }
 
 const tooLargeFor = (maxBytes: number) => `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`;
+
+/** Written by some editors and spreadsheets; RFC 8259 lets parsers ignore it. */
+const BYTE_ORDER_MARK = '\uFEFF';
 
 export interface JsonBounds {
   depth: number;

@@ -24,23 +24,29 @@ export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'met
 
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
+  /** Why this instance must answer nothing at the moment; undefined if it may. */
+  refusal?: { code: 'unavailable' | 'clock_off'; detail: string } | undefined;
 }
 
 export function createLifecycle(): Lifecycle {
   return { state: 'starting' };
 }
 
-/** Admits requests only while the service is ready. Admitted requests are always finished. */
+/** Only an operator ends a refusal, so callers need not hurry. */
+const REFUSED_SECONDS = 5;
+
+/** Admits requests only while the service is ready and may answer. Admitted requests are always finished. */
 export function requireReady(lifecycle: Lifecycle): RequestHandler {
   return (_req, res, next) => {
-    if (lifecycle.state === 'ready') {
+    const { state, refusal } = lifecycle;
+    if (state === 'ready' && !refusal) {
       next();
       return;
     }
     // Closes the connection, so that the client's next request can reach another instance.
     res.setHeader('Connection', 'close');
-    const detail =
-      lifecycle.state === 'starting' ? 'The service is starting.' : 'This instance is shutting down.';
-    next(new AppError('unavailable', detail, { retryAfterSeconds: 1 }));
+    const detail = state === 'draining' ? 'This instance is shutting down.' : 'The service is starting.';
+    const { code, detail: reason } = refusal ?? { code: 'unavailable', detail };
+    next(new AppError(code, reason, { retryAfterSeconds: refusal ? REFUSED_SECONDS : 1 }));
   };
 }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { constants } from 'node:zlib';
-import { Router, type Response, type RequestHandler } from 'express';
+import type { RequestHandler, Response, Router } from 'express';
+import { createRouter } from './router.js';
 import compression from 'compression';
 import helmet from 'helmet';
 import { compressionLevels } from './encoding.js';
@@ -13,7 +14,7 @@ const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).loc
  * `no-referrer` Chrome posts forms with `Origin: null`.
  */
 export function pageHeaders(): Router {
-  const router = Router();
+  const router = createRouter();
   const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: compressionLevels.fast.br } };
   router.use(compression({ brotli }));
   router.use((_req, res, next) => {

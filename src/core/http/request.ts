@@ -24,10 +24,19 @@ export const isNavigation = (req: Request): boolean =>
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1')
     throw new AppError('invalid_request', 'Send a Host header.');
+  if (hasTwoHosts(req)) throw new AppError('invalid_request', 'Send only one Host header.');
   if (req.url.includes('%') && !isText(req))
     throw new AppError('invalid_request', 'The address must be percent-encoded UTF-8 without NUL.');
   next();
 };
+
+/** Node keeps the first Host header, and a proxy may have read the second (RFC 9112, 3.2). */
+function hasTwoHosts({ rawHeaders }: Request): boolean {
+  let count = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2)
+    if (rawHeaders[i]!.length === 4 && rawHeaders[i]!.toLowerCase() === 'host') count++;
+  return count > 1;
+}
 
 function isText(req: Request): boolean {
   const [path = '', query = ''] = req.url.split(/\?(.*)/s, 2);
@@ -113,6 +122,8 @@ const clientAddress = Symbol('client address');
  * which takes 0.6 ms for the longest header ("JSON and HTTP by hand" in bench/README.md).
  */
 export function rememberClientAddress(app: Express): void {
+  const trust = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
+  app.set('trust proxy fn', (address: string, hop: number) => trust(withoutPort(address), hop));
   const express = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(app.request), 'ip')!;
   Object.defineProperty(app.request, 'ip', {
     configurable: true,
@@ -120,11 +131,21 @@ export function rememberClientAddress(app: Express): void {
     get(this: Request & { [clientAddress]?: string | undefined }) {
       // Without a trusted proxy, forwarding headers are ignored.
       return (this[clientAddress] ??= app.get('trust proxy')
-        ? (express.get!.call(this) as string | undefined)
+        ? withoutPort(express.get!.call(this) as string | undefined)
         : this.socket.remoteAddress);
     },
   });
 }
+
+const bracketed = /^"?\[([\da-f:.]+)\](?::\d{1,5})?"?$/i;
+const withPort = /^((?:::ffff:)?\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/i;
+
+/**
+ * Some proxies append the port to the address in `X-Forwarded-For`. It differs for each connection, so limits per
+ * address would never be reached.
+ */
+const withoutPort = <Address extends string | undefined>(address: Address): Address | string =>
+  (address && (bracketed.exec(address) ?? withPort.exec(address))?.[1]) ?? address;
 
 /**
  * Returns a signal that aborts if the caller disconnects before the response. The abort reason is an error that no

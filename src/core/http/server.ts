@@ -73,6 +73,7 @@ function toRefusal(code: string | undefined): AppError {
 
 interface HttpServerOptions {
   limits?: Partial<ConnectionLimits>;
+  keepAliveMs?: number;
   log?: Logger;
   accessLog?: Logger;
 }
@@ -82,9 +83,12 @@ interface HttpServerOptions {
  * the time of a small request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes
  * avoids that cost.
  */
-export function createHttpServer(app: Express, { limits, log, accessLog }: HttpServerOptions = {}): Server {
+export function createHttpServer(
+  app: Express,
+  { limits, keepAliveMs: keepAliveTimeout = 65_000, log, accessLog }: HttpServerOptions = {},
+): Server {
   const lines = createLines(app);
-  const server = http.createServer({ ...prepareMessages(app), ...options }, lines.take);
+  const server = http.createServer({ ...prepareMessages(app), ...options, keepAliveTimeout }, lines.take);
   server.maxRequestsPerSocket = 0;
   // RFC 9110 (10.1.1) allows servers to ignore unknown expectations.
   server.on('checkExpectation', lines.take);
@@ -116,7 +120,6 @@ export function listen(server: Server, { port, host }: { port: number; host: str
 const options = {
   requestTimeout: 30_000,
   headersTimeout: 10_000,
-  keepAliveTimeout: 65_000,
   connectionsCheckingInterval: 5_000,
   maxHeaderSize: 16_384,
   // The app itself rejects requests without a Host header, with problem details.

@@ -1,3 +1,5 @@
+import { write as writeBytes } from 'node:fs';
+import { setTimeout } from 'node:timers/promises';
 import type { DestinationStream, Logger } from 'pino';
 import pino from 'pino';
 import { isDatabaseUnavailable, sqlState } from '../db/client.js';
@@ -81,9 +83,9 @@ function describeRequest(line: Record<string, unknown>): string {
 }
 
 /** Formats lines for a person at a terminal. Writes synchronously, so lines stay in order and none is lost on exit. */
-export async function createTerminalStream(
-  output: Pick<NodeJS.WriteStream, 'write'>,
-): Promise<DestinationStream> {
+export async function createTerminalStream(output: {
+  write(text: string): unknown;
+}): Promise<DestinationStream> {
   const { prettyFactory } = await import('pino-pretty');
   const format = prettyFactory({
     translateTime: 'SYS:HH:MM:ss',
@@ -100,31 +102,70 @@ export async function createTerminalStream(
 
 /** Number of buffered characters at which lines are written. Lines are also written after half a second. */
 const BLOCK_LENGTH = 16_384;
+/** Number of characters that wait for a slow reader or a full disk. Further lines are lost. */
+const MAX_WAITING = 8 * 1024 * 1024;
+/** Time for the last lines at the end of the process. */
+const LAST_LINES_MS = 2_000;
+
+interface BlockStream extends DestinationStream {
+  /** Resolves when all lines are written, or when nobody has read them for two seconds. */
+  flush(): Promise<void>;
+}
 
 /**
  * Writes lines to standard output in blocks, because a write per line would cost more than the request that it logs.
- * pino's own buffer measures its whole content again for each line ("JSON and HTTP by hand" in bench/README.md).
+ * pino's own buffer measures its whole content again for each line ("JSON and HTTP by hand" in bench/README.md), and
+ * waits for ever for a reader that has stopped. If the output fails, the service goes on: after EPIPE without a log, and
+ * otherwise until a later write succeeds.
+ * @param onFailure called at the first failure
  */
-export function createBlockStream(): DestinationStream & { flushSync(): void } {
-  const output = pino.destination({ dest: 1, sync: false });
+export function createBlockStream(onFailure: (error: NodeJS.ErrnoException) => void): BlockStream {
   let lines = '';
-  function pass(): void {
-    if (lines === '') return;
-    output.write(lines);
-    lines = '';
+  let block: Uint8Array = new Uint8Array();
+  let writing: Promise<void> | undefined;
+  let isBroken = false;
+  let hasFailed = false;
+  const isDone = () => isBroken || (lines === '' && block.length === 0);
+
+  async function writeAll(): Promise<void> {
+    try {
+      while (!isDone()) {
+        if (block.length === 0) {
+          block = Buffer.from(lines);
+          lines = '';
+        }
+        block = block.subarray(await writeSome(block));
+      }
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      isBroken = code === 'EPIPE';
+      // A reader that is only slow is no failure.
+      if (code !== 'EAGAIN' && !hasFailed) onFailure(error as NodeJS.ErrnoException);
+      hasFailed ||= code !== 'EAGAIN';
+    }
   }
-  setInterval(pass, 500).unref();
+  const pass = () => (writing ??= writeAll().finally(() => (writing = undefined)));
+  setInterval(() => void pass(), 500).unref();
   return {
     write(line) {
+      if (isBroken || lines.length > MAX_WAITING) return;
       lines += line;
-      if (lines.length >= BLOCK_LENGTH) pass();
+      if (lines.length >= BLOCK_LENGTH) void pass();
     },
-    flushSync() {
-      pass();
-      output.flushSync();
+    async flush() {
+      const end = performance.now() + LAST_LINES_MS;
+      while (!isDone() && performance.now() < end) {
+        await Promise.race([pass(), setTimeout(LAST_LINES_MS)]);
+        if (!isDone()) await setTimeout(20);
+      }
     },
   };
 }
+
+const writeSome = (block: Uint8Array): Promise<number> =>
+  new Promise((resolve, reject) => {
+    writeBytes(1, block, (error, written) => (error ? reject(error) : resolve(written)));
+  });
 
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 

@@ -7,27 +7,36 @@ import { ExactNumber } from '../http/json.js';
 
 export type CsvCell = string | number | Date | null | ExactNumber;
 
-const formula = /^[=+\-@\t\r\n]/;
-const special = /[",\r\n]/;
+/**
+ * Matches text that a spreadsheet may run as a formula, after blanks and invisible characters that it may drop. Small
+ * and full-width signs count, too. Text that only looks guarded also matches, so that `readCsvText` is exact.
+ */
+const formula =
+  /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*[=+\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20])/u;
 
 /**
  * Formats one RFC 4180 record with its line break. Text that a spreadsheet would run as a formula gets a leading
- * apostrophe. Numbers come from Gauge and stay unchanged, times are RFC 3339 in UTC, and null is an empty cell.
+ * apostrophe, and all text is quoted, because spreadsheets of some countries also separate cells at semicolons. Numbers
+ * come from Gauge and stay unchanged, times are RFC 3339 in UTC, and null is an empty cell.
  */
 export const csvRow = (cells: readonly CsvCell[]): string => `${cells.map(toCell).join(',')}\r\n`;
 
 function toCell(cell: CsvCell): string {
-  if (cell === null) return '';
+  if (cell === null || cell === '') return '';
   if (typeof cell === 'number') return String(cell);
   if (cell instanceof ExactNumber) return cell.digits;
   if (cell instanceof Date) return cell.toISOString();
-  const text = formula.test(cell) ? `'${cell}` : cell;
-  return special.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  return `"${formula.test(cell) ? "'" : ''}${cell.replaceAll('"', '""')}"`;
 }
+
+/** Returns the text that `csvRow` wrote into a cell. */
+export const readCsvText = (cell: string): string =>
+  cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell;
 
 export interface CsvFile {
   /** Characters other than letters, digits, `.`, `_` and `-` become `-`. */
   filename: string;
+  /** Names without commas and quotes. */
   columns: readonly string[];
   /** Records in chunks. Each chunk is written immediately, and the next is requested once the client has read it. */
   pieces: AsyncIterable<readonly (readonly CsvCell[])[]>;
@@ -78,7 +87,7 @@ async function* toText(
   iterator: AsyncIterator<readonly (readonly CsvCell[])[]>,
 ): AsyncGenerator<string> {
   try {
-    yield csvRow(columns);
+    yield `${columns.join(',')}\r\n`;
     for (let step = first; !step.done; step = await iterator.next()) {
       if (step.value.length > 0) yield step.value.map(csvRow).join('');
     }

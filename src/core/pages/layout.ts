@@ -2,7 +2,8 @@ import { readdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Request, type RequestHandler, type Response, Router } from 'express';
+import type { Request, RequestHandler, Response, Router } from 'express';
+import { createRouter } from '../http/router.js';
 import type { Clock } from '../time.js';
 import { createAssets } from '../http/assets.js';
 import { toAddress } from './address.js';
@@ -102,6 +103,6 @@ function noticeOf({ query }: Request, notices: Record<string, string> = {}): str
 const pages = Symbol('pages');
 
 /** A router for pages. Tests find page routers by this mark and open each page with every role. */
-export const pageRouter = (): Router => Object.assign(Router(), { [pages]: true });
+export const pageRouter = (): Router => Object.assign(createRouter(), { [pages]: true });
 
 export const isPageRouter = (handler: object): boolean => pages in handler;

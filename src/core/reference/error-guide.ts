@@ -60,6 +60,12 @@ export const commonGuide: ErrorGuide = {
       'The service is overloaded or stopping, or cannot reach its database. Whether a change was made is unknown.',
     remedy: 'Wait the number of seconds in `Retry-After`, then repeat the request unchanged.',
   },
+  clock_off: {
+    meaning:
+      "The clock of this instance differs from the database's by more than a minute, so that it cannot say what is valid now. Nothing was changed.",
+    remedy:
+      'Repeat the request after the number of seconds in `Retry-After`; other instances answer meanwhile. The operator corrects the clock.',
+  },
   internal: {
     meaning: 'An internal error of the service.',
     remedy: 'Report the `requestId`.',

@@ -15,7 +15,7 @@ export type Limit = keyof Limits;
 
 /** States of the service that examples need. */
 export interface Circumstances extends Record<
-  'limit_used_up' | 'database_unreachable' | 'defect' | 'draining' | 'metrics_protected',
+  'limit_used_up' | 'database_unreachable' | 'clock_off' | 'defect' | 'draining' | 'metrics_protected',
   string
 > {}
 export type Circumstance = keyof Circumstances;

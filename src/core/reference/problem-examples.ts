@@ -120,6 +120,7 @@ export function describeRoute(
     ...parts.flat().flatMap(codesOf),
     ...ownCodes,
     ...(usesDatabase(route) ? databaseCodes : []),
+    ...(mayBeUnavailable(route) ? (['clock_off'] as const) : []),
   ];
   return {
     ...route,
@@ -159,7 +160,12 @@ function codesOf({ status = 200, answer }: Example): ErrorCode[] {
 const usesDatabase = ({ usesDatabase: uses, credential }: RouteDescription): boolean =>
   uses ?? credential !== 'none';
 
+const mayBeUnavailable = (route: RouteDescription): boolean =>
+  usesDatabase(route) || (route.errors ?? []).includes('unavailable');
+
 const databaseCodes: ErrorCode[] = ['unavailable', 'internal'];
+
+export const CLOCK_OFF = "This instance's clock is 3600 s behind the database's.";
 
 function serviceProblems(route: RouteDescription, request: ExampleRequest): Example[] {
   const { errors = [] } = route;
@@ -185,9 +191,16 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
       request,
     }),
   ];
-  return usesDatabase(route)
+  const clockProblem = problemExample('clock_off', {
+    summary: 'The clock of the instance is wrong',
+    circumstance: 'clock_off',
+    detail: CLOCK_OFF,
+    request,
+  });
+  const problems = usesDatabase(route)
     ? databaseProblems
     : memoryProblems.filter((example) => codesOf(example).some((code) => errors.includes(code)));
+  return mayBeUnavailable(route) ? [...problems, clockProblem] : problems;
 }
 
 /** Adds an example with an unknown field, unless the route already has its own example of invalid input. */

@@ -86,7 +86,7 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   fit: day.fit && toFitJson(day.fit, day, station.id),
   seasonalFit: day.seasonalFit ? toFitJson(day.seasonalFit, day, station.id) : null,
   leadHours: day.leadHours,
-  modelRunAt: day.modelRunAt.toISOString(),
+  modelRunAt: day.isRunUnknown ? null : day.modelRunAt.toISOString(),
   fetchedAt: day.fetchedAt.toISOString(),
   membersF: day.membersF,
   models: toModelsJson(day),
@@ -110,7 +110,7 @@ const toModelsJson = (day: DayForecast) =>
     standardDeviationF: part.deviationF,
     rawMeanF: part.rawMeanF,
     members: part.membersF.length,
-    modelRunAt: part.modelRunAt.toISOString(),
+    modelRunAt: part.model === MAIN_MODEL && day.isRunUnknown ? null : part.modelRunAt.toISOString(),
     fetchedAt: part.fetchedAt.toISOString(),
     reason: part.reason,
   }));

@@ -117,7 +117,7 @@ const modelSchema = z
     standardDeviationF: temperature('Likewise'),
     rawMeanF: temperature('The mean of its members, before any correction'),
     members: count('The number of members; 1 for a single run'),
-    modelRunAt: timeField('When the model run started.'),
+    modelRunAt: timeField('When the model run started; `null` if unknown.').nullable(),
     fetchedAt: timeField('When its run was fetched.'),
     reason: z.string().nullable().describe('Why its weight is 0, for people; `null` if it is not.'),
   })
@@ -187,8 +187,12 @@ const forecastFields = {
     ),
   leadHours: z
     .number()
-    .describe("Hours from the start of the weather model's run to the end of the day, or to the hour."),
-  modelRunAt: timeField('When the weather model run started. It contains no later data.'),
+    .describe(
+      "Hours from the start of the weather model's run, or of the newest possible run if it is unknown, to the end of the day, or to the hour.",
+    ),
+  modelRunAt: timeField(
+    'When the weather model run started. It contains no later data. `null` if unknown: the forecast then gives no signals and is not stored.',
+  ).nullable(),
   fetchedAt: timeField('When its run was fetched.'),
   membersF: z.array(z.number()).describe('The value of each member, °F.'),
   models: z

@@ -119,7 +119,7 @@ interface Known {
 
 function forecastDay(known: Known): DayForecast {
   const { ensemble, run, corrected, observed, event } = known;
-  const { kind, date, hour, modelRunAt, fetchedAt, membersF, curveF } = ensemble;
+  const { kind, date, hour, modelRunAt, isRunUnknown, fetchedAt, membersF, curveF } = ensemble;
   const { distribution, running } = givenObservation(known);
   // A day's value stays uncertain until its final report arrives.
   const isOpen = kind !== 'hourly' && observed?.isFinal !== true;
@@ -143,6 +143,7 @@ function forecastDay(known: Known): DayForecast {
     membersF,
     ...(curveF && { curveF }),
     modelRunAt,
+    ...(isRunUnknown && { isRunUnknown }),
     fetchedAt,
     observed: observed ?? null,
     probabilities: new Map(

@@ -67,6 +67,8 @@ export interface DayForecast {
   membersF: readonly number[];
   curveF?: readonly number[] | undefined;
   modelRunAt: Date;
+  /** As in `DayEnsemble`. */
+  isRunUnknown?: true | undefined;
   fetchedAt: Date;
   observed: ObservedExtreme | null;
   /** Probability that each market's YES pays, by ticker. The probabilities of a day's brackets sum to one. */

@@ -3,6 +3,7 @@ import type { Clock } from '../../core/time.js';
 import {
   createKalshiClient,
   readLimited,
+  createCursors,
   UnexpectedAnswerError,
   type Query,
 } from '../venue/kalshi-client.js';
@@ -283,13 +284,14 @@ function createSignedClient({
     pageSize = PAGE_SIZE,
   ): Promise<z.output<T>[]> {
     const pages: z.output<T>[] = [];
+    const cursors = createCursors(path);
     let cursor = '';
     do {
       if (pages.length === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
       const next: Query = cursor === '' ? [] : [['cursor', cursor]];
       const page = await client.get(path, [...query, ['limit', pageSize], ...next], schema, signal);
       pages.push(page);
-      cursor = page.cursor ?? '';
+      cursor = cursors.next(page.cursor);
     } while (cursor !== '');
     return pages;
   }

@@ -10,6 +10,12 @@ export const timesInForce = [
 ] as const;
 export type TimeInForce = (typeof timesInForce)[number];
 
+/** The venue and most of its clients spell the word with one l. */
+export const acceptedTimesInForce = [...timesInForce, 'good_till_canceled'] as const;
+
+export const readTimeInForce = (given: (typeof acceptedTimesInForce)[number]): TimeInForce =>
+  given === 'good_till_canceled' ? 'good_till_cancelled' : given;
+
 export const mayRest = (timeInForce: TimeInForce): boolean =>
   timeInForce === 'good_till_cancelled' || timeInForce === 'good_till_time';
 

@@ -1,7 +1,14 @@
 import { groupBy } from '../../core/collections.js';
 import { areThresholds, bracketPays, bracketRange, isPaid, isWholeLadder, outcomesOf } from './brackets.js';
 import { dateFrom } from './climate-day.js';
-import { isPlaced, targetOf, type ListedMarket, type Market, type TemperatureKind } from './market.js';
+import {
+  isPlaced,
+  targetOf,
+  type ListedMarket,
+  type Market,
+  type OutcomeMarket,
+  type TemperatureKind,
+} from './market.js';
 import { DOLLAR } from './money.js';
 import type { SettledDay } from './source.js';
 import { findSeries } from './stations.js';
@@ -90,7 +97,7 @@ function isDaily(eventTicker: string): boolean {
 }
 
 /** The markets on one temperature. Exactly one bracket of a day wins; all thresholds below an hour's value pay. */
-export interface MarketEvent {
+export interface MarketEvent<M = Market> {
   eventTicker: string;
   kind: TemperatureKind;
   station: Place;
@@ -98,32 +105,33 @@ export interface MarketEvent {
   date: string;
   hour?: number;
   /** Ordered from coldest to warmest. */
-  markets: readonly Market[];
+  markets: readonly M[];
 }
 
-export function groupEvents(markets: readonly ListedMarket[]): MarketEvent[] {
-  return [...groupBy(markets.filter(isPlaced), ({ eventTicker }) => eventTicker)].map(
-    ([eventTicker, ofEvent]) => {
-      const { kind, station, date, hour } = ofEvent[0]!;
-      return {
-        eventTicker,
-        kind,
-        station,
-        date,
-        ...(hour === undefined ? {} : { hour }),
-        markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
-      };
-    },
-  );
-}
+export const groupEvents = (markets: readonly ListedMarket[]): MarketEvent[] =>
+  groupByEvent(markets.filter(isPlaced));
 
-export const lowestOf = ({ bracket }: Market): number => bracketRange(bracket).lowest ?? -Infinity;
+export const groupByEvent = <M extends OutcomeMarket>(markets: readonly M[]): MarketEvent<M>[] =>
+  [...groupBy(markets, ({ eventTicker }) => eventTicker)].map(([eventTicker, ofEvent]) => {
+    const { kind, station, date, hour } = ofEvent[0]!;
+    return {
+      eventTicker,
+      kind,
+      station,
+      date,
+      ...(hour === undefined ? {} : { hour }),
+      markets: ofEvent.toSorted((a, b) => lowestOf(a) - lowestOf(b)),
+    };
+  });
+
+export const lowestOf = ({ bracket }: Pick<Market, 'bracket'>): number =>
+  bracketRange(bracket).lowest ?? -Infinity;
 
 /**
  * Returns final outcomes whose reported temperature agrees with the payouts. Results before `finalized` may still
  * change, and void or split payouts have no outcome to score.
  */
-export function finalOutcomes(events: readonly MarketEvent[]): Omit<SettledDay, 'knownAt'>[] {
+export function finalOutcomes(events: readonly MarketEvent<OutcomeMarket>[]): Omit<SettledDay, 'knownAt'>[] {
   return events.flatMap((event) => {
     const { markets } = event;
     const temperatureF = markets[0]?.settledTemperature ?? null;

@@ -39,11 +39,24 @@ export interface PriceRange {
   step: Micros;
 }
 
-interface AnyMarket {
+/** What the venue says about a market's payout. It settles positions even if the market's other fields are unreadable. */
+export interface MarketResult {
   ticker: string;
+  status: MarketStatus;
+  /**
+   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, which the venue pays if
+   * data is missing.
+   */
+  settlementValue: Micros | null;
+  /** True if the venue canceled the market and refunds contracts at cost. */
+  isVoid?: true;
+  /** Reported temperature: whole degrees for a day, hundredths for an hour; null until known. */
+  settledTemperature: number | null;
+}
+
+interface AnyMarket extends MarketResult {
   eventTicker: string;
   seriesTicker: string;
-  status: MarketStatus;
   /** Reason for accepting neither paper nor live orders, as a clause; absent if orders are accepted. */
   untradable?: string;
   /** Exchange shard; absent for the weather shard. */
@@ -61,15 +74,6 @@ interface AnyMarket {
   closeTime: Date;
   priceRanges: readonly PriceRange[];
   settlement: { source: SettlementSource | null; rulesText: string };
-  /**
-   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, which the venue pays if
-   * data is missing.
-   */
-  settlementValue: Micros | null;
-  /** True if the venue canceled the market and refunds contracts at cost. */
-  isVoid?: true;
-  /** Reported temperature: whole degrees for a day, hundredths for an hour; null until known. */
-  settledTemperature: number | null;
 }
 
 export interface Market extends AnyMarket {
@@ -81,6 +85,10 @@ export interface Market extends AnyMarket {
   hour?: number;
   bracket: Bracket;
 }
+
+/** A market of a known event with its result, which is all that an outcome needs. */
+export type OutcomeMarket = MarketResult &
+  Pick<Market, 'eventTicker' | 'kind' | 'station' | 'date' | 'hour' | 'bracket'>;
 
 /** A market whose subject is unknown or cannot be forecast. It settles only on the venue's result. */
 export interface UnplacedMarket extends AnyMarket {

@@ -1,14 +1,18 @@
 import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderBook, Side } from './book.js';
 import type { FeeRule } from './fees.js';
-import type { ListedMarket, Target } from './market.js';
+import type { ListedMarket, MarketResult, Target } from './market.js';
 import type { Micros } from './money.js';
 
-/** Kinds of unexpected data from the venue. `contradiction`: the market contradicts itself and was excluded. */
+/**
+ * Kinds of unexpected data from a source. `contradiction`: a market contradicts itself and is not traded. `not_read`: a
+ * part could not be read, so its last data is used and its markets are not traded.
+ */
 export const noteKinds = [
   'contradiction',
   'missing_field',
   'missing_model',
+  'not_read',
   'unknown_kind',
   'unknown_place',
   'unknown_result',
@@ -69,7 +73,9 @@ export interface MarketData {
   clockSkewMs?: number;
   /** Ordered by station, kind, day and bracket, followed by markets without a place, ordered by ticker. */
   markets: readonly ListedMarket[];
-  /** Keyed by market ticker; a market without bids has an empty book. */
+  /** Results of listed markets whose other fields contradict each other or cannot be read, by ticker. */
+  results?: ReadonlyMap<string, MarketResult>;
+  /** Keyed by market ticker; a market without bids has an empty book, and a book that cannot be read is left out. */
   books: ReadonlyMap<string, OrderBook>;
   /** Read times of individual books. Any other book is as old as the data, or kept current by the stream. */
   bookTimes?: ReadonlyMap<string, Date>;
@@ -123,10 +129,10 @@ export interface MarketSource {
   /** Reads everything. Rejects if the response cannot be trusted, in which case the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
   /**
-   * Finds markets, including those that `read` no longer returns. Skips unknown and contradictory markets. Rejects like
-   * `read`.
+   * Finds markets, including those that `read` no longer returns: only the result of a market whose other fields cannot
+   * be read. Skips unknown markets. Rejects like `read`.
    */
-  find(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]>;
+  find(tickers: readonly string[], signal: AbortSignal): Promise<(ListedMarket | MarketResult)[]>;
   /**
    * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Omitted if the
    * source has no prints. Rejects like `read`.

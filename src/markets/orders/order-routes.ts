@@ -16,7 +16,7 @@ import {
 import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { cancelCauses } from '../ledger/orders-table.js';
-import { mayRest } from '../market/book.js';
+import { mayRest, readTimeInForce } from '../market/book.js';
 import { parseDollars } from '../market/money.js';
 import type { Orders } from './order.js';
 import { MAX_BODY_BYTES, orderHeaders, orderSchema, tradeAnswerSchema } from './schema.js';
@@ -251,7 +251,7 @@ async function readOrder(
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
   const {
     mode = 'paper',
-    timeInForce = 'immediate_or_cancel',
+    timeInForce: givenTime = 'immediate_or_cancel',
     limitPrice,
     expiresAt,
     postOnly = false,
@@ -263,6 +263,7 @@ async function readOrder(
       'live_trading_disabled',
       'A test key can place only paper orders. Use a live key for live orders.',
     );
+  const timeInForce = readTimeInForce(givenTime);
   return {
     ...order,
     orgId,

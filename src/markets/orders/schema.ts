@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
 import { timeInput } from '../../core/http/validate.js';
-import { mayRest, timesInForce } from '../market/book.js';
+import { acceptedTimesInForce, mayRest, readTimeInForce, timesInForce } from '../market/book.js';
 import {
   contractsField,
   isOrderSize,
@@ -43,10 +43,10 @@ export const orderSchema = z
       ),
     mode: z.enum(tradeModes).optional().describe('Default: `paper`.'),
     timeInForce: z
-      .enum(timesInForce)
+      .enum(acceptedTimesInForce)
       .optional()
       .describe(
-        '`immediate_or_cancel` (the default): fill what the book has and cancel the rest. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest stays in the book until it is filled or cancelled. `good_till_time`: until `expiresAt` at the latest.',
+        '`immediate_or_cancel` (the default): fill what the book has and cancel the rest. `fill_or_kill`: all or nothing. `good_till_cancelled`: the rest stays in the book until it is filled or cancelled; `good_till_canceled` means the same. `good_till_time`: until `expiresAt` at the latest.',
       ),
     expiresAt: timeInput
       .optional()
@@ -74,7 +74,7 @@ export const orderSchema = z
     if (isTimed && expiresAt === undefined) refuse('expiresAt', 'is required with good_till_time');
     if (!isTimed && expiresAt !== undefined) refuse('expiresAt', 'is allowed only with good_till_time');
     for (const [field, value] of Object.entries({ postOnly, cancelOn }))
-      if (!mayRest(timeInForce) && value !== undefined)
+      if (!mayRest(readTimeInForce(timeInForce)) && value !== undefined)
         refuse(field, 'is allowed only with good_till_cancelled and good_till_time');
   })
   .meta({ id: 'OrderInput' });

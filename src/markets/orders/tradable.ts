@@ -70,7 +70,7 @@ export function requireFresh({ current, sources }: SnapshotStore, nowMs: number)
 export function assertCertain({ data }: Snapshot, ticker: string, nowMs: number): void {
   if (data.doubts?.has(ticker))
     throw stale(
-      `The order book of ${ticker} is in doubt: the venue's stream was interrupted or contradicted itself. Orders are accepted again after the book has been read.`,
+      `The order book of ${ticker} is in doubt: the venue's stream is late, was interrupted or contradicted itself, or the book could not be read. Orders are accepted again after the book has been read.`,
     );
   const ageMs = nowMs - (data.bookTimes?.get(ticker)?.getTime() ?? nowMs);
   if (ageMs > MAX_TRADING_AGE_MS)

@@ -158,7 +158,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
     source,
     models: toModels(day, source),
     isCalibrated: day.isCalibrated,
-    modelRunAt: day.modelRunAt,
+    modelRunAt: day.isRunUnknown ? null : day.modelRunAt,
     observed: day.observed && {
       extremeF: day.observed.extremeF,
       at: day.observed.observedAt,

@@ -45,7 +45,7 @@ export function recordsDue(inputs: RecordInputs, climates: Climates = new Map())
   return events.flatMap((event) => {
     const lead = leadAt(event, at);
     const day = forecastOf(inputs.forecasts, event);
-    if (lead === undefined || !day || !isRecordable(event)) return [];
+    if (lead === undefined || !day || day.isRunUnknown || !isRecordable(event)) return [];
     return [toRecord(inputs, event, day, lead, climates.get(climateKey(targetOf(event))))];
   });
 }

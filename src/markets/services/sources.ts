@@ -115,7 +115,14 @@ export function createSources(options: SourceOptions): Sources {
           key &&
           stream &&
           (() =>
-            createKeptBooks({ url: kalshi.wsUrl, headers: signerOf(key, clock), log, clock, ...stream })),
+            createKeptBooks({
+              url: kalshi.wsUrl,
+              headers: signerOf(key, clock),
+              log,
+              clock,
+              clockSkewMs: () => client.clockSkewMs,
+              ...stream,
+            })),
         clock,
         log,
       }),

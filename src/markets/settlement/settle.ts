@@ -7,7 +7,7 @@ import { inChunks } from '../../core/steps.js';
 import { beforeAll, listHeldTickers, lockAccount, type Account } from '../ledger/queries.js';
 import { ledgerEntries, tradingSettlements } from '../ledger/portfolio-table.js';
 import { queueForTradeMode } from '../ledger/webhooks.js';
-import type { ListedMarket } from '../market/market.js';
+import type { ListedMarket, MarketResult } from '../market/market.js';
 import { dollarsOrNull, formatDollars } from '../market/money.js';
 import type { MarketSource } from '../market/source.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -156,8 +156,12 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
     tickers: string[],
     signal: AbortSignal,
   ): Promise<Map<string, SettlementEvent>> {
-    const listed = tickers.flatMap((ticker) => snapshot.markets.get(ticker) ?? []);
-    const gone = tickers.filter((ticker) => !snapshot.markets.has(ticker) && !askedAt.has(ticker));
+    const { results, doubts } = snapshot.data;
+    const resultOf = (ticker: string) => snapshot.markets.get(ticker) ?? results?.get(ticker);
+    const listed = tickers.flatMap((ticker) => resultOf(ticker) ?? []);
+    // A market in doubt may be shown as it was before the venue decided it.
+    const isUnsure = (ticker: string) => resultOf(ticker) === undefined || doubts?.has(ticker) === true;
+    const gone = tickers.filter((ticker) => isUnsure(ticker) && !askedAt.has(ticker));
     const events = new Map<string, SettlementEvent>();
     for (const market of [...listed, ...(await find(gone, signal))]) {
       const doubt = doubtAbout(market);
@@ -172,7 +176,7 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
   }
 
   /** If the venue cannot be read, results that are already known still settle. */
-  async function find(tickers: string[], signal: AbortSignal): Promise<ListedMarket[]> {
+  async function find(tickers: string[], signal: AbortSignal): Promise<(ListedMarket | MarketResult)[]> {
     if (tickers.length === 0) return [];
     try {
       const found = await markets.find(tickers, signal);

@@ -7,7 +7,7 @@ import {
   type Postings,
 } from '../ledger/positions.js';
 import { bracketPays } from '../market/brackets.js';
-import { isPlaced, type ListedMarket } from '../market/market.js';
+import type { ListedMarket, MarketResult } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
 /** The venue's result for a market at one point in time. A later result may differ. */
@@ -30,7 +30,7 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
  * Undefined while the market trades or is closed without a report. Also undefined if it is finalized without a payout,
  * because its value is then unknown.
  */
-export function settlementEventOf(market: ListedMarket): SettlementEvent | undefined {
+export function settlementEventOf(market: MarketResult): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {
     case 'closed':
@@ -53,14 +53,15 @@ export function settlementEventOf(market: ListedMarket): SettlementEvent | undef
  */
 export const isFairPrice = (valueOfYes: Micros): boolean => valueOfYes > 0n && valueOfYes < DOLLAR;
 
-export function doubtAbout(market: ListedMarket): string | undefined {
+export function doubtAbout(market: ListedMarket | MarketResult): string | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   if (status !== 'finalized' || market.isVoid) return undefined;
   if (value === null) return 'the market is finalized without a payout: its positions stay open';
-  if (temperature === null || !isPlaced(market)) return undefined;
+  const bracket = 'bracket' in market ? market.bracket : null;
+  if (temperature === null || bracket === null) return undefined;
   if (isFairPrice(value)) return 'the market pays a last fair price although a temperature was reported';
   // The venue's payout applies even if it contradicts the market's rule.
-  return value > 0n === bracketPays(market.bracket, temperature)
+  return value > 0n === bracketPays(bracket, temperature)
     ? undefined
     : 'the payout contradicts the rule of the market for the reported temperature';
 }

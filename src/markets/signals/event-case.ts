@@ -68,9 +68,10 @@ function problemOfProbabilities(brackets: readonly Bracket[], probabilities: rea
     : "the forecast's bracket probabilities are incomplete or do not sum to one";
 }
 
-function problemOfAge({ modelRunAt, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
+function problemOfAge({ modelRunAt, isRunUnknown, fetchedAt, observed }: DayForecast, start: Date, at: Date) {
   const hoursSince = (time: Date) => `${((at.getTime() - time.getTime()) / HOUR_MS).toFixed(1)} h`;
   const isOlder = (time: Date, ms: number) => at.getTime() - time.getTime() > ms;
+  if (isRunUnknown) return "the time of the forecast's run is unknown";
   if (isOlder(modelRunAt, MAX_RUN_AGE_MS)) return `the forecast's run is ${hoursSince(modelRunAt)} old`;
   if (isOlder(fetchedAt, MAX_FORECAST_AGE_MS)) return `the forecast was fetched ${hoursSince(fetchedAt)} ago`;
   if (!isOlder(start, MAX_OBSERVATION_AGE_MS)) return undefined;

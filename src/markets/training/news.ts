@@ -44,20 +44,22 @@ export function createCollector(
 
 const runsIn = ({ forecasts }: Snapshot): DayEnsemble[] =>
   [...forecasts].flatMap(([stationId, { days }]) =>
-    days.flatMap(({ kind, date, hour, modelRunAt, fetchedAt, membersF, curveF, models = [] }) => {
-      const target = { kind, stationId, date, hour };
-      const further = models.filter(({ model }) => model !== MAIN_MODEL && model !== EARLIER_RUN);
-      return [
-        { ...target, modelRunAt, fetchedAt, membersF, curveF },
-        ...further.map(({ model, modelRunAt, fetchedAt, membersF }) => ({
-          ...target,
-          model,
-          modelRunAt,
-          fetchedAt,
-          membersF,
-        })),
-      ];
-    }),
+    days.flatMap(
+      ({ kind, date, hour, modelRunAt, isRunUnknown, fetchedAt, membersF, curveF, models = [] }) => {
+        const target = { kind, stationId, date, hour };
+        const further = models.filter(({ model }) => model !== MAIN_MODEL && model !== EARLIER_RUN);
+        return [
+          ...(isRunUnknown ? [] : [{ ...target, modelRunAt, fetchedAt, membersF, curveF }]),
+          ...further.map(({ model, modelRunAt, fetchedAt, membersF }) => ({
+            ...target,
+            model,
+            modelRunAt,
+            fetchedAt,
+            membersF,
+          })),
+        ];
+      },
+    ),
   );
 
 const hoursIn = ({ forecasts }: Snapshot): KnownHour[] =>

@@ -1,17 +1,27 @@
 import type { Clock } from '../../core/time.js';
 import { inChunks } from '../../core/steps.js';
-import { isSameBook, type OrderBook } from '../market/book.js';
+import { emptyBook, isSameBook, type OrderBook } from '../market/book.js';
 import type { ListedMarket } from '../market/market.js';
-import type { MarketData } from '../market/source.js';
-import { UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
+import type { MarketData, NoteBook } from '../market/source.js';
+import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { toOrderBook } from './kalshi-market.js';
 import type { KalshiChanges } from './socket/changes.js';
-import { type KalshiOrderBook, kalshiOrderBookSchema, kalshiOrderBooksSchema } from './kalshi-schema.js';
+import {
+  type KalshiOrderBook,
+  kalshiListedBookSchema,
+  kalshiOrderBookSchema,
+  kalshiOrderBooksSchema,
+} from './kalshi-schema.js';
 
 /** How long a full book is used; after that, the listing's best prices are more accurate. */
 const WHOLE_BOOK_MS = 30_000;
 
 type Books = Pick<MarketData, 'books' | 'bookTimes' | 'shallow'>;
+
+export interface Listing extends Pick<MarketData, 'markets' | 'results'> {
+  /** Markets shown as they were last read, with the time of that read. */
+  unsure: ReadonlyMap<string, Date>;
+}
 
 /**
  * Chooses which books to read if each costs a call and there are too many to read all.
@@ -84,9 +94,10 @@ interface BookReaderOptions {
   interest: () => ReadonlySet<string>;
   topOf: (ticker: string) => OrderBook | undefined;
   changes: KalshiChanges | undefined;
+  notes: () => Pick<NoteBook, 'add'>;
 }
 
-type ReadMarkets = Books & { markets: ListedMarket[] };
+type ReadMarkets = Books & Pick<MarketData, 'markets' | 'results' | 'doubts'>;
 
 /**
  * Reads the books of open markets around a listing of all markets.
@@ -95,45 +106,72 @@ type ReadMarkets = Books & { markets: ListedMarket[] };
  * time for about 250 of 1,500: most are read before the listing, so that the listing is the newest data, and the other
  * markets use its best prices. A full book is used for 30 s, and only while it agrees with the listing.
  */
-export function createBookReader({ client, clock, interest, topOf, changes }: BookReaderOptions) {
+export function createBookReader(options: BookReaderOptions) {
+  const { client, clock, interest, topOf, changes, notes } = options;
   const rotation = createBookRotation(interest);
+  const onFailure = (ticker: string, error: unknown) =>
+    notes().add('not_read', 'orderbook', `${ticker}: ${(error as Error).message}`);
   let active: readonly string[] = [];
   let last: ReadonlyMap<string, OrderBook> = new Map();
 
   const openOf = (markets: readonly ListedMarket[]) => markets.filter(({ status }) => status === 'active');
   const namesOf = (markets: readonly ListedMarket[]) => openOf(markets).map(({ ticker }) => ticker);
 
-  async function readInBulk(list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> {
-    const markets = await list();
-    active = namesOf(markets);
+  async function readInBulk(list: () => Promise<Listing>, signal: AbortSignal): Promise<ReadMarkets> {
+    const { unsure, ...listing } = await list();
+    active = namesOf(listing.markets);
     const beganAt = clock.now();
-    last = reuseBooks(last, await readKalshiBooks(client, active, signal));
-    const readAgain = (tickers: string[], until: AbortSignal) => readKalshiBooks(client, tickers, until);
-    changes?.noteRead({ beganAt, active, books: last, readAgain });
-    return { markets, books: last };
+    last = reuseBooks(last, await readKalshiBooks(client, active, onFailure, signal));
+    const doubts = doubtsOf(active, last, unsure, beganAt);
+    const readAgain = (tickers: string[], until: AbortSignal) =>
+      readKalshiBooks(client, tickers, () => undefined, until);
+    changes?.noteRead({ beganAt, active, books: last, unsure: doubts, readAgain });
+    return { ...listing, books: withEmptyBooks(listing.markets, last), doubts };
   }
 
-  async function readInTurn(list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> {
+  async function readInTurn(list: () => Promise<Listing>, signal: AbortSignal): Promise<ReadMarkets> {
     const startedAt = performance.now();
     const readSome = (tickers: readonly string[], ms: number) =>
-      readBooksUntil(client, rotation.order(tickers), { endsAt: startedAt + ms, clock }, signal);
+      readBooksUntil(client, rotation.order(tickers), { endsAt: startedAt + ms, clock, onFailure }, signal);
     const first = await readSome(active, BOOKS_FIRST_MS);
     rotation.take(first);
     const listedAt = clock.now();
-    const markets = await list();
-    active = namesOf(markets);
+    const { unsure, ...listing } = await list();
+    active = namesOf(listing.markets);
     rotation.take(
       await readSome(
         active.filter((ticker) => !first.has(ticker)),
         READ_MS,
       ),
     );
-    return { markets, ...rotation.booksOf(openOf(markets), topOf, { listedAt, now: clock.now() }) };
+    const now = clock.now();
+    const { books, ...rest } = rotation.booksOf(openOf(listing.markets), topOf, { listedAt, now });
+    const doubts = doubtsOf(active, books, unsure, now);
+    return { ...listing, ...rest, books: withEmptyBooks(listing.markets, books), doubts };
   }
 
-  return (list: () => Promise<ListedMarket[]>, signal: AbortSignal): Promise<ReadMarkets> =>
+  return (list: () => Promise<Listing>, signal: AbortSignal): Promise<ReadMarkets> =>
     client.isSigned ? readInBulk(list, signal) : readInTurn(list, signal);
 }
+
+const doubtsOf = (
+  active: readonly string[],
+  books: ReadonlyMap<string, OrderBook>,
+  unsure: ReadonlyMap<string, Date>,
+  now: number,
+): ReadonlyMap<string, Date> =>
+  new Map([
+    ...active.flatMap((ticker): [string, Date][] => (books.has(ticker) ? [] : [[ticker, new Date(now)]])),
+    ...unsure,
+  ]);
+
+const withEmptyBooks = (markets: readonly ListedMarket[], books: ReadonlyMap<string, OrderBook>) =>
+  new Map([
+    ...markets.flatMap(({ ticker, status }): [string, OrderBook][] =>
+      status === 'active' ? [] : [[ticker, emptyBook]],
+    ),
+    ...books,
+  ]);
 
 /** Reuses unchanged book objects, so that values derived from them stay cached. */
 function reuseBooks(
@@ -149,6 +187,10 @@ function reuseBooks(
 }
 
 const BOOKS_PER_CALL = 100;
+const BOOKS_PATH = '/markets/orderbooks';
+
+/** Called for each book that cannot be read. If none can be read, the whole read fails. */
+type OnFailure = (ticker: string, error: unknown) => void;
 /** Maximum number of parallel single-book calls; the budget limits their rate. */
 const BOOKS_AT_ONCE = 8;
 
@@ -159,21 +201,30 @@ const BOOKS_AT_ONCE = 8;
 async function readKalshiBooks(
   client: KalshiClient,
   tickers: readonly string[],
+  onFailure: OnFailure,
   signal: AbortSignal,
 ): Promise<Map<string, OrderBook>> {
   const books = new Map<string, OrderBook>();
-  for (const asked of inChunks(tickers, BOOKS_PER_CALL)) {
-    const { orderbooks } = await client.get(
-      '/markets/orderbooks',
-      asked.map((ticker) => ['tickers', ticker]),
-      kalshiOrderBooksSchema,
-      signal,
-    );
-    for (const { ticker, orderbook_fp: book } of orderbooks) books.set(ticker, readBook(book));
-    const missing = asked.find((ticker) => !books.has(ticker));
-    if (missing !== undefined)
-      throw new UnexpectedAnswerError('/markets/orderbooks', `no book of ${missing}`);
-  }
+  const failures: unknown[] = [];
+  const fail = (ticker: string, error: unknown) => {
+    failures.push(error);
+    onFailure(ticker, error);
+  };
+  for (const asked of inChunks(tickers, BOOKS_PER_CALL))
+    try {
+      const query: Query = asked.map((ticker) => ['tickers', ticker]);
+      const { orderbooks } = await client.get(BOOKS_PATH, query, kalshiOrderBooksSchema, signal);
+      for (const value of orderbooks) {
+        const { data } = kalshiListedBookSchema.safeParse(value);
+        if (data) books.set(data.ticker, readBook(data.orderbook_fp));
+      }
+      for (const ticker of asked)
+        if (!books.has(ticker)) fail(ticker, new UnexpectedAnswerError(BOOKS_PATH, `no book of ${ticker}`));
+    } catch (error) {
+      signal.throwIfAborted();
+      for (const ticker of asked) fail(ticker, error);
+    }
+  if (books.size === 0 && failures.length > 0) throw failures[0];
   return books;
 }
 
@@ -182,16 +233,18 @@ interface ReadBook {
   readAt: Date;
 }
 
-/** Reads one book per call, in order, until the deadline. A market that no longer exists gets no book. */
+/**
+ * Reads one book per call, in order, until the deadline. A market that no longer exists gets no book, and neither does
+ * one whose book cannot be read.
+ */
 async function readBooksUntil(
   client: KalshiClient,
   tickers: readonly string[],
-  { endsAt, clock }: { endsAt: number; clock: Clock },
+  { endsAt, clock, onFailure }: { endsAt: number; clock: Clock; onFailure: OnFailure },
   signal: AbortSignal,
 ): Promise<Map<string, ReadBook>> {
   const books = new Map<string, ReadBook>();
-  const failed = new AbortController();
-  const either = AbortSignal.any([signal, failed.signal]);
+  const failures: unknown[] = [];
   const waiting = [...tickers];
   async function work(): Promise<void> {
     while (performance.now() < endsAt) {
@@ -199,19 +252,18 @@ async function readBooksUntil(
       if (ticker === undefined) return;
       const path = `/markets/${encodeURIComponent(ticker)}/orderbook`;
       try {
-        const { orderbook_fp: book } = await client.get(path, [], kalshiOrderBookSchema, either);
+        const { orderbook_fp: book } = await client.get(path, [], kalshiOrderBookSchema, signal);
         books.set(ticker, { book: readBook(book), readAt: new Date(clock.now()) });
       } catch (error) {
-        if (!(error instanceof UnexpectedAnswerError && error.httpStatus === 404)) throw error;
+        signal.throwIfAborted();
+        if (error instanceof UnexpectedAnswerError && error.httpStatus === 404) continue;
+        failures.push(error);
+        onFailure(ticker, error);
       }
     }
   }
-  try {
-    await Promise.all(Array.from({ length: BOOKS_AT_ONCE }, work));
-  } finally {
-    // One failure invalidates the whole result, so the other calls are canceled.
-    failed.abort();
-  }
+  await Promise.all(Array.from({ length: BOOKS_AT_ONCE }, work));
+  if (books.size === 0 && failures.length > 0) throw failures[0];
   return books;
 }
 

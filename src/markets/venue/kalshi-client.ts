@@ -33,6 +33,7 @@ export async function readMarketPages(
   signal: AbortSignal,
 ): Promise<unknown[]> {
   const found: unknown[] = [];
+  const cursors = createCursors(path);
   let cursor = '';
   for (let page = 0; page === 0 || cursor !== ''; page++) {
     if (page === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
@@ -40,9 +41,23 @@ export async function readMarketPages(
     if (cursor !== '') query.push(['cursor', cursor]);
     const answer = await client.get(path, query, kalshiMarketsPageSchema, signal);
     found.push(...answer.markets);
-    cursor = answer.cursor;
+    cursor = cursors.next(answer.cursor);
   }
   return found;
+}
+
+/** Notices pages that go round in a circle. */
+export function createCursors(path: string) {
+  const seen = new Set<string>();
+  return {
+    /** @throws UnexpectedAnswerError if the cursor was given before */
+    next(cursor: string | null | undefined): string {
+      if (!cursor) return '';
+      if (seen.has(cursor)) throw new UnexpectedAnswerError(path, 'its cursor repeats');
+      seen.add(cursor);
+      return cursor;
+    },
+  };
 }
 
 /** Thrown if a response contradicts the venue's documentation. No part of such a response is used. */

@@ -4,7 +4,7 @@ import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import type { NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
-import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
+import { createCursors, UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } from './kalshi-schema.js';
 
 /** The venue's name for the category; must match exactly. */
@@ -224,17 +224,17 @@ function rulesAt(
   return rules;
 }
 
-type RuleReader = (feeType: string, multiplier: number) => FeeRule;
+type RuleReader = (feeType: string, multiplier: number | null) => FeeRule;
 
 function createRuleReader(log: Logger): RuleReader {
   const warned = new Set<string>();
   return (feeType, feeMultiplier) => {
-    const type = feeTypes.find((one) => one === feeType) ?? 'unknown';
+    const type = (feeMultiplier !== null && feeTypes.find((one) => one === feeType)) || 'unknown';
     if (type === 'unknown' && !warned.has(feeType)) {
       warned.add(feeType);
       log.warn({ feeType }, 'the venue has an unknown fee type; markets with it are not traded');
     }
-    return { type, multiplier: BigInt(Math.round(feeMultiplier * 1_000_000)) };
+    return { type, multiplier: BigInt(Math.round((feeMultiplier ?? 0) * 1_000_000)) };
   };
 }
 
@@ -244,6 +244,7 @@ async function readEventChanges(
   signal: AbortSignal,
 ): Promise<EventChange[]> {
   const changes: EventChange[] = [];
+  const cursors = createCursors('/events/fee_changes');
   let cursor = '';
   for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
     const query: Query = [['limit', PAGE_SIZE]];
@@ -257,7 +258,7 @@ async function readEventChanges(
         feeMultiplier: change.fee_multiplier_override,
         at: Date.parse(change.scheduled_ts),
       });
-    cursor = answer.cursor ?? '';
+    cursor = cursors.next(answer.cursor);
   }
   if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more fee changes than Gauge reads');
   return changes;

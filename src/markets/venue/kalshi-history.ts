@@ -1,12 +1,12 @@
-import type { Clock } from '../../core/time.js';
+import type { Logger } from 'pino';
+import { DAY_MS, type Clock } from '../../core/time.js';
 import { isWholeLadder } from '../market/brackets.js';
 import { climateDayOf, daysBetween } from '../market/climate-day.js';
 import { dailySeriesOf, stations, type KnownSeries } from '../market/stations.js';
-import { groupEvents, writeEventTicker, finalOutcomes } from '../market/event.js';
+import { groupByEvent, writeEventTicker, finalOutcomes } from '../market/event.js';
 import { readMarketPages, type KalshiClient } from './kalshi-client.js';
 import { shareTemperatures } from './kalshi-market.js';
-import { dailyKinds, isPlaced, type ListedMarket, type Market } from '../market/market.js';
-import { MAX_EARLY_MS } from './place-market.js';
+import { dailyKinds, type OutcomeMarket } from '../market/market.js';
 import type { MarketHistory, SettledDay } from '../market/source.js';
 import { kalshiCutoffSchema } from './kalshi-schema.js';
 
@@ -18,7 +18,8 @@ export interface KalshiHistoryOptions {
   /** Default: the series of all stations. */
   series: readonly string[] | undefined;
   clock: Clock;
-  read: (value: unknown) => ListedMarket | undefined;
+  log: Pick<Logger, 'warn'>;
+  read: (value: unknown) => OutcomeMarket | undefined;
 }
 
 /**
@@ -26,20 +27,44 @@ export interface KalshiHistoryOptions {
  * temperature. Recent days take one query per series; days before the venue's cutoff (a few months ago) take one query
  * per day, at the client's rate limit: 31 days of 48 series are 48 to 1,488 reads and take up to 75 seconds.
  */
-export function createKalshiHistory({ client, series, clock, read }: KalshiHistoryOptions): MarketHistory {
+export function createKalshiHistory({
+  client,
+  series,
+  clock,
+  log,
+  read,
+}: KalshiHistoryOptions): MarketHistory {
   const asked = stations
     .flatMap((station) => dailyKinds.map((kind): KnownSeries => ({ station, kind })))
     .filter((one) => series?.includes(seriesOf(one)) ?? true);
-  const toPlaced = (values: readonly unknown[]): Market[] =>
-    values.flatMap((value) => read(value) ?? []).filter(isPlaced);
+  const readAll = (values: readonly unknown[]): OutcomeMarket[] =>
+    distinct(values.flatMap((value) => read(value) ?? []));
 
-  async function readMoved(asked: KnownSeries, date: string, signal: AbortSignal): Promise<Market[]> {
+  async function readMoved(asked: KnownSeries, date: string, signal: AbortSignal): Promise<OutcomeMarket[]> {
     for (const name of namesAt(asked, date)) {
       const event = writeEventTicker(name, date);
       const found = await readMarketPages(client, '/historical/markets', [['event_ticker', event]], signal);
-      if (found.length > 0) return toPlaced(found).filter(({ eventTicker }) => eventTicker === event);
+      if (found.length > 0) return readAll(found).filter(({ eventTicker }) => eventTicker === event);
     }
     return [];
+  }
+
+  async function readSeries(
+    one: KnownSeries,
+    { from, to, cutoff }: { from: string; to: string; cutoff: Date },
+    signal: AbortSignal,
+  ): Promise<SettledDay[]> {
+    const found = await readMarketPages(client, '/markets', closingWithin(one, from, to), signal);
+    const markets = readAll(found);
+    for (const date of daysBetween(from, to)) {
+      const isPast = climateDayOf(one.station, date).end <= cutoff;
+      const known = markets.filter((market) => market.date === date);
+      if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
+      // Some or all of the event's markets have moved to the archive.
+      const moved = await readMoved(one, date, signal);
+      markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
+    }
+    return settledDays(markets, new Date(clock.now()));
   }
 
   return {
@@ -51,21 +76,16 @@ export function createKalshiHistory({ client, series, clock, read }: KalshiHisto
         signal,
       );
       const days: SettledDay[] = [];
-      for (const one of asked) {
-        const { station } = one;
-        const markets = toPlaced(
-          await readMarketPages(client, '/markets', closingWithin(one, from, to), signal),
-        );
-        for (const date of daysBetween(from, to)) {
-          const isPast = climateDayOf(station, date).end <= new Date(cutoff);
-          const known = markets.filter((market) => market.date === date);
-          if (!isPast || isWholeLadder(known.map(({ bracket }) => bracket))) continue;
-          // Some or all of the event's markets have moved to the archive.
-          const moved = await readMoved(one, date, signal);
-          markets.push(...moved.filter(({ ticker }) => !known.some((market) => market.ticker === ticker)));
+      const failures: unknown[] = [];
+      for (const one of asked)
+        try {
+          days.push(...(await readSeries(one, { from, to, cutoff: new Date(cutoff) }, signal)));
+        } catch (error) {
+          signal.throwIfAborted();
+          failures.push(error);
+          log.warn({ err: error, series: seriesOf(one) }, "a series' past days could not be read");
         }
-        days.push(...settledDays(markets, new Date(clock.now())));
-      }
+      if (failures.length > 0 && failures.length === asked.length) throw failures[0];
       return days.filter(({ date }) => date >= from && date <= to);
     },
   };
@@ -80,21 +100,23 @@ function namesAt(asked: KnownSeries, date: string): string[] {
   return isRenamed ? [formerMaximum, seriesOf(asked)] : [seriesOf(asked)];
 }
 
-/**
- * Markets close at the end of their day or up to a few hours earlier. The range is widened by a second, because the
- * bounds may be exclusive.
- */
+/** A day's markets open on the day before and close at its end at the latest, or at any time before it. */
 function closingWithin(asked: KnownSeries, from: string, to: string): [string, string | number][] {
   const seconds = (ms: number) => Math.floor(ms / 1000);
   return [
     ['series_ticker', seriesOf(asked)],
-    ['min_close_ts', seconds(climateDayOf(asked.station, from).end.getTime() - MAX_EARLY_MS) - 1],
+    ['min_close_ts', seconds(climateDayOf(asked.station, from).start.getTime() - DAY_MS)],
+    // The bound may be exclusive.
     ['max_close_ts', seconds(climateDayOf(asked.station, to).end.getTime()) + 1],
   ];
 }
 
-function settledDays(markets: Market[], knownAt: Date): SettledDay[] {
-  const events = groupEvents(shareTemperatures(markets));
+const distinct = (markets: readonly OutcomeMarket[]): OutcomeMarket[] => [
+  ...new Map(markets.map((market) => [market.ticker, market])).values(),
+];
+
+function settledDays(markets: OutcomeMarket[], knownAt: Date): SettledDay[] {
+  const events = groupByEvent(shareTemperatures(markets));
   const whole = events.filter((event) => isWholeLadder(event.markets.map(({ bracket }) => bracket)));
   return finalOutcomes(whole).map((outcome) => ({ ...outcome, knownAt }));
 }

@@ -1,33 +1,87 @@
+import type { z } from 'zod';
 import { toLevels, type OrderBook } from '../market/book.js';
 import { parseCount } from '../market/contracts.js';
 import {
-  isPlaced,
   marketStatuses,
   WEATHER_SHARD,
   type ListedMarket,
+  type MarketResult,
   type MarketStatus,
+  type OutcomeMarket,
 } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import { readTemperatureRules } from '../market/rules.js';
 import type { NoteBook } from '../market/source.js';
-import { ContradictionError, placeMarket } from './place-market.js';
-import { kalshiMarketSchema, type KalshiMarket } from './kalshi-schema.js';
+import {
+  closesAsExpected,
+  ContradictionError,
+  placeMarket,
+  type NotPlaced,
+  type Placed,
+} from './place-market.js';
+import {
+  kalshiMarketSchema,
+  kalshiOutcomeSchema,
+  kalshiResultSchema,
+  type KalshiMarket,
+  type KalshiOutcome,
+  type KalshiResult,
+} from './kalshi-schema.js';
 
-/** Converts a venue market. If its data is missing or contradictory, only that market is excluded and noted. */
-export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
-  const parsed = kalshiMarketSchema.safeParse(value);
-  if (!parsed.success) {
-    const { path, message } = parsed.error.issues[0]!;
-    const { ticker } = (value ?? {}) as { ticker?: unknown };
-    notes.add('missing_field', path.map(String).join('.') || 'market', `${String(ticker)}: ${message}`);
+type Notes = Pick<NoteBook, 'add'>;
+
+/**
+ * Converts a venue market for trading. If its data is missing or contradictory, only that market is excluded and noted.
+ */
+export function readMarket(value: unknown, notes: Notes): ListedMarket | undefined {
+  const wire = parseWire(kalshiMarketSchema, value, notes);
+  if (!wire) return undefined;
+  if (wire.market_type !== 'binary') {
+    notes.add('unknown_kind', wire.market_type, wire.ticker);
     return undefined;
   }
-  if (parsed.data.market_type !== 'binary') {
-    notes.add('unknown_kind', parsed.data.market_type, parsed.data.ticker);
-    return undefined;
-  }
+  return orContradiction(notes, () => toMarket(wire, notes));
+}
+
+/**
+ * Converts a venue market, or no more than its result if the rest cannot be read, so that a position is paid whatever
+ * the venue changes about its market.
+ */
+export function readMarketOrResult(value: unknown, notes: Notes): ListedMarket | MarketResult | undefined {
+  const market = readMarket(value, notes);
+  if (market) return market;
+  const { data: wire } = kalshiResultSchema.safeParse(value);
+  return wire && { ...toResult(wire, notes), settledTemperature: null };
+}
+
+export const isListed = (found: ListedMarket | MarketResult): found is ListedMarket => 'eventTicker' in found;
+
+/** Reads no more than the history of outcomes needs. */
+export function readOutcome(value: unknown, notes: Notes): OutcomeMarket | undefined {
+  const wire = parseWire(kalshiOutcomeSchema, value, notes);
+  return (
+    wire &&
+    orContradiction(notes, () => {
+      const subject = placeMarket(wire);
+      if (subject.station === null) return undefined;
+      const settledTemperature = readTemperature(wire, subject);
+      return { ...toResult(wire, notes), eventTicker: wire.event_ticker, ...subject, settledTemperature };
+    })
+  );
+}
+
+function parseWire<T extends z.ZodType>(schema: T, value: unknown, notes: Notes): z.output<T> | undefined {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const { path, message } = parsed.error.issues[0]!;
+  const { ticker } = (value ?? {}) as { ticker?: unknown };
+  notes.add('missing_field', path.map(String).join('.') || 'market', `${String(ticker)}: ${message}`);
+  return undefined;
+}
+
+function orContradiction<T>(notes: Notes, read: () => T): T | undefined {
   try {
-    return toMarket(parsed.data, notes);
+    return read();
   } catch (error) {
     if (!(error instanceof ContradictionError)) throw error;
     notes.add('contradiction', error.what, error.message);
@@ -35,25 +89,34 @@ export function readMarket(value: unknown, notes: Pick<NoteBook, 'add'>): Listed
   }
 }
 
-/** @throws ContradictionError */
-function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarket {
-  const subject = placeMarket(wire);
+function toResult(wire: KalshiResult, notes: Notes): Omit<MarketResult, 'settledTemperature'> {
   const status = readStatus(wire, notes);
   const isVoid = wire.result === 'void';
-  const settlementValue = isVoid ? null : readSettlement(wire, status, notes);
-  if (settlementValue !== null && !isPayable(settlementValue, wire.result))
-    throw new ContradictionError(
-      wire.ticker,
+  const value = isVoid ? null : readSettlement(wire, status, notes);
+  const isContrary = value !== null && !isPayable(value, wire.result);
+  if (isContrary)
+    notes.add(
+      'contradiction',
       'payout',
-      `it is ${wire.result} and pays ${wire.settlement_value_dollars}`,
+      `${wire.ticker}: it is ${wire.result} and pays ${wire.settlement_value_dollars}`,
     );
-  const value = readValue(wire.expiration_value);
-  const untradable = readBounds(wire);
-  const market = {
+  return {
     ticker: wire.ticker,
+    status,
+    settlementValue: isContrary ? null : value,
+    ...(isVoid ? { isVoid } : {}),
+  };
+}
+
+/** @throws ContradictionError */
+function toMarket(wire: KalshiMarket, notes: Notes): ListedMarket {
+  const subject = placeMarket(wire);
+  const result = toResult(wire, notes);
+  const untradable = readBounds(wire) ?? readClose(wire, subject, result, notes);
+  const market = {
+    ...result,
     eventTicker: wire.event_ticker,
     seriesTicker: wire.event_ticker.split('-')[0]!,
-    status,
     ...(untradable === undefined ? {} : { untradable }),
     ...(wire.exchange_index === WEATHER_SHARD ? {} : { exchangeIndex: wire.exchange_index }),
     yesBid: readPrice(wire.yes_bid_dollars),
@@ -75,8 +138,6 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
       source: readTemperatureRules(wire.rules_primary, wire.rules_secondary)?.source ?? null,
       rulesText: wire.rules_primary,
     },
-    settlementValue,
-    ...(isVoid ? { isVoid } : {}),
   };
   if (subject.station === null) {
     const { note, ...known } = subject;
@@ -90,22 +151,44 @@ function toMarket(wire: KalshiMarket, notes: Pick<NoteBook, 'add'>): ListedMarke
       settledTemperature: null,
     };
   }
-  const isWhole = subject.kind !== 'hourly';
-  return { ...market, ...subject, settledTemperature: isWhole && !Number.isInteger(value) ? null : value };
+  return { ...market, ...subject, settledTemperature: readTemperature(wire, subject) };
+}
+
+function readTemperature({ expiration_value: text }: KalshiOutcome, { kind }: Placed): number | null {
+  const value = readValue(text);
+  return kind === 'hourly' || Number.isInteger(value) ? value : null;
+}
+
+const open: ReadonlySet<MarketStatus> = new Set(['initialized', 'inactive', 'active']);
+
+/** The venue may close a market at any time before its day ends, so the time of a closed market proves nothing. */
+function readClose(
+  { ticker, close_time: time }: KalshiMarket,
+  subject: Placed | NotPlaced,
+  { status }: Pick<MarketResult, 'status'>,
+  notes: Notes,
+): string | undefined {
+  if (subject.station === null || !open.has(status) || closesAsExpected(subject, new Date(time)))
+    return undefined;
+  const { station, date, hour } = subject;
+  const day = `${date}${hour === undefined ? '' : ` ${hour}:00`}`;
+  const why = `it closes at ${time}, which is not the end of ${day} at ${station.id}`;
+  notes.add('contradiction', 'close_time', `${ticker}: ${why}`);
+  return why;
 }
 
 /**
  * Copies the temperature to all markets of an event: the venue always gives it for the winner, but not for all other
  * markets.
  */
-export function shareTemperatures(markets: readonly ListedMarket[]): ListedMarket[] {
+export function shareTemperatures<M extends ListedMarket | OutcomeMarket>(markets: readonly M[]): M[] {
   const byEvent = new Map<string, Set<number>>();
   for (const { eventTicker, settledTemperature: known } of markets)
     if (known !== null) byEvent.set(eventTicker, (byEvent.get(eventTicker) ?? new Set()).add(known));
   return markets.map((market) => {
     const known = byEvent.get(market.eventTicker);
     const isMissing = market.settledTemperature === null && market.settlementValue !== null;
-    return isMissing && isPlaced(market) && known?.size === 1
+    return isMissing && market.station !== null && known?.size === 1
       ? { ...market, settledTemperature: [...known][0]! }
       : market;
   });
@@ -135,7 +218,7 @@ const topSchema = kalshiMarketSchema
   .pick({ yes_bid_dollars: true, yes_ask_dollars: true, yes_bid_size_fp: true, yes_ask_size_fp: true })
   .required();
 
-function readStatus({ status, ticker }: KalshiMarket, notes: Pick<NoteBook, 'add'>): MarketStatus {
+function readStatus({ status, ticker }: KalshiResult, notes: Notes): MarketStatus {
   const known = marketStatuses.find((name) => name === status);
   if (known) return known;
   notes.add('unknown_status', status, ticker);
@@ -162,9 +245,9 @@ const decided: ReadonlySet<MarketStatus> = new Set(['determined', 'disputed', 'a
 const results: ReadonlySet<string> = new Set(['yes', 'no', 'scalar', '']);
 
 function readSettlement(
-  { ticker, result, settlement_value_dollars: value }: KalshiMarket,
+  { ticker, result, settlement_value_dollars: value }: KalshiResult,
   status: MarketStatus,
-  notes: Pick<NoteBook, 'add'>,
+  notes: Notes,
 ): Micros | null {
   if (!results.has(result)) notes.add('unknown_result', result, ticker);
   // Without a result, a payout may be a placeholder value.

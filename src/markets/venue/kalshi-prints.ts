@@ -4,7 +4,7 @@ import { inParallel } from '../../core/steps.js';
 import { parseCount } from '../market/contracts.js';
 import { parseDollars } from '../market/money.js';
 import { PRINTS_SPAN_MS, type Print } from '../market/source.js';
-import { UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
+import { createCursors, UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { dollars, count, time } from './kalshi-schema.js';
 
 /** A trade in the venue's list (OpenAPI 3.32). */
@@ -56,6 +56,7 @@ async function readMarketPrints(
 ): Promise<Print[]> {
   // Keyed by id, because a trade that arrives between two pages can shift others to the next page.
   const prints = new Map<string, Print>();
+  const cursors = createCursors(PATH);
   let cursor = '';
   for (let page = 0; page === 0 || cursor !== ''; page++) {
     if (page === MAX_PAGES)
@@ -72,7 +73,7 @@ async function readMarketPrints(
       if (trade.ticker !== ticker) throw new UnexpectedAnswerError(PATH, `${trade.ticker} was not requested`);
       if (!trade.is_block_trade) prints.set(trade.trade_id, toPrint(trade));
     }
-    cursor = answer.cursor;
+    cursor = cursors.next(answer.cursor);
   }
   return [...prints.values()].toReversed();
 }

@@ -11,15 +11,35 @@ export const time = z.iso.datetime({ offset: true });
 
 const priceRange = z.object({ start: dollars, end: dollars, step: dollars });
 
-export const kalshiMarketSchema = z.object({
+/** What a settlement needs. */
+export const kalshiResultSchema = z.object({
   ticker: z.string().min(1),
+  status: z.string(),
+  result: z.string(),
+  settlement_value_dollars: dollars.nullish(),
+});
+export type KalshiResult = z.infer<typeof kalshiResultSchema>;
+
+/** What an outcome for scores and fits needs: the result and its subject. */
+export const kalshiOutcomeSchema = kalshiResultSchema.extend({
   event_ticker: z.string().min(1),
+  yes_sub_title: z.string(),
+  expiration_value: z.string(),
+  // Missing for the winning markets of some months, but repeated in the rules, the label and the ticker.
+  strike_type: z.string().nullish(),
+  floor_strike: z.number().nullish(),
+  cap_strike: z.number().nullish(),
+  rules_primary: z.string(),
+  rules_secondary: z.string().default(''),
+});
+export type KalshiOutcome = z.infer<typeof kalshiOutcomeSchema>;
+
+/** What trading needs. */
+export const kalshiMarketSchema = kalshiOutcomeSchema.extend({
   market_type: z.string(),
   title: z.string().default(''),
-  yes_sub_title: z.string(),
   open_time: time,
   close_time: time,
-  status: z.string(),
   yes_bid_dollars: dollars,
   yes_ask_dollars: dollars,
   no_bid_dollars: dollars,
@@ -30,15 +50,6 @@ export const kalshiMarketSchema = z.object({
   volume_fp: count,
   volume_24h_fp: count,
   open_interest_fp: count,
-  result: z.string(),
-  settlement_value_dollars: dollars.nullish(),
-  expiration_value: z.string(),
-  // Missing for the winning markets of some months, but repeated in the rules, the label and the ticker.
-  strike_type: z.string().nullish(),
-  floor_strike: z.number().nullish(),
-  cap_strike: z.number().nullish(),
-  rules_primary: z.string(),
-  rules_secondary: z.string().default(''),
   price_ranges: z.array(priceRange).min(1),
   // Responses from before September 2026 lack both fields.
   exchange_index: z.int().default(WEATHER_SHARD),
@@ -61,8 +72,10 @@ export type KalshiOrderBook = z.infer<typeof orderBook>;
 export const kalshiOrderBookSchema = z.object({ orderbook_fp: orderBook });
 
 export const kalshiOrderBooksSchema = z.object({
-  orderbooks: z.array(z.object({ ticker: z.string().min(1), orderbook_fp: orderBook })),
+  orderbooks: z.array(z.unknown()),
 });
+
+export const kalshiListedBookSchema = z.object({ ticker: z.string().min(1), orderbook_fp: orderBook });
 
 export const kalshiExchangeStatusSchema = z.object({
   exchange_active: z.boolean(),
@@ -72,9 +85,9 @@ export const kalshiExchangeStatusSchema = z.object({
 
 export const kalshiSeriesSchema = z.object({
   ticker: z.string().min(1),
-  title: z.string(),
-  fee_type: z.string(),
-  fee_multiplier: z.number().min(0).max(100),
+  // A fee that cannot be read is unknown, and the series' markets are not traded.
+  fee_type: z.string().catch('unreadable'),
+  fee_multiplier: z.number().min(0).max(100).nullable().catch(null),
 });
 export type KalshiSeries = z.infer<typeof kalshiSeriesSchema>;
 

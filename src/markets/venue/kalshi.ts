@@ -1,12 +1,12 @@
 import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import { inChunks, inParallel } from '../../core/steps.js';
-import { emptyBook, type OrderBook } from '../market/book.js';
+import type { OrderBook } from '../market/book.js';
 import { lowestOf } from '../market/event.js';
-import { isPlaced, temperatureKinds, type ListedMarket } from '../market/market.js';
+import { isPlaced, temperatureKinds, type ListedMarket, type MarketResult } from '../market/market.js';
 import { createNoteBook, type MarketSource, type NoteBook, type VenueNote } from '../market/source.js';
 import { places } from '../market/stations.js';
-import { createBookReader } from './kalshi-books.js';
+import { createBookReader, type Listing } from './kalshi-books.js';
 import { createCatalogue, createKalshiFees } from './kalshi-fees.js';
 import {
   UnexpectedAnswerError,
@@ -16,7 +16,13 @@ import {
   createLimitReader,
 } from './kalshi-client.js';
 import { createKalshiHistory } from './kalshi-history.js';
-import { readMarket, shareTemperatures, toTopOfBook } from './kalshi-market.js';
+import {
+  isListed,
+  readMarketOrResult,
+  readOutcome,
+  shareTemperatures,
+  toTopOfBook,
+} from './kalshi-market.js';
 import { readKalshiPrints } from './kalshi-prints.js';
 import { createKalshiPauses } from './kalshi-pauses.js';
 import { createKalshiChanges } from './socket/changes.js';
@@ -26,7 +32,7 @@ import { kalshiMarketsPageSchema, kalshiExchangeStatusSchema } from './kalshi-sc
 
 interface Known {
   text: string;
-  market: ListedMarket | undefined;
+  found: ListedMarket | MarketResult | undefined;
   top: OrderBook | undefined;
   notes: readonly VenueNote[];
 }
@@ -39,20 +45,20 @@ function createMarketReader() {
 
   function parseListed(value: unknown, text: string): Known {
     const own = createNoteBook();
-    const market = readMarket(value, own);
-    return { text, market, top: market && toTopOfBook(value), notes: own.list() };
+    const found = readMarketOrResult(value, own);
+    return { text, found, top: toTopOfBook(value), notes: own.list() };
   }
 
   return {
-    read(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | undefined {
+    read(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | MarketResult | undefined {
       const { ticker } = (value ?? {}) as { ticker?: unknown };
-      if (typeof ticker !== 'string') return readMarket(value, notes);
+      if (typeof ticker !== 'string') return readMarketOrResult(value, notes);
       const text = JSON.stringify(value);
       const before = known.get(ticker);
       const found = before?.text === text ? before : parseListed(value, text);
       known.set(ticker, found);
       for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
-      return found.market;
+      return found.found;
     },
     topOf: (ticker: string): OrderBook | undefined => known.get(ticker)?.top,
     keep(tickers: Iterable<string>): void {
@@ -71,7 +77,7 @@ const TICKERS_PER_CALL = 100;
 
 interface FindDeps {
   client: KalshiClient;
-  read: (value: unknown) => ListedMarket | undefined;
+  read: (value: unknown) => ListedMarket | MarketResult | undefined;
 }
 
 /** Finds markets by ticker. Markets settled before the venue's cutoff are read from the archive. */
@@ -79,7 +85,7 @@ async function findKalshiMarkets(
   deps: FindDeps,
   tickers: readonly string[],
   signal: AbortSignal,
-): Promise<ListedMarket[]> {
+): Promise<(ListedMarket | MarketResult)[]> {
   // Tickers with other characters are dropped, because tickers are sent as a comma-separated list.
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);
@@ -92,19 +98,21 @@ async function findAt(
   path: '/markets' | '/historical/markets',
   tickers: readonly string[],
   signal: AbortSignal,
-): Promise<{ known: Set<string>; found: ListedMarket[] }> {
+): Promise<{ known: Set<string>; found: (ListedMarket | MarketResult)[] }> {
   const known = new Set<string>();
-  const found = new Map<string, ListedMarket>();
+  const found = new Map<string, ListedMarket | MarketResult>();
   for (const asked of inChunks(tickers, TICKERS_PER_CALL)) {
     const query: Query = [
       ['tickers', asked.join(',')],
       ['limit', TICKERS_PER_CALL],
     ];
     const { markets } = await client.get(path, query, kalshiMarketsPageSchema, signal);
-    for (const value of markets) {
-      const { ticker } = (value ?? {}) as { ticker?: unknown };
-      if (typeof ticker !== 'string' || !asked.includes(ticker))
-        throw new UnexpectedAnswerError(path, `${String(ticker)} was not requested`);
+    const isAsked = (value: unknown) =>
+      asked.includes(String((value as { ticker?: unknown } | null)?.ticker));
+    if (markets.length > 0 && !markets.some(isAsked))
+      throw new UnexpectedAnswerError(path, 'none of the markets was requested');
+    for (const value of markets.filter(isAsked)) {
+      const { ticker } = value as { ticker: string };
       known.add(ticker);
       const market = read(value);
       if (market) found.set(ticker, market);
@@ -138,10 +146,12 @@ const NOT_EMPTY_MS = 5 * MINUTE_MS;
 
 interface SeenSeries {
   hasMarkets: boolean;
-  isHourly: boolean;
-  hasOpen: boolean;
+  /** The last listing that could be read. */
+  found: readonly (ListedMarket | MarketResult)[];
   at: number;
 }
+
+const neverRead: SeenSeries = { hasMarkets: true, found: [], at: -Infinity };
 
 /** Reads the live venue: the series in its catalog, their markets page by page, and the books of open markets. */
 export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
@@ -150,7 +160,14 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const reader = createMarketReader();
   const readLimits = budget && createLimitReader({ client, budget, clock, log });
   const changes = keepBooks && createKalshiChanges({ keepBooks, clock });
-  const readBooks = createBookReader({ client, clock, interest, topOf: reader.topOf, changes });
+  const readBooks = createBookReader({
+    client,
+    clock,
+    interest,
+    topOf: reader.topOf,
+    changes,
+    notes: () => notes,
+  });
   const seen = new Map<string, SeenSeries>();
   const fees = createKalshiFees({ client, clock, notes: () => notes, log });
   const readTrading = createKalshiPauses({ client, clock, log });
@@ -160,8 +177,9 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     clock,
     read: (value) => reader.read(value, notes),
   });
+  const list = createLister({ seen, readSeries, chooseSeries, reader });
   const logNotes = createNoteLogger(log);
-  const readOne = (value: unknown) => readAlone(value, logNotes);
+  const readOne = <T>(read: (value: unknown, notes: NoteBook) => T) => readAlone(read, logNotes);
   const catalogue = createCatalogue({
     client,
     clock,
@@ -170,14 +188,6 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     onFailure: (error) =>
       log.warn({ err: error }, "the venue's list of series could not be read: the last one is kept"),
   });
-
-  async function list(tickers: readonly string[], signal: AbortSignal): Promise<ListedMarket[]> {
-    const chosen = chooseSeries(tickers);
-    const found = await inParallel(chosen, { width: SERIES_AT_ONCE, signal }, readSeries);
-    const markets = shareTemperatures(found.flat()).sort(compareMarkets);
-    reader.keep(markets.map(({ ticker }) => ticker));
-    return markets;
-  }
 
   return {
     name: 'kalshi',
@@ -189,7 +199,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       const listed = await catalogue.read(signal);
       const feeRules = await fees.read(listed, signal);
       const tickers = listed.series.map(({ ticker }) => ticker);
-      const { markets, books, ...rest } = await readBooks(() => list(tickers, signal), signal);
+      const { markets, ...rest } = await readBooks(() => list(tickers, notes, signal), signal);
       const noted = notes.list();
       logNotes(noted);
       return {
@@ -197,56 +207,96 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
         ...trading,
         markets,
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
-        books: new Map(markets.map(({ ticker }) => [ticker, books.get(ticker) ?? emptyBook])),
         ...rest,
         feeRules,
         notes: noted,
       };
     },
     changes,
-    find: (tickers, signal) => findKalshiMarkets({ client, read: readOne }, tickers, signal),
+    find: (tickers, signal) =>
+      findKalshiMarkets({ client, read: readOne(readMarketOrResult) }, tickers, signal),
     readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
-    history: createKalshiHistory({ client, series, clock, read: readOne }),
+    history: createKalshiHistory({ client, series, clock, log, read: readOne(readOutcome) }),
   };
 }
 
-function readAlone(
-  value: unknown,
-  logNotes: (found: readonly VenueNote[]) => void,
-): ListedMarket | undefined {
-  const notes = createNoteBook();
-  const market = readMarket(value, notes);
-  logNotes(notes.list());
-  return market;
+interface ListerDeps {
+  seen: ReadonlyMap<string, SeenSeries>;
+  readSeries: ReturnType<typeof createSeriesReader>;
+  chooseSeries: ReturnType<typeof createSeriesChooser>;
+  reader: ReturnType<typeof createMarketReader>;
+}
+
+/** A series that cannot be read keeps its last markets, which are in doubt. */
+function createLister({ seen, readSeries, chooseSeries, reader }: ListerDeps) {
+  return async (tickers: readonly string[], notes: NoteBook, signal: AbortSignal): Promise<Listing> => {
+    const failures: unknown[] = [];
+    const unsure = new Map<string, Date>();
+    let isAnyRead = false;
+    const read = async (ticker: string, either: AbortSignal) => {
+      try {
+        const found = await readSeries(ticker, either);
+        isAnyRead ||= found.length > 0;
+        return found;
+      } catch (error) {
+        either.throwIfAborted();
+        failures.push(error);
+        notes.add('not_read', ticker, (error as Error).message);
+        const { found, at } = seen.get(ticker)!;
+        for (const market of found) unsure.set(market.ticker, new Date(at));
+        return found;
+      }
+    };
+    const found = (await inParallel(chooseSeries(tickers), { width: SERIES_AT_ONCE, signal }, read)).flat();
+    if (failures.length > 0 && !isAnyRead) throw failures[0];
+    reader.keep(found.map(({ ticker }) => ticker));
+    return { ...toListing(found), unsure };
+  };
+}
+
+const readAlone =
+  <T>(read: (value: unknown, notes: NoteBook) => T, logNotes: (found: readonly VenueNote[]) => void) =>
+  (value: unknown): T => {
+    const notes = createNoteBook();
+    const found = read(value, notes);
+    logNotes(notes.list());
+    return found;
+  };
+
+/** A market that moves between two pages while they are read is listed twice; the later state counts. */
+function toListing(found: readonly (ListedMarket | MarketResult)[]): Omit<Listing, 'unsure'> {
+  const all = [...new Map(found.map((one) => [one.ticker, one])).values()];
+  const results = all.filter((one) => !isListed(one));
+  return {
+    markets: shareTemperatures(all.filter(isListed)).sort(compareMarkets),
+    ...(results.length > 0 && { results: new Map(results.map((one) => [one.ticker, one])) }),
+  };
 }
 
 function createSeriesReader(
   seen: Map<string, SeenSeries>,
   { client, clock, read }: FindDeps & { clock: Clock },
-): (ticker: string, signal: AbortSignal) => Promise<ListedMarket[]> {
+): (ticker: string, signal: AbortSignal) => Promise<readonly (ListedMarket | MarketResult)[]> {
   return async (ticker, signal) => {
-    const before = seen.get(ticker);
+    const before = seen.get(ticker) ?? neverRead;
+    seen.set(ticker, before);
     const at = clock.now();
-    const lookBackMs = before?.isHourly ? LOOK_BACK_MS.hourly : LOOK_BACK_MS.daily;
-    const found = await readMarketPages(
+    const isHourly = before.found.some((one) => isListed(one) && one.kind === 'hourly');
+    const wire = await readMarketPages(
       client,
       '/markets',
       [
         ['series_ticker', ticker],
-        ['min_close_ts', Math.floor((at - lookBackMs) / 1000)],
+        ['min_close_ts', Math.floor((at - LOOK_BACK_MS[isHourly ? 'hourly' : 'daily']) / 1000)],
       ],
       signal,
     );
-    if (found.length === 0 && before?.hasOpen && Math.abs(at - before.at) < NOT_EMPTY_MS)
+    const hadOpen = before.found.some(({ status }) => status === 'active');
+    if (wire.length === 0 && hadOpen && Math.abs(at - before.at) < NOT_EMPTY_MS)
       throw new UnexpectedAnswerError('/markets', `none of ${ticker}, which had open markets`);
-    const markets = found.flatMap((value) => read(value) ?? []);
-    seen.set(ticker, {
-      hasMarkets: found.length > 0,
-      isHourly: markets.some(({ kind }) => kind === 'hourly'),
-      hasOpen: markets.some(({ status }) => status === 'active'),
-      at,
-    });
-    return markets;
+    const found = wire.flatMap((value) => read(value) ?? []);
+    seen.set(ticker, { hasMarkets: wire.length > 0, found, at });
+    return found;
   };
 }
 

@@ -13,9 +13,9 @@ import { readEventTicker } from '../market/event.js';
 import type { MarketKind, TemperatureKind } from '../market/market.js';
 import type { NoteKind } from '../market/source.js';
 import type { Place } from '../market/place.js';
-import type { KalshiMarket } from './kalshi-schema.js';
+import type { KalshiOutcome } from './kalshi-schema.js';
 
-/** Thrown for a market whose data contradicts itself; the market is then excluded. */
+/** Thrown for a market whose data contradicts itself; then only its result is used. */
 export class ContradictionError extends Error {
   readonly what: string;
   constructor(ticker: string, what: string, detail: string) {
@@ -42,13 +42,13 @@ export interface NotPlaced {
   note: { kind: NoteKind; name: string };
 }
 
-export const MAX_EARLY_MS = 6 * HOUR_MS;
+const MAX_EARLY_MS = 6 * HOUR_MS;
 
 /**
  * Reads the station, measure, day and bracket from the rules and checks them against all other fields.
  * @throws ContradictionError if two fields disagree
  */
-export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
+export function placeMarket(wire: KalshiOutcome): Placed | NotPlaced {
   const refuse = (what: string, detail: string) => new ContradictionError(wire.ticker, what, detail);
   const named = readEventTicker(wire.event_ticker);
   const rules = readTemperatureRules(wire.rules_primary, wire.rules_secondary);
@@ -85,12 +85,6 @@ export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
       'event',
       `the event ${wire.event_ticker} does not name ${rules.date}${rules.hour === null ? '' : ` and the hour ${rules.hour}`}`,
     );
-  const closeTime = new Date(wire.close_time);
-  if (!closesWith(station, rules, closeTime))
-    throw refuse(
-      'close_time',
-      `it closes at ${wire.close_time}, which is not the end of ${rules.date}${rules.hour === null ? '' : ` ${rules.hour}:00`} at ${station.id}`,
-    );
   return {
     kind,
     station,
@@ -103,7 +97,7 @@ export function placeMarket(wire: KalshiMarket): Placed | NotPlaced {
 const kinds = { maximum: 'daily_maximum', minimum: 'daily_minimum', hour: 'hourly' } as const;
 const kindOf = ({ measure }: TemperatureRules): TemperatureKind => kinds[measure];
 
-function notRead(wire: KalshiMarket, date: string | null): NotPlaced {
+function notRead(wire: KalshiOutcome, date: string | null): NotPlaced {
   const kind = isAboutRain(wire.rules_primary) ? 'rain' : 'other';
   const place = /\b(?:at|in) (CLI[A-Z]{3}) in ([A-Z][A-Za-z. ]*?) in /.exec(wire.rules_primary);
   return {
@@ -146,7 +140,7 @@ function findPlaceOf({
 
 type Refuse = (what: string, detail: string) => ContradictionError;
 
-function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: Refuse): Bracket {
+function readBracket(wire: KalshiOutcome, { bracket }: TemperatureRules, refuse: Refuse): Bracket {
   const parsed = parseBracket({
     ticker: wire.ticker,
     strikeType: wire.strike_type ?? undefined,
@@ -169,12 +163,13 @@ function readBracket(wire: KalshiMarket, { bracket }: TemperatureRules, refuse: 
 }
 
 /**
- * Checks the close time. Daily markets close at the end of their day. Until March 2026 they closed a minute before
- * midnight by the local clock, and in 2024 by New York's clock everywhere, so up to a few hours early. Hourly markets
- * close on the hour. Any other close time belongs to another day.
+ * Checks the close time of a market that has not closed. Daily markets close at the end of their day. Until March 2026
+ * they closed a minute before midnight by the local clock, and in 2024 by New York's clock everywhere, so up to a few
+ * hours early. Hourly markets close on the hour. With any other close time, the market may be about another day or may
+ * be about to close, so it is not traded.
  */
-function closesWith(station: Place, { date, hour }: TemperatureRules, closeTime: Date): boolean {
-  if (hour !== null) {
+export function closesAsExpected({ station, date, hour }: Placed, closeTime: Date): boolean {
+  if (hour !== undefined) {
     const clock = clockAt(station, closeTime);
     return clock.date === date && clock.hour === hour && closeTime.getTime() % HOUR_MS === 0;
   }

@@ -25,7 +25,7 @@ type IndexPoint = z.output<typeof pointSchema>;
 const indexAnswerSchema = z.looseObject({
   city: z.string(),
   units: z.literal('fahrenheit'),
-  timeseries: z.array(pointSchema).max(MAX_POINTS).nullish(),
+  timeseries: z.array(z.unknown()).max(MAX_POINTS).nullish(),
 });
 
 const calibrationSchema = z.looseObject({
@@ -131,7 +131,13 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
     expectArea(answer.city);
     const now = clock.now();
     readAt = now;
-    const points = (answer.timeseries ?? []).filter(({ t }) => t <= now).flatMap(toValue);
+    const given = answer.timeseries ?? [];
+    const read = given.flatMap((point) => pointSchema.safeParse(point).data ?? []);
+    if (read.length === 0 && given.length > 0)
+      throw new UnexpectedAnswerError(path, `none of ${given.length} points can be read`);
+    if (read.length < given.length)
+      log.warn({ area: area.id }, `${given.length - read.length} of ${given.length} points are left out`);
+    const points = read.filter(({ t }) => t <= now).flatMap(toValue);
     for (const { at, temperatureF } of points) keepHour(at, temperatureF, now);
     for (const ms of hours.keys()) if (now - ms > HOURS_KEPT_MS) hours.delete(ms);
     const newest = points.toSorted((a, b) => a.at.getTime() - b.at.getTime()).at(-1);

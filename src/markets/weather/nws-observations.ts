@@ -1,63 +1,16 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
 import { climateDayAt, dateOf, type ClimateDay } from '../market/climate-day.js';
 import { stations, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { hourlyTemperatures, type ObservedExtreme } from './weather.js';
+import { hourOfReport, readMetar, sortByDoubt, withoutReplaced, type Reading } from './metar.js';
 import { readJson } from './read-json.js';
 
 /** The National Weather Service may block callers without a User-Agent. */
 export const NWS_USER_AGENT = 'gauge-weather-markets/1.0';
-
-/** Reports are made up to this long before the hour that they count toward. */
-const EARLY_MS = 15 * MINUTE_MS;
-
-/** Extremes of a period in °C; null if the report does not include them. */
-interface ReportedRange {
-  highestC: number | null;
-  lowestC: number | null;
-}
-
-/** Temperatures that the daily climate report cannot contradict, at the station's precision of tenths of °C. */
-interface ReportedTemperatures {
-  temperatureC: number | null;
-  /** Extremes of the six hours before the report. */
-  sixHours: ReportedRange;
-  /** Extremes of the calendar day in local standard time, included in the report made at the end of that day. */
-  day: ReportedRange;
-}
-
-const unknown: ReportedRange = { highestC: null, lowestC: null };
-
-/**
- * Parses the remarks of a METAR (FMH-1, chapter 12). `T02330150` is 23.3 °C. `10256 20144` is the six-hour maximum of
- * 25.6 °C and minimum of 14.4 °C, in the reports for 00, 06, 12 and 18 UTC. `402890144` is the day's maximum of 28.9 °C
- * and minimum of 14.4 °C, in the report for midnight. The whole degrees of the body are ignored, because converting
- * them to °F is off by up to one degree. A report may end in `=`, or in `$` if the station needs maintenance.
- */
-function readMetar(stationId: string, report: string, at: Date): ReportedTemperatures {
-  const [body = '', remarks = ''] = report.split(/\sRMK\s/);
-  if (!body.split(/\s+/).includes(stationId)) return { temperatureC: null, sixHours: unknown, day: unknown };
-  const group = (pattern: string) =>
-    new RegExp(`(?:^|\\s)${pattern}(?=[\\s$=]|$)`).exec(remarks)?.slice(1) ?? [];
-  const [sign, digits] = group(String.raw`T([01])(\d{3})(?:[01]\d{3}|/{4})?`);
-  const isSixHourly = (hourOfReport(at) / HOUR_MS) % 6 === 0;
-  const [highSign, high] = isSixHourly ? group(String.raw`1([01])(\d{3})`) : [];
-  const [lowSign, low] = isSixHourly ? group(String.raw`2([01])(\d{3})`) : [];
-  const [dayHighSign, dayHigh, dayLowSign, dayLow] = group(String.raw`4([01])(\d{3})([01])(\d{3})`);
-  return {
-    temperatureC: tenths(sign, digits),
-    sixHours: { highestC: tenths(highSign, high), lowestC: tenths(lowSign, low) },
-    day: { highestC: tenths(dayHighSign, dayHigh), lowestC: tenths(dayLowSign, dayLow) },
-  };
-}
-
-const hourOfReport = (at: Date): number => Math.floor((at.getTime() + EARLY_MS) / HOUR_MS) * HOUR_MS;
-
-const tenths = (sign: string | undefined, digits: string | undefined): number | null =>
-  digits === undefined ? null : ((sign === '1' ? -1 : 1) * Number(digits)) / 10;
 
 const toFahrenheit = (celsius: number): number => celsius * 1.8 + 32;
 
@@ -81,36 +34,23 @@ const possibleC = { lowest: -60, highest: 60 };
 /** MADIS codes for failed or questionable readings. */
 const badQuality = new Set(['X', 'Q', 'B']);
 
-const observationsSchema = z.looseObject({
-  features: z
-    .array(
-      z.looseObject({
-        properties: z.looseObject({
-          station: z.string().optional(),
-          timestamp: z.iso.datetime({ offset: true }),
-          rawMessage: z.string().max(2_000).nullish(),
-          temperature: z
-            .looseObject({
-              value: z.number().nullable(),
-              unitCode: z.literal('wmoUnit:degC'),
-              qualityControl: z.string().nullish(),
-            })
-            .nullish(),
-        }),
-      }),
-    )
-    .max(1_000),
+const observationSchema = z.looseObject({
+  properties: z.looseObject({
+    station: z.string().optional(),
+    timestamp: z.iso.datetime({ offset: true }),
+    rawMessage: z.string().max(2_000).nullish(),
+    temperature: z
+      .looseObject({
+        value: z.number().nullable(),
+        unitCode: z.literal('wmoUnit:degC'),
+        qualityControl: z.string().nullish(),
+      })
+      .nullish(),
+  }),
 });
+const observationsSchema = z.looseObject({ features: z.array(z.unknown()).max(1_000) });
 
-type Observation = z.output<typeof observationsSchema>['features'][number]['properties'];
-
-interface Reading {
-  at: Date;
-  /** Start of the period covered; for a single temperature, the same Date object as `at`. */
-  from: Date;
-  highestC: number;
-  lowestC: number;
-}
+type Observation = z.output<typeof observationSchema>['properties'];
 
 interface ReaderOptions {
   baseUrl: string;
@@ -125,6 +65,7 @@ interface ReaderOptions {
  */
 export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEOUT_MS }: ReaderOptions) {
   const readings = new Map<string, Reading[]>();
+  const trust = createTrust(log);
   let known: ObservedExtreme[] = [];
 
   async function readStation(station: Station, signal: AbortSignal): Promise<ObservedExtreme[]> {
@@ -136,11 +77,15 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     const reports = await ask(station, since, signal);
     // A repeated request replaces the reports of its period, so that withdrawn reports are dropped.
     const kept = before.filter(({ at }) => at < since);
-    const all = [...kept, ...reports.flatMap((report) => toReadings(station, report))];
+    const all = [...kept, ...withoutReplaced(reports).flatMap((report) => toReadings(station, report))];
     readings.set(station.id, all);
+    const trusted = trust(
+      station,
+      all.filter(({ at }) => at.getTime() <= clock.now()),
+    );
     const today = climateDayAt(station, new Date(now));
     const days = first.date === today.date ? [today] : [first, today];
-    return days.flatMap((day) => extremesOf(station, day, all, new Date(clock.now())));
+    return days.flatMap((day) => extremesOf(station, day, trusted, new Date(clock.now())));
   }
 
   async function ask(station: Station, since: Date, signal: AbortSignal): Promise<Observation[]> {
@@ -151,9 +96,16 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
       schema: observationsSchema,
       signal,
     });
-    const reports = features.map(({ properties }) => properties);
-    const other = reports.find(({ station: of }) => of !== undefined && !of.endsWith(`/${station.id}`));
-    if (other) throw new UnexpectedAnswerError(url, `an observation of ${other.station}`);
+    const read = features.map((feature) => observationSchema.safeParse(feature));
+    const reports = read.flatMap(({ data }) =>
+      data && (data.properties.station ?? `/${station.id}`).endsWith(`/${station.id}`)
+        ? [data.properties]
+        : [],
+    );
+    const leftOut = features.length - reports.length;
+    const what = `${leftOut} of ${features.length} reports are unreadable or of another station`;
+    if (leftOut > 0 && reports.length === 0) throw new UnexpectedAnswerError(url, what);
+    if (leftOut > 0) log.warn({ station: station.id }, `${what}; the others are used`);
     return reports;
   }
 
@@ -184,6 +136,21 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
   };
 }
 
+/** Returns the trusted readings, and logs each doubtful one once. */
+function createTrust(log: Logger) {
+  const doubted = new Map<string, ReadonlySet<string>>();
+  return ({ id }: Station, all: readonly Reading[]): Reading[] => {
+    const { trusted, doubtful } = sortByDoubt(all);
+    const before = doubted.get(id) ?? new Set();
+    const found = doubtful.map(({ at, highestC, lowestC }) => `${at.toISOString()} ${highestC} ${lowestC}`);
+    const news = found.filter((each) => !before.has(each));
+    doubted.set(id, new Set(found));
+    if (news.length > 0)
+      log.warn({ station: id, readings: news.slice(0, 10) }, 'doubtful temperatures are left out');
+    return trusted;
+  };
+}
+
 /** Returns the extremes proven by reports within the day; empty if there are no such reports. */
 function extremesOf(
   station: Station,
@@ -194,10 +161,10 @@ function extremesOf(
   let [highestC, lowestC, latest] = [-Infinity, Infinity, -Infinity];
   const reports: { at: Date; temperatureF: number }[] = [];
   for (const { at, from, ...reading } of readings) {
-    if (from < start || at >= end || at > fetchedAt) continue;
-    if (from === at) reports.push({ at, temperatureF: toFahrenheit(reading.highestC) });
-    highestC = Math.max(highestC, reading.highestC);
-    lowestC = Math.min(lowestC, reading.lowestC);
+    if (from < start || at >= end) continue;
+    if (from === at) reports.push({ at, temperatureF: toFahrenheit(reading.highestC!) });
+    highestC = Math.max(highestC, reading.highestC ?? -Infinity);
+    lowestC = Math.min(lowestC, reading.lowestC ?? Infinity);
     latest = Math.max(latest, at.getTime());
   }
   if (latest === -Infinity) return [];
@@ -222,18 +189,17 @@ function toReadings(station: Station, report: Observation): Reading[] {
   const isOfDay = hourOfReport(at) === end.getTime();
   return [
     { from: at, highestC: temperatureC, lowestC: temperatureC },
-    { from: new Date(at.getTime() - 6 * HOUR_MS), ...extendRange(temperatureC, sixHours) },
-    ...(isOfDay ? [{ from: start, ...extendRange(temperatureC, day) }] : []),
+    { from: new Date(at.getTime() - 6 * HOUR_MS), ...sixHours },
+    ...(isOfDay ? [{ from: start, ...day }] : []),
   ]
-    .filter(({ highestC, lowestC }) => lowestC >= possibleC.lowest && highestC <= possibleC.highest)
+    .filter((reading) => [reading.highestC, reading.lowestC].some((each) => each !== null))
+    .filter(({ highestC, lowestC }) =>
+      [highestC, lowestC].every(
+        (each) => each === null || (each >= possibleC.lowest && each <= possibleC.highest),
+      ),
+    )
     .map((reading) => ({ at, ...reading }));
 }
-
-/** Extends a period's range by the temperature at its end. Without a range, returns that temperature as both bounds. */
-const extendRange = (temperatureC: number, { highestC, lowestC }: ReportedRange) => ({
-  highestC: Math.max(temperatureC, highestC ?? temperatureC),
-  lowestC: Math.min(temperatureC, lowestC ?? temperatureC),
-});
 
 const isTrustworthy = ({ temperature }: Observation): boolean =>
   !badQuality.has(temperature?.qualityControl ?? '');

@@ -44,7 +44,11 @@ const [dayBefore, twoDaysBefore] = columns;
 const placeSchema = z.looseObject({
   ...placeFields,
   hourly_units: z.looseObject({ [dayBefore]: z.literal('°F'), [twoDaysBefore]: z.literal('°F') }),
-  hourly: z.looseObject({ time: z.array(z.int()), [dayBefore]: hourlyF, [twoDaysBefore]: hourlyF }),
+  hourly: z
+    .looseObject({ time: z.array(z.int()), [dayBefore]: hourlyF, [twoDaysBefore]: hourlyF })
+    .refine((hourly) => columns.every((column) => hourly[column].length === hourly.time.length), {
+      message: 'there is not a value for each hour',
+    }),
 });
 
 interface HistoryOptions {
@@ -93,7 +97,7 @@ const isModelFailure = (error: unknown, { aborted }: AbortSignal): boolean =>
  */
 async function readRunsOf(
   { model, asked, runMs, firstDay }: ArchivedModel,
-  { baseUrl, apiKey, clock }: HistoryOptions,
+  { baseUrl, apiKey, clock, log }: HistoryOptions,
   { from, to }: { from: string; to: string },
   signal: AbortSignal,
 ): Promise<DayEnsemble[]> {
@@ -108,11 +112,15 @@ async function readRunsOf(
     end_date: addDays(to, 1),
   };
   const url = `${baseUrl}/v1/forecast`;
-  const answers = await readOpenMeteo({ url, query, apiKey, schema: z.array(placeSchema), signal });
+  const answers = await readOpenMeteo({ url, query, apiKey, schema: z.array(z.unknown()), signal });
   const fetchedAt = new Date(clock.now());
-  return matchPlaces(url, answers).flatMap(([place, { hourly }]) => {
-    if (columns.some((column) => hourly[column].length !== hourly.time.length))
-      throw new UnexpectedAnswerError(url, 'there is not a value for each hour');
+  const { matched, problems } = matchPlaces(url, answers, placeSchema);
+  if (problems.length > 0)
+    log.warn(
+      { model: model ?? asked, problems: problems.slice(0, 10) },
+      'past forecasts of places are left out',
+    );
+  return matched.flatMap(([place, { hourly }]) => {
     return daysBetween(first, to)
       .flatMap((date) => targetsOn(place, date))
       .flatMap((target) => {

@@ -4,13 +4,19 @@ import { climateDayOf, hourOf } from '../market/climate-day.js';
 import type { Target } from '../market/market.js';
 import { isStation, places } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { placeOf } from './read-json.js';
+import { isPossible } from './weather.js';
 import type { Place } from '../market/place.js';
 
 /** Maximum distance of a place from its grid point. Grid points are at most a quarter of a degree apart. */
 const NEAR_DEGREES = 0.5;
 
-/** One hourly series in °F; null if the service has no value. */
-export const hourlyF = z.array(z.number().min(-100).max(150).nullable());
+/** One hourly series in °F; null for an hour without a possible value. */
+export const hourlyF = z
+  .array(z.unknown())
+  .transform((values) =>
+    values.map((value) => (typeof value === 'number' && isPossible(value) ? value : null)),
+  );
 
 export const placeFields = { latitude: z.number(), longitude: z.number(), utc_offset_seconds: z.literal(0) };
 
@@ -29,20 +35,33 @@ export const placeQuery = {
   timeformat: 'unixtime',
 } as const;
 
-/** Pairs each place with its part of the response, which has the order of the request. */
+/**
+ * Pairs each place with its part of the response, which has the order of the request.
+ * @returns also what is wrong with the places that are left out
+ * @throws UnexpectedAnswerError if most places cannot be read, because then the order or the format has changed
+ */
 export function matchPlaces<T extends { latitude: number; longitude: number }>(
   url: string,
-  answers: readonly T[],
-): [Place, T][] {
+  answers: readonly unknown[],
+  schema: z.ZodType<T>,
+): { matched: [Place, T][]; problems: string[] } {
   if (answers.length !== places.length)
     throw new UnexpectedAnswerError(url, `${answers.length} places instead of ${places.length}`);
-  return places.map((place, i) => {
-    const { latitude, longitude } = answers[i]!;
-    const distance = Math.max(Math.abs(latitude - place.latitude), Math.abs(longitude - place.longitude));
-    if (distance > NEAR_DEGREES)
-      throw new UnexpectedAnswerError(url, `${latitude}, ${longitude} is not where ${place.id} is`);
-    return [place, answers[i]!];
+  const problems: string[] = [];
+  const matched = places.flatMap((place, i): [Place, T][] => {
+    const { data, error } = schema.safeParse(answers[i]);
+    const away = data
+      ? Math.max(Math.abs(data.latitude - place.latitude), Math.abs(data.longitude - place.longitude))
+      : 0;
+    if (data && away <= NEAR_DEGREES) return [[place, data]];
+    const what = data
+      ? `${data.latitude}, ${data.longitude} is not where ${place.id} is`
+      : `${placeOf(error!.issues[0]!.path)}: ${error!.issues[0]!.message}`;
+    problems.push(`${place.id}: ${what}`);
+    return [];
   });
+  if (problems.length > places.length / 2) throw new UnexpectedAnswerError(url, problems[0]!);
+  return { matched, problems };
 }
 
 export const targetsOn = (place: Place, date: string): Target[] =>

@@ -9,6 +9,7 @@ import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import {
   createObserver,
   EARLIER_MS,
+  MAIN_MODEL,
   meanAndVariance,
   type DayEnsemble,
   type ObservationPart,
@@ -25,7 +26,7 @@ import {
   targetsOn,
 } from './open-meteo-places.js';
 import { readOpenMeteo } from './open-meteo-request.js';
-import { createPoll, lastForecasts } from './read-json.js';
+import { createPoll, lastForecasts, WeatherUnavailableError } from './read-json.js';
 import type { Place } from '../market/place.js';
 
 interface OnlineModel {
@@ -99,7 +100,7 @@ const furtherModels: readonly (OnlineModel & { model: string })[] = [
 const locationSchema = z.looseObject({
   ...placeFields,
   hourly_units: z.looseObject({ temperature_2m: z.literal('°F') }),
-  hourly: z.object({ time: z.array(z.int()) }).catchall(hourlyF),
+  hourly: z.object({ time: z.array(z.int()) }).catchall(hourlyF.or(z.unknown().transform(() => null))),
 });
 
 const metadataSchema = z.looseObject({
@@ -110,6 +111,7 @@ interface Hosts {
   baseUrls: Readonly<Record<OnlineModel['from'], string>>;
   apiKey: string | undefined;
   clock: Clock;
+  log: Pick<Logger, 'warn'>;
 }
 
 /**
@@ -117,8 +119,8 @@ interface Hosts {
  * computed from its hourly values, and the hours of the index areas. A request counts as 28 places × 31 members ÷ 10 =
  * 87 calls, plus one for the run time.
  */
-async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSignal): Promise<DayEnsemble[]> {
-  const { baseUrls, apiKey, clock } = hosts;
+async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSignal): Promise<Runs> {
+  const { baseUrls, apiKey, clock, log } = hosts;
   const url = `${baseUrls[model.from]}/v1/${model.from}`;
   const locations = await readOpenMeteo({
     url,
@@ -130,76 +132,115 @@ async function readEnsembles(model: OnlineModel, hosts: Hosts, signal: AbortSign
       forecast_days: '3',
     },
     apiKey,
-    schema: z.array(locationSchema),
+    schema: z.array(z.unknown()),
     signal,
   });
-  const matched = matchPlaces(url, locations);
+  const { matched, problems } = matchPlaces(url, locations, locationSchema);
   const fetchedAt = new Date(clock.now());
   // Read after the forecasts: a run that arrives in between makes the data look newer than it is, never older.
-  const modelRunAt = await readRunTime(model, hosts, fetchedAt, signal);
+  const runTime = await readRunTime(model, hosts, fetchedAt, signal);
   const of = model.model === undefined ? {} : { model: model.model };
-  return matched.flatMap(([place, location]) =>
-    toRuns(model, url, place, location, fetchedAt).map((run) => ({ ...of, ...run, modelRunAt, fetchedAt })),
-  );
+  const found = matched.map(([place, location]) => toRuns(model, place, location, fetchedAt));
+  const [first] = found.flatMap(({ isBroken, problems: own }) => (isBroken ? own : []));
+  if (first !== undefined && found.every(({ isBroken }) => isBroken))
+    throw new UnexpectedAnswerError(url, first);
+  problems.push(...found.flatMap((each) => each.problems));
+  if (problems.length > 0)
+    log.warn(
+      { model: model.model ?? MAIN_MODEL, count: problems.length, problems: problems.slice(0, 10) },
+      'parts of a model cannot be read and are left out; the others are used',
+    );
+  const name = `${model.model ?? model.asked} in part`;
+  return {
+    ensembles: found.flatMap(({ runs }) => runs.map((run) => ({ ...of, ...run, ...runTime, fetchedAt }))),
+    notes:
+      problems.length === 0
+        ? []
+        : [{ ...noteOf({ name, missing: problems.join('; ') }), count: problems.length }],
+  };
+}
+
+interface Runs {
+  ensembles: readonly DayEnsemble[];
+  /** Names what was left out. */
+  notes: readonly VenueNote[];
 }
 
 /**
- * Returns the start of the run that the data comes from. If it is unknown, assumes the latest run that can be
- * available, so that data is never dated too early.
+ * Returns the start of the run that the data comes from. If it is unknown, the first model assumes the latest run that
+ * can be available, so that data is never dated too early, and says so.
+ * @throws WeatherUnavailableError if a further model's is unknown
  */
 async function readRunTime(
-  { dataset, from, runMs: everyMs, takesMs }: OnlineModel,
+  { model, dataset, from, runMs: everyMs, takesMs }: OnlineModel,
   { baseUrls, apiKey }: Hosts,
   fetchedAt: Date,
   signal: AbortSignal,
-): Promise<Date> {
+): Promise<Pick<DayEnsemble, 'modelRunAt' | 'isRunUnknown'>> {
   const url = `${baseUrls[from]}/data/${dataset}/static/meta.json`;
-  const latest = Math.floor((fetchedAt.getTime() - takesMs) / everyMs) * everyMs;
-  try {
-    const metadata = await readOpenMeteo({ url, apiKey, schema: metadataSchema, signal });
-    const runMs = metadata.last_run_initialisation_time * 1000;
-    return new Date(runMs > 0 && runMs <= fetchedAt.getTime() ? runMs : latest);
-  } catch {
-    return new Date(latest);
-  }
+  const asked = readOpenMeteo({ url, apiKey, schema: metadataSchema, signal });
+  const metadata = await asked.catch(() => undefined);
+  const runMs = (metadata?.last_run_initialisation_time ?? 0) * 1000;
+  if (runMs > 0 && runMs <= fetchedAt.getTime()) return { modelRunAt: new Date(runMs) };
+  if (model !== undefined) throw new WeatherUnavailableError(url, 'the time of its run is unknown');
+  const latestMs = Math.floor((fetchedAt.getTime() - takesMs) / everyMs) * everyMs;
+  return { modelRunAt: new Date(latestMs), isRunUnknown: true };
 }
 
-/** Returns the targets for which every member has every hour. */
+/**
+ * Returns the targets from the members that have all of their hours. A target with too few such members is left out.
+ * `isBroken` is true if a member is not a series with one value for each hour.
+ */
 function toRuns(
   { model, leastMembers }: OnlineModel,
-  url: string,
   place: Place,
   { hourly }: z.output<typeof locationSchema>,
   at: Date,
-): (Target & Pick<DayEnsemble, 'membersF' | 'curveF'>)[] {
-  const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[]>;
-  const members = Object.entries(columns)
-    .filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name))
-    .map(([, values]) => values);
-  if (members.length < leastMembers)
-    throw new UnexpectedAnswerError(url, `${members.length} members instead of at least ${leastMembers}`);
-  if (members.some((values) => values.length !== time.length))
-    throw new UnexpectedAnswerError(url, 'the members do not have a value for each hour');
-  return datesInView(place, at).flatMap((date) => {
+): {
+  runs: (Target & Pick<DayEnsemble, 'membersF' | 'curveF'>)[];
+  problems: string[];
+  isBroken: boolean;
+} {
+  const { time, ...columns } = hourly as { time: number[] } & Record<string, (number | null)[] | null>;
+  const asked = Object.entries(columns).filter(([name]) => /^temperature_2m(_member\d+)?$/.test(name));
+  const broken = asked.filter(([, values]) => values?.length !== time.length).map(([name]) => name);
+  const members = asked.flatMap(([, values]) => (values?.length === time.length ? [values] : []));
+  const problems = broken.map((name) => `${place.id}: ${name} does not have a value for each hour`);
+  if (members.length < leastMembers) {
+    const few = `${place.id}: ${members.length} members instead of at least ${leastMembers}`;
+    return { runs: [], problems: [...problems, few], isBroken: true };
+  }
+  const runs = datesInView(place, at).flatMap((date) => {
     // Only the first model continues a day that has already begun.
     const isWanted = isStation(place) && model === undefined;
-    const curveF = isWanted ? meanCurve(place, date, { time, members }) : undefined;
+    const curveF = isWanted ? meanCurve(place, date, { time, members, leastMembers }) : undefined;
     return targetsOn(place, date).flatMap((target) => {
-      const membersF = members.map(targetReader(place, target, time));
-      return membersF.includes(null) ? [] : [{ ...target, membersF: membersF as number[], curveF }];
+      const membersF = members.map(targetReader(place, target, time)).filter((value) => value !== null);
+      if (membersF.length > 0 && membersF.length < asked.length && target.kind !== 'daily_minimum')
+        problems.push(
+          `${place.id} ${date}${target.hour === undefined ? '' : ` ${target.hour}:00`}: ${asked.length - membersF.length} of ${asked.length} members lack hours`,
+        );
+      return membersF.length < leastMembers ? [] : [{ ...target, membersF, curveF }];
     });
   });
+  return { runs, problems, isBroken: broken.length > 0 };
 }
 
 function meanCurve(
   place: Place,
   date: string,
-  { time, members }: { time: readonly number[]; members: readonly (number | null)[][] },
+  {
+    time,
+    members,
+    leastMembers,
+  }: { time: readonly number[]; members: readonly (number | null)[][]; leastMembers: number },
 ): number[] | undefined {
   const { start } = climateDayOf(place, date);
   const first = time.indexOf(start.getTime() / 1000);
-  const hours = members.map((values) => values.slice(first, first + 24));
-  if (first < 0 || hours.some((values) => values.length < 24 || values.includes(null))) return undefined;
+  const hours = members
+    .map((values) => values.slice(first, first + 24))
+    .filter((values): values is number[] => values.length === 24 && !values.includes(null));
+  if (first < 0 || hours.length < leastMembers) return undefined;
   return Array.from({ length: 24 }, (_, hour) => meanAndVariance(hours.map((values) => values[hour]!)).mean);
 }
 
@@ -218,7 +259,7 @@ const FURTHER_PAUSE_MS = 6 * HOUR_MS;
 const FURTHER_LAST_MS = 9 * HOUR_MS;
 const OLDEST_RUN_MS = DAY_MS;
 
-type Further = { ensembles: readonly DayEnsemble[] } | { missing: string };
+type Further = Runs | { missing: string };
 
 /** Polls a further model. Never rejects; logs a failure once. */
 function createFurtherModel(
@@ -234,12 +275,12 @@ function createFurtherModel(
     FURTHER_PAUSE_MS,
   );
   return async (signal) => {
-    const { value: ensembles, readMs, problem, isNews } = await poll(signal);
+    const { value: found, readMs, problem, isNews } = await poll(signal);
     if (isNews)
       log.warn({ err: problem, model: model.model }, 'a model could not be read; the others are used');
-    const runAt = ensembles?.[0]?.modelRunAt.getTime();
-    if (ensembles && runAt !== undefined && clock.now() - readMs < FURTHER_LAST_MS) {
-      if (clock.now() - runAt < OLDEST_RUN_MS) return { ensembles };
+    const runAt = found?.ensembles[0]?.modelRunAt.getTime();
+    if (found && runAt !== undefined && clock.now() - readMs < FURTHER_LAST_MS) {
+      if (clock.now() - runAt < OLDEST_RUN_MS) return found;
       return { missing: `its newest run is from ${new Date(runAt).toISOString()}` };
     }
     return { missing: problem instanceof Error ? problem.message : 'it has no forecast for these days' };
@@ -258,7 +299,7 @@ function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] 
   return (newest) => {
     const newestMs = newest[0]?.modelRunAt.getTime();
     if (newestMs === undefined) return [];
-    byRun.set(newestMs, newest);
+    if (!newest[0]!.isRunUnknown) byRun.set(newestMs, newest);
     for (const runMs of byRun.keys()) if (newestMs - runMs > KEPT_RUNS_MS) byRun.delete(runMs);
     const earlier = Math.max(...[...byRun.keys()].filter((runMs) => newestMs - runMs >= EARLIER_MS));
     return (byRun.get(earlier) ?? []).map((run) => ({ ...run, curveF: undefined }));
@@ -283,14 +324,14 @@ interface OpenMeteoOptions {
 /** Reads Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
   const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], hours, clock, log } = options;
-  const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock };
+  const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock, log };
   let curves: readonly DayEnsemble[] = [];
   let ofRun = { runMs: Number.NaN, curves };
   const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal) => {
-    const runs = await readEnsembles(gefs, hosts, signal);
+    const { ensembles: runs, notes } = await readEnsembles(gefs, hosts, signal);
     const runMs = runs[0]?.modelRunAt.getTime() ?? Number.NaN;
     if (runMs !== ofRun.runMs) ofRun = { runMs, curves };
-    return withCurves(runs, ofRun.curves);
+    return { ensembles: withCurves(runs, ofRun.curves), notes };
   });
   const further = furtherModels.map((model) => ({
     name: model.model,
@@ -312,11 +353,12 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
       ]);
       const ofHours = await hours?.read(signal);
       curves = ofHours?.ensembles ?? [];
-      const ensembles = lastForecasts(forecast, { clock, log, what: 'ensembles' });
+      const { ensembles, notes } = lastForecasts(forecast, { clock, log, what: 'ensembles' });
       return {
         fetchedAt: new Date(clock.now()),
         notes: [
-          ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : [])),
+          ...notes,
+          ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : other.notes)),
           ...ofPlaces.flatMap(({ notes }) => notes),
           ...(ofHours?.notes ?? []),
         ],

@@ -143,6 +143,8 @@ export interface DayEnsemble extends Target {
   model?: string | undefined;
   /** Start of the model run. The run uses no data from after this time. */
   modelRunAt: Date;
+  /** True if the service does not name the run. `modelRunAt` is then the newest that it can be. */
+  isRunUnknown?: true | undefined;
   fetchedAt: Date;
   membersF: readonly number[];
   /** Standard deviation in °F, as stated by a model with one member. */

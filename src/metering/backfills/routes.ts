@@ -200,7 +200,7 @@ the product.
       const slug = readSlug(req);
       const backfillId = readId(req);
       const isLenient = prefersLenient(req);
-      const input = parseUsageBatch(await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds));
+      const input = parseUsageBatch(await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds), false);
       const answer = await changeAsOperator(deps, req, res, async (tx, { at }) =>
         stageEvents(tx, (await getOrganization(tx, slug)).id, backfillId, { ...input, isLenient }, at),
       );

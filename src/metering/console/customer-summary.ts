@@ -49,6 +49,12 @@ export const customerSummary: CustomerSummary = {
       isNarrow: true,
       condition: (nowMs) => usesAbove(nowMs, sql.raw('1')),
     },
+    {
+      id: 'stripe',
+      label: 'One Stripe customer for several Organizations',
+      path: '',
+      condition: () => sql`exists (${sharers(sql`o.id`)})`,
+    },
   ],
   async read(orm, nowMs, orgIds) {
     const rows = new Map((await readUses(orm, nowMs, orgIds)).map((row) => [row.orgId, row]));
@@ -57,7 +63,18 @@ export const customerSummary: CustomerSummary = {
       sql`${outOfCredits(wholeTables, nowMs)} and a.org_id = any (${textArray(orgIds)}::uuid[])`,
     );
     const spent = new Set(out.map(({ orgId }) => orgId));
-    return new Map(orgIds.map((id) => [id, toFacts(rows.get(id), spent.has(id))]));
+    const sharing = await selectRows<{ orgId: string }>(
+      orm,
+      sql`select o.id::text as "orgId" from organizations o
+        where o.id = any (${textArray(orgIds)}::uuid[]) and exists (${sharers(sql`o.id`)})`,
+    );
+    const shared = new Set(sharing.map(({ orgId }) => orgId));
+    return new Map(
+      orgIds.map((id) => [
+        id,
+        toFacts(rows.get(id), [...(spent.has(id) ? [outFlag] : []), ...(shared.has(id) ? [sharedFlag] : [])]),
+      ]),
+    );
   },
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
 };
@@ -131,17 +148,24 @@ function outOfCredits(t: GroupTables, nowMs: number): SQL {
     )`;
 }
 
-function toFacts(row: UsesRow | undefined, isOutOfCredits: boolean): CustomerFacts {
+/** The other Organizations whose usage the same Stripe customer pays for. */
+const sharers = (orgId: SQL): SQL =>
+  sql`select other.slug, other.name from organizations own
+    join organizations other on other.stripe_customer_id = own.stripe_customer_id and other.id <> own.id
+    where own.id = ${orgId}`;
+
+function toFacts(row: UsesRow | undefined, flags: Flag[]): CustomerFacts {
   const uses = (row?.uses ?? []).map(toUseView);
   // `uses` is sorted by share, highest first.
   const share = uses[0]?.share ?? 0;
   return {
     data: { uses, moreUses: (row?.count ?? 0) - uses.length },
-    flags: [...(isOutOfCredits ? [outFlag] : []), ...toFlags(share)],
+    flags: [...flags, ...toFlags(share)],
   };
 }
 
 const outFlag: Flag = { tone: 'bad', label: 'Out of credits' };
+const sharedFlag: Flag = { tone: 'warn', label: 'Shared Stripe customer' };
 
 function toFlags(share: number): Flag[] {
   if (share >= 1) return [{ tone: 'bad', label: 'Over a cap' }];
@@ -155,10 +179,11 @@ function toUseView({ used, cap, ...product }: ProductUse) {
 }
 
 const PANEL_PRODUCTS = 8;
+const PANEL_SHARERS = 5;
 
 /**
  * Reads the products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30
- * days of usage. Also reads the latest problem in sending usage to Stripe.
+ * days of usage. Also reads the latest problem in sending usage to Stripe, and who else its Stripe customer pays for.
  */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
@@ -176,6 +201,10 @@ async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId:
   const days = await readProductSums(db.orm, orgId, { productIds, livemode: true, ...period });
   return {
     stripeProblem: await findStripeProblem(db.orm, 'org_id', orgId),
+    sharers: await selectRows(
+      db.orm,
+      sql`${sharers(sql`${orgId}::uuid`)} order by other.slug limit ${PANEL_SHARERS}`,
+    ),
     month: now,
     hasMoreProducts: inEffect.length > PANEL_PRODUCTS,
     products: shown.map((product, i) => ({

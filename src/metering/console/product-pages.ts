@@ -15,7 +15,7 @@ import {
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
-import { listProducts, lockProduct, type Product } from '../entitlements/queries.js';
+import { listProducts, listUngranted, lockProduct, type Product } from '../entitlements/queries.js';
 import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
@@ -23,11 +23,14 @@ import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { archiveSchema } from '../../console/customer-pages.js';
-import { CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
+import { addressOf, CONSOLE, PAGE_SIZE, readSlug, type ConsoleDeps } from '../../console/page.js';
 import { toCreditPrice } from '../entitlements/price.js';
 import { addPrice } from './price-pages.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
+
+/** Customers that the page of a product offers to grant it to. Others are found in the list of customers. */
+const SHOWN_CUSTOMERS = 20;
 
 const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.optional() });
 
@@ -43,7 +46,7 @@ const productSchema = z.strictObject({
 const newSchema = productSchema.extend({ slug: slugSchema });
 
 const notices = {
-  created: 'Product created. Grant entitlements to it next.',
+  created: 'Product created. Grant it to a customer next.',
   saved: 'Saved. It takes effect on the next request.',
   priced: 'The price is set. Events received from now on cost it.',
   unpriced: 'The price is removed. Events received from now on cost nothing.',
@@ -90,7 +93,7 @@ function addNew(router: Router, deps: ConsoleDeps): void {
         if (await lockProduct(tx, slug)) throw fieldError('slug', 'is taken by another product');
         await putProduct(tx, slug, toInput(typed, fields), source);
       });
-      res.redirect(303, toAddress(PRODUCTS, { done: 'created' }));
+      res.redirect(303, toAddress(`${PRODUCTS}/${slug}`, { done: 'created' }));
     },
     show(req, res, form) {
       const page = { view: 'metering/console/product', title: 'New product', section: 'products' };
@@ -115,7 +118,14 @@ function addEdit(router: Router, deps: ConsoleDeps): void {
       const values = Object.keys(form.values).length > 0 ? form.values : toFields(product);
       const stripeProblem = await findStripeProblem(deps.db.orm, 'product_id', product.id);
       const price = toCreditPrice(product);
-      await renderPage(deps, req, res, page, { form: { ...form, values }, product, price, stripeProblem });
+      const customers = (await listUngranted(deps.db.orm, product.id, SHOWN_CUSTOMERS)).map(
+        ({ slug, name }) => ({
+          name,
+          href: toAddress(`${addressOf(slug)}/entitlement`, { product: product.slug }),
+        }),
+      );
+      const data = { form: { ...form, values }, product, price, stripeProblem, customers };
+      await renderPage(deps, req, res, page, data);
     },
   });
 }

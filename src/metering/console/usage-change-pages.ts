@@ -105,7 +105,7 @@ function addCorrections(router: Router, deps: ConsoleDeps): void {
       });
       const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
       await changeAsOperator(deps, req, res, (tx, source) =>
-        correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source),
+        correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source),
       ).catch(toFieldError(noEvent()));
       res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
     },

@@ -7,7 +7,7 @@ import type { Source } from '../../accounts/identity/source.js';
 import { exact } from '../../core/http/json.js';
 import { formatDecimal } from '../../core/pages/format.js';
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
-import { lockOrganizationId } from '../../accounts/organizations/table.js';
+import { lockOrganization } from '../../accounts/identity/organizations/queries.js';
 import { findArchived } from '../events/event-queries.js';
 import { firstBroken } from '../ingestion/rules.js';
 import { correctCredits } from './credits.js';
@@ -33,8 +33,8 @@ export interface CorrectionRequest {
   orgId: string;
   /** Accepts only events of this mode; undefined accepts both. */
   livemode: boolean | undefined;
-  /** If false, an event can be corrected only within 35 days of its receipt, and at most 1,000 times. */
-  isUnlimited: boolean;
+  /** The operator may always correct; an Organization's people and keys only if the operator lets them. */
+  by: 'operator' | 'member' | 'key';
   corrections: readonly Correction[];
 }
 
@@ -57,12 +57,14 @@ const AUDITED_CORRECTIONS = 20;
 /**
  * Corrects all of the events or none, and updates their sums. Corrections in one Organization run one at a time, so
  * each starts from the result of the previous one.
- * @throws AppError with the first broken rule: event_not_found, idempotency_conflict, timestamp_out_of_range,
+ * @throws AppError with the first broken rule: entitlement_required, event_not_found, idempotency_conflict, timestamp_out_of_range,
  * quantity_out_of_range, invalid_request
  */
 export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source): Promise<Corrected> {
   const { orgId, livemode, corrections } = request;
-  await lockOrganizationId(tx, orgId);
+  // Changes of the right take the same lock.
+  const { mayCorrect } = (await lockOrganization(tx, { id: orgId }))!;
+  if (request.by !== 'operator' && !mayCorrect) throw mayNotCorrect();
   const recorded = await listRecorded(
     tx,
     orgId,
@@ -114,9 +116,15 @@ function queueMessage(
   });
 }
 
+export const mayNotCorrect = (): AppError =>
+  new AppError(
+    'entitlement_required',
+    'This Organization may not correct its usage. Ask the operator of this service to correct it, or to let you.',
+  );
+
 /** Plans each correction; corrections of the same event in one request build on each other. */
 function planCorrections(
-  { livemode, isUnlimited, corrections }: CorrectionRequest,
+  { livemode, by, corrections }: CorrectionRequest,
   recorded: readonly RecordedCorrection[],
   targets: readonly CorrectionTarget[],
   now: Date,
@@ -152,13 +160,13 @@ function planCorrections(
     }
     const event = events.get(idempotencyKey);
     if (!event) refuse('idempotencyKey', 'event_not_found', `No event ${idempotencyKey} was recorded.`);
-    else if (!isUnlimited && now.getTime() - Date.parse(event.receivedAt) > MAX_AGE_DAYS * DAY_MS)
+    else if (by === 'key' && now.getTime() - Date.parse(event.receivedAt) > MAX_AGE_DAYS * DAY_MS)
       refuse(
         'idempotencyKey',
         'timestamp_out_of_range',
         `The event ${idempotencyKey} was received more than ${MAX_AGE_DAYS} days ago. Only the operator of this service can correct it now, or an owner or admin on the event's page.`,
       );
-    else if (!isUnlimited && event.corrections >= MAX_TIMES)
+    else if (by === 'key' && event.corrections >= MAX_TIMES)
       refuse(
         'idempotencyKey',
         'invalid_request',

@@ -15,7 +15,14 @@ import { changeAsOperator, readSlug } from '../../accounts/identity/operator/htt
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { whereaboutsOf } from '../../accounts/identity/session/session.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
-import { correctEvents, MAX_AGE_DAYS, MAX_TIMES, type Corrected, type Correction } from './corrections.js';
+import {
+  correctEvents,
+  MAX_AGE_DAYS,
+  MAX_TIMES,
+  mayNotCorrect,
+  type Corrected,
+  type Correction,
+} from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 
 type CorrectionDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
@@ -115,7 +122,7 @@ export const correctionRoutes = [
     limit: 'usage',
     summary: 'Correct usage events',
     description: `
-Corrects the quantities of 1 to ${MAX_CORRECTIONS} events of the Organization in the key's mode. An event can be corrected for ${MAX_AGE_DAYS} days after its receipt
+Corrects the quantities of 1 to ${MAX_CORRECTIONS} events of the Organization in the key's mode. The operator of the service must let the Organization correct (\`mayCorrect\`); otherwise the answer is 403 \`entitlement_required\`. An event can be corrected for ${MAX_AGE_DAYS} days after its receipt
 (\`timestamp_out_of_range\` afterwards) and ${MAX_TIMES.toLocaleString('en')} times (\`invalid_request\`). The operator of the service, and owners and admins on the event's page, can correct it at any time.
 
 ${rules}
@@ -133,6 +140,12 @@ ${rules}
         detail: `The event first was received more than ${MAX_AGE_DAYS} days ago. Only the operator of this service can correct it now, or an owner or admin on the event's page.`,
         request: { body },
       }),
+      problemExample('entitlement_required', {
+        summary: 'An Organization that may not correct',
+        circumstance: 'no_corrections',
+        detail: mayNotCorrect().message,
+        request: { body },
+      }),
     ],
     handler: (deps: CorrectionDeps) => async (req, res) => {
       const hashedSecret = readHashedSecret(req);
@@ -144,7 +157,7 @@ ${rules}
         ...keyAuthority(orgId, keyId, 'usage:correct'),
         lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),
       };
-      const request = { orgId, livemode, isUnlimited: false, corrections };
+      const request = { orgId, livemode, by: 'key', corrections } as const;
       sendCorrected(res, await change(deps, by, (tx) => correctEvents(tx, request, source)));
     },
   }),
@@ -173,7 +186,7 @@ ${rules}
       const corrections = await readCorrections(req, res);
       const corrected = await changeAsOperator(deps, req, res, async (tx, source) => {
         const { id: orgId } = await getOrganization(tx, slug);
-        return correctEvents(tx, { orgId, livemode: undefined, isUnlimited: true, corrections }, source);
+        return correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source);
       });
       sendCorrected(res, corrected);
     },

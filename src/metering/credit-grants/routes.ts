@@ -22,7 +22,7 @@ import { readJsonBody } from '../../core/http/body.js';
 import type { Context } from '../../core/http/context.js';
 import { exact, parseNumbersAsText, sendJson, toJson } from '../../core/http/json.js';
 import { parseQuery } from '../../core/http/page.js';
-import { parseInput } from '../../core/http/validate.js';
+import { parseExactly, parseInput } from '../../core/http/validate.js';
 import { defineRoute, json, type ExampleRequest } from '../../core/reference/define-route.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { toPrice } from '../entitlements/price.js';
@@ -266,7 +266,7 @@ Usage burns the grant with the lowest \`priority\` first, then the one that expi
       const slug = readSlug(req);
       const grantKey = readGrantKey(req);
       const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { livemode, ...sent } = parseInput(grantSchema, value);
+      const { livemode, ...sent } = parseExactly(grantSchema, value);
       const { amount } = parseNumbersAsText(text) as { amount: string };
       const input = { ...sent, amount: toPrice(amount, 'amount') };
       const put = await changeAsOperator(deps, req, res, async (tx, source) => {

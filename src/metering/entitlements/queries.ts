@@ -1,4 +1,18 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, lte, or, sql, type SQL } from 'drizzle-orm';
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  lte,
+  notInArray,
+  or,
+  sql,
+  type SQL,
+} from 'drizzle-orm';
+import { organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
@@ -30,6 +44,20 @@ export async function listProducts(orm: Orm, { after, limit }: Range, search?: s
     .orderBy(asc(products.slug))
     .limit(limit + 1);
 }
+
+/** Current Organizations without an entitlement to the product, by slug. */
+export const listUngranted = (orm: Orm, productId: string, limit: number) => {
+  const granted = orm
+    .select({ orgId: entitlements.orgId })
+    .from(entitlements)
+    .where(eq(entitlements.productId, productId));
+  return orm
+    .select({ slug: organizations.slug, name: organizations.name })
+    .from(organizations)
+    .where(and(isNull(organizations.archivedAt), notInArray(organizations.id, granted)))
+    .orderBy(asc(organizations.slug))
+    .limit(limit);
+};
 
 /** Products that have a price in credits, by slug. */
 export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> =>

@@ -6,7 +6,7 @@ import { formatCount } from '../../core/pages/format.js';
 import { declaredLimitJson, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 import { MAX_COMBINATIONS } from '../entitlements/dimensions.js';
-import { firstRemembered, type Batch, type PointerOf } from './batch.js';
+import { firstRemembered, type Batch, type ParsedEvents, type PointerOf } from './batch.js';
 import { monthRange } from '../../core/time.js';
 import { brokenProductRule, firstBroken } from './rules.js';
 import type { usageAnswerSchema } from './schema.js';
@@ -90,6 +90,27 @@ export function toUsageAnswer(
       ...outcome.overdrawn.map(({ slug, overdraft }) => creditsOverdrawn(slug, overdraft)),
     ],
     ...(batch.isLenient ? { rejected } : {}),
+  };
+}
+
+/** Restores the body's indexes, and adds the first error of each event that could not be read. */
+export function withUnreadable(
+  answer: UsageAnswer,
+  { indexes, places }: NonNullable<ParsedEvents['unreadable']>,
+): UsageAnswer {
+  const restore = <T extends { index: number }>(one: T): T => ({ ...one, index: indexes[one.index]! });
+  const first = new Map<number, RejectedEvent>();
+  for (const { index = 0, pointer, detail: problem } of places) {
+    const field = pointer.replace(/^(\/events)?\/\d+\/?/, '');
+    const detail = `${field || 'The event'} ${problem}`;
+    if (!first.has(index)) first.set(index, { index, code: 'invalid_request', detail });
+  }
+  return {
+    ...answer,
+    warnings: answer.warnings.map((warning) => ('index' in warning ? restore(warning) : warning)),
+    rejected: [...(answer.rejected ?? []).map(restore), ...first.values()].toSorted(
+      (a, b) => a.index - b.index,
+    ),
   };
 }
 

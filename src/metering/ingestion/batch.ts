@@ -1,20 +1,12 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { dimensionsJson } from '../entitlements/dimensions.js';
 import { isDecimalAbove } from '../../core/decimal.js';
-import { AppError } from '../../core/errors.js';
+import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { parseNumbersAsText } from '../../core/http/json.js';
 import type { JsonBody } from '../../core/http/body.js';
-import { parseInput, parseItems, requireFew, text } from '../../core/http/validate.js';
+import { parseInput, parseItems, readItems, requireFew } from '../../core/http/validate.js';
 import { DAY_MS, MINUTE_MS, monthOf } from '../../core/time.js';
-import {
-  batchFrameSchema,
-  isUsageEvent,
-  MAX_EVENTS,
-  usageEventSchema,
-  type UsageEvent,
-  MAX_TEXT_LENGTH,
-} from './schema.js';
+import { batchFrameSchema, isUsageEvent, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
 export const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
@@ -266,105 +258,40 @@ export interface ParsedEvents {
   events: UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
   pointerOf: PointerOf;
+  /** Set if a lenient request has events that cannot be read: the other events' indexes in the body, and the errors. */
+  unreadable?: { indexes: readonly number[]; places: readonly ErrorPlace[] };
 }
 
 const usageEventsSchema = z.array(usageEventSchema);
 
-export function parseUsageBatch({ value, text }: JsonBody): ParsedEvents {
+/** @throws AppError invalid_request; a lenient request only if no event can be read */
+export function parseUsageBatch({ value, text }: JsonBody, isLenient: boolean): ParsedEvents {
   requireFewEvents((value as { events?: unknown } | null)?.events);
   const { events: sent } = parseInput(batchFrameSchema, value);
-  const events = sent.every(isUsageEvent) ? sent : parseItems(usageEventsSchema, sent, ['events']);
   const quantitiesIn = (body: unknown) =>
-    (body as { events: { quantity?: unknown }[] }).events.map(({ quantity }) => quantity);
+    (body as { events: ({ quantity?: unknown } | null)[] }).events.map((event) => event?.quantity);
   const exactQuantities = findExactQuantities(text, quantitiesIn, pointerInBatch);
-  return { events, exactQuantities, pointerOf: pointerInBatch };
+  const all = { exactQuantities, pointerOf: pointerInBatch };
+  if (sent.every(isUsageEvent)) return { ...all, events: sent };
+  return readEvents(usageEventsSchema, sent, { ...all, path: ['events'], isLenient });
+}
+
+export function readEvents<T extends z.ZodType<UsageEvent>>(
+  schema: z.ZodArray<T>,
+  sent: unknown[],
+  options: Pick<ParsedEvents, 'exactQuantities' | 'pointerOf'> & { path: string[]; isLenient: boolean },
+): ParsedEvents {
+  const { path, isLenient, exactQuantities, pointerOf } = options;
+  if (!isLenient) return { events: parseItems(schema, sent, path), exactQuantities, pointerOf };
+  const { values: events, indexes, places } = readItems(schema, sent, path);
+  if (places.length === 0) return { events, exactQuantities, pointerOf };
+  const exact = indexes.flatMap((from, to): [number, string][] => {
+    const quantity = exactQuantities.get(from);
+    return quantity === undefined ? [] : [[to, quantity]];
+  });
+  return { events, exactQuantities: new Map(exact), pointerOf, unreadable: { indexes, places } };
 }
 
 /** @throws AppError batch_too_large */
 export const requireFewEvents = (sent: unknown): void =>
   requireFew(sent, 'A batch can have', MAX_EVENTS, 'events');
-
-const MAX_NAME_LENGTH = 2_048;
-const { productSlug, metric, quantity, occurredAt, subject, dimensions } = usageEventSchema.shape;
-
-/** Producers may send an unset attribute as null. */
-const unset = <T extends z.ZodType>(schema: T) => schema.nullish();
-
-const dataSchema = z
-  .looseObject({
-    productSlug: productSlug.optional().describe('The product. Default: `subject`.'),
-    quantity: quantity.describe('The number of units. Default: 1. The rules of `UsageEvent` apply.'),
-    subject: subject.describe('Your own end user or team.'),
-    dimensions: dimensions.describe("Values of the product's dimensions."),
-  })
-  .describe('Other fields are ignored.');
-
-/** CloudEvents 1.0.2, JSON format. Any extension attribute is allowed. */
-export const cloudEventSchema = z
-  .looseObject({
-    specversion: z.literal('1.0'),
-    id: text(MAX_NAME_LENGTH).describe('Identifies the event within its `source`.'),
-    source: text(MAX_NAME_LENGTH).describe(
-      `The idempotency key is \`source\`, a slash and \`id\`, or its SHA-256 in hex if it has more than ${MAX_TEXT_LENGTH} characters.`,
-    ),
-    type: metric.describe("The metric. Must equal the product's `usageMetric`."),
-    subject: unset(text(MAX_NAME_LENGTH)).describe('The product, unless `data` names it.'),
-    time: unset(occurredAt.unwrap()).describe('When the usage happened, like `occurredAt` in `UsageEvent`.'),
-    datacontenttype: unset(
-      z.string().regex(/^[^\s;]+[/+][Jj][Ss][Oo][Nn]\s*(;.*)?$/, 'must be JSON, like application/json'),
-    ).describe('Default: JSON.'),
-    data: unset(dataSchema),
-    data_base64: z.null('is not supported. Send the quantity in data, as JSON').optional(),
-  })
-  .refine((event) => event.data?.productSlug !== undefined || event.subject != null, {
-    path: ['subject'],
-    error: 'is required if data has no productSlug',
-  })
-  .meta({ id: 'CloudEvent', description: 'A usage event as a CloudEvent 1.0 in JSON.' });
-
-type CloudEvent = z.output<typeof cloudEventSchema>;
-
-export const cloudEventBatchSchema = z.array(cloudEventSchema).min(1).max(MAX_EVENTS);
-
-export const cloudEventType = 'application/cloudevents+json';
-export const cloudEventBatchType = 'application/cloudevents-batch+json';
-
-const cloudEventsSchema = z.array(cloudEventSchema);
-const frameSchema = z.array(z.unknown()).min(1, 'must have at least one event');
-
-export function parseCloudEvents({ value, text: json }: JsonBody, isBatch: boolean): ParsedEvents {
-  requireFewEvents(value);
-  const sent = isBatch
-    ? parseItems(cloudEventsSchema, parseInput(frameSchema, value), [])
-    : [parseInput(cloudEventSchema, value)];
-  const pointerOf: PointerOf = (index, field) =>
-    `${isBatch ? `/${index}` : ''}/${placeOf(sent[index]!, field)}`;
-  const quantitiesIn = (body: unknown) =>
-    (isBatch ? (body as CloudEvent[]) : [body as CloudEvent]).map(({ data }) => data?.quantity);
-  const exactQuantities = findExactQuantities(json, quantitiesIn, pointerOf);
-  return { events: sent.map(toUsageEvent), exactQuantities, pointerOf };
-}
-
-function toUsageEvent({ id, source, type, subject, time, data }: CloudEvent): UsageEvent {
-  return {
-    productSlug: data?.productSlug ?? subject!,
-    metric: type,
-    idempotencyKey: toIdempotencyKey(`${source}/${id}`),
-    ...(data?.quantity === undefined ? {} : { quantity: data.quantity }),
-    ...(time == null ? {} : { occurredAt: time }),
-    ...(data?.subject === undefined ? {} : { subject: data.subject }),
-    ...(data?.dimensions === undefined ? {} : { dimensions: data.dimensions }),
-  };
-}
-
-/** Characters beyond the basic multilingual plane have two UTF-16 units but count as one. */
-const toIdempotencyKey = (name: string): string =>
-  name.length > MAX_TEXT_LENGTH && Array.from(name).length > MAX_TEXT_LENGTH
-    ? createHash('sha256').update(name).digest('hex')
-    : name;
-
-function placeOf({ data }: CloudEvent, field: keyof UsageEvent): string {
-  if (field === 'productSlug') return data?.productSlug === undefined ? 'subject' : 'data/productSlug';
-  if (field === 'quantity' || field === 'subject' || field === 'dimensions') return `data/${field}`;
-  return { metric: 'type', occurredAt: 'time', idempotencyKey: 'id' }[field];
-}

@@ -1,6 +1,6 @@
 import { repeated, type Example } from '../../core/reference/define-route.js';
 import { invalidExample, problemExample } from '../../core/reference/problem-examples.js';
-import { cloudEventBatchType, cloudEventType } from './batch.js';
+import { cloudEventBatchType, cloudEventType } from './cloud-events.js';
 import { MAX_EVENTS, type UsageEvent } from './schema.js';
 
 const january = { start: '2026-01-01T00:00:00Z', end: '2026-02-01T00:00:00Z' };

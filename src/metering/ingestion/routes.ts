@@ -11,18 +11,18 @@ import {
   refuseBadKey,
   toUsageAnswer,
   usageAnswerJson,
+  withUnreadable,
   type UsageAnswer,
 } from './answer.js';
+import { parseUsageBatch, toBatch, type ParsedEvents } from './batch.js';
 import {
-  parseUsageBatch,
-  toBatch,
-  type ParsedEvents,
   cloudEventBatchSchema,
   cloudEventBatchType,
   cloudEventSchema,
   cloudEventType,
   parseCloudEvents,
-} from './batch.js';
+  restoreFormerKeys,
+} from './cloud-events.js';
 import { sendJson } from '../../core/http/json.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { asCloudEvents, good, problems, successes } from './examples.js';
@@ -67,7 +67,7 @@ The grants that have begun and end after the event's hour burn by priority, expi
 With \`?dryRun=true\`, the response is the same and nothing is recorded.
 
 **CloudEvents 1.0** are accepted in structured mode as \`${cloudEventType}\` (one event) or \`${cloudEventBatchType}\`. The idempotency key is \`source\`, a slash and \`id\` (or its
-SHA-256 in hex, above 255 characters). \`type\` is the metric, \`data.productSlug\` or else \`subject\` the product, \`time\` is \`occurredAt\`, and \`data.quantity\` the quantity. Other
+SHA-256 in hex, above 255 characters); in an \`id\` with a slash, \`%\` and \`/\` are written as \`%25\` and \`%2F\`. \`type\` is the metric, \`data.productSlug\` or else \`subject\` the product, \`time\` is \`occurredAt\`, and \`data.quantity\` the quantity. Other
 attributes and fields of \`data\` are ignored. Everything else is as above. The pointers in \`errors\` refer to the body as sent, and \`index\` counts from 0.
 `.trim();
 
@@ -115,14 +115,17 @@ export const usageRoutes = [
         // Checks the key before reading a large body. The statement checks every key again.
         if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
           await keys.authenticate(hashedSecret, 'usage:write');
-        const { batch, pointerOf } = await preferKeyError(
+        const { batch, pointerOf, unreadable } = await preferKeyError(
           () => authenticateCall({ keys, keyUse }, hashedSecret, 'usage:write'),
           async () => {
             const body = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds, isKnownFormat);
-            const { events, exactQuantities, pointerOf } = parseEvents(mediaTypeOf(req), body);
+            const parsed = parseEvents(mediaTypeOf(req), body, isLenient);
+            const { events, exactQuantities, pointerOf, unreadable } = parsed;
+            const findOrgId = async () => (await keys.authenticate(hashedSecret, 'usage:write')).orgId;
+            if (mediaTypeOf(req) !== 'application/json') await restoreFormerKeys(db.orm, findOrgId, events);
             const bytes = body.text.length;
             const input = { events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes };
-            return { batch: toBatch(input), pointerOf };
+            return { batch: toBatch(input), pointerOf, unreadable };
           },
         );
         const isDryRun = readDryRun(req);
@@ -133,7 +136,8 @@ export const usageRoutes = [
         const suggestions =
           unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
         const { dedupeHorizonMonths } = config;
-        const answer = toUsageAnswer(batch, outcome, suggestions, pointerOf, dedupeHorizonMonths);
+        const readable = toUsageAnswer(batch, outcome, suggestions, pointerOf, dedupeHorizonMonths);
+        const answer = unreadable ? withUnreadable(readable, unreadable) : readable;
         if (!isDryRun) count(metrics, answer, outcome);
         if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
         sendJson(res, 202, usageAnswerJson(answer));
@@ -144,9 +148,10 @@ export const usageRoutes = [
 const formats = new Set(['application/json', cloudEventType, cloudEventBatchType]);
 const isKnownFormat = (mediaType: string | undefined) => mediaType !== undefined && formats.has(mediaType);
 
-function parseEvents(mediaType: string | undefined, body: JsonBody): ParsedEvents {
-  if (mediaType === cloudEventType) return parseCloudEvents(body, false);
-  return mediaType === cloudEventBatchType ? parseCloudEvents(body, true) : parseUsageBatch(body);
+function parseEvents(mediaType: string | undefined, body: JsonBody, isLenient: boolean): ParsedEvents {
+  if (mediaType === cloudEventType) return parseCloudEvents(body, false, isLenient);
+  if (mediaType === cloudEventBatchType) return parseCloudEvents(body, true, isLenient);
+  return parseUsageBatch(body, isLenient);
 }
 
 /** Refuses a misspelled parameter, because its sender may have meant a dry run. Usually there is no query to parse. */

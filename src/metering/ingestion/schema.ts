@@ -195,6 +195,7 @@ export const usageAnswerSchema = z
               'timestamp_out_of_range',
               'quantity_out_of_range',
               'unknown_dimension',
+              'invalid_request',
             ]),
             detail: z.string(),
           })

@@ -1,4 +1,4 @@
-import type { Request, Response, Router } from 'express';
+import type { Request, RequestHandler, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
 import { change } from '../../accounts/audit/audit.js';
@@ -22,7 +22,7 @@ import { managingRoles } from '../../accounts/organizations/table.js';
 import { currentQuantity, findEvent } from '../events/event-queries.js';
 import { amount } from '../events/page-schema.js';
 import { CORRECTION_PATH, EVENTS_PATH } from './report-view.js';
-import { correctEvents } from '../corrections/corrections.js';
+import { correctEvents, mayNotCorrect } from '../corrections/corrections.js';
 import { correctionsSchema } from '../corrections/schema.js';
 
 const { shape } = correctionsSchema.shape.corrections.element;
@@ -36,15 +36,17 @@ const formSchema = aboutSchema.extend({ ...correctionFields, quantity: amount.op
 
 export function addCorrectionPages(router: Router, context: Context): void {
   const { db, clock } = context;
-  const mayCorrect = requireRole(...managingRoles);
+  const isManager = requireRole(...managingRoles);
+  const mayCorrect: RequestHandler = (_req, res, next) =>
+    next(sessionOf(res).mayCorrect ? undefined : mayNotCorrect());
 
-  router.get('/usage/events/correction', mayCorrect, async (req, res) => {
+  router.get('/usage/events/correction', isManager, mayCorrect, async (req, res) => {
     const { idempotencyKey, what } = readQuery(req);
     await show(req, res, newForm({ ...parseInput(aboutSchema, { idempotencyKey, what }) }));
   });
 
   postForm(router, '/usage/events/correction', {
-    before: [mayCorrect],
+    before: [isManager, mayCorrect],
     async act(req, res, fields) {
       const given = Object.keys(formSchema.shape).map((name) => [name, textField(fields, name)?.trim()]);
       const { idempotencyKey, what, quantity, reason, correctionKey } = parseInput(formSchema, {
@@ -62,7 +64,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
         },
       ];
       const source = personSource(req, res, clock);
-      const request = { orgId, livemode: undefined, isUnlimited: true, corrections };
+      const request = { orgId, livemode: undefined, by: 'member', corrections } as const;
       await change(context, byMember(res), (tx) => correctEvents(tx, request, source)).catch(
         toFieldError(noEvent()),
       );

@@ -49,7 +49,7 @@ export function addEventPages(router: Router, context: Context): void {
   const deps = { orm: db.orm, clock };
 
   router.get('/usage/events', async (req, res) => {
-    const { orgId, role } = sessionOf(res);
+    const { orgId, role, mayCorrect } = sessionOf(res);
     const query = readQuery(req);
     const products = await readProducts(deps, orgId, query.mode === 'test' ? 'test' : 'live');
     const { form, result } = await tryQuery(res, query, async () => {
@@ -76,7 +76,8 @@ export function addEventPages(router: Router, context: Context): void {
     const keys = await listKeys(db.orm, orgId, { limit: MAX_KEYS + 1 });
     await renderPage(context, req, res, page, {
       ...toEventsView({ query, form, products, keys, now: new Date(clock.now()), ...result }),
-      mayCorrect: isManager(role),
+      isManager: isManager(role),
+      mayCorrect,
     });
   });
 

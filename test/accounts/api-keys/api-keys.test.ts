@@ -315,7 +315,6 @@ describe('rotating a key', () => {
     { graceMinutes: 10_081 },
     { graceMinutes: 1.5 },
     { graceMinutes: '60' },
-    { graceMinutes: null },
     { graceMinutes: 5, name: 'x' },
     [],
     null,

@@ -144,7 +144,7 @@ describe('the form for a new key', () => {
   });
 
   it.each([
-    ['send', 'true', ['usage:write', 'entitlements:read']],
+    ['send', 'true', ['usage:write', 'usage:read', 'entitlements:read']],
     ['read', 'true', ['usage:read', 'entitlements:read', 'trading:read']],
     ['paper', 'false', ['trading:read', 'trading:write']],
   ])('creates a key with the scopes of the preset %s', async (preset, livemode, scopes) => {

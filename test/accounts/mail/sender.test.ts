@@ -2,7 +2,9 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { byService, change } from '../../../src/accounts/audit/audit.js';
 import { plainName, queueMail } from '../../../src/accounts/mail/outbox.js';
-import { createMailSender, deleteOldMails } from '../../../src/accounts/mail/sender.js';
+import { newId } from '../../../src/core/ids.js';
+import { createSecretBox } from '../../../src/core/secret-box.js';
+import { createMailSender, deleteOldMails, resealMails } from '../../../src/accounts/mail/sender.js';
 import { mails } from '../../../src/accounts/mail/table.js';
 import { findFreePort } from '../../support/free-port.js';
 import { mailEnv, startMailServer, type MailServer } from '../../support/mail.js';
@@ -66,7 +68,7 @@ describe('a queued mail', () => {
     for (let n = 0; n < 4; n++) {
       await send();
       const [row] = await rowsOf();
-      expect(row!.text).toContain('#secret');
+      expect(row!.text).not.toContain('#secret');
       pauses.push((row!.nextAttemptAt.getTime() - service.clock.now()) / 60_000);
       // Nothing is sent before the delay is over.
       await send();
@@ -179,5 +181,45 @@ describe('a queued mail', () => {
       }),
     );
     expect([isQueued, await rowsOf()]).toEqual([false, []]);
+  });
+});
+
+describe('a text that waits', () => {
+  it('is sealed while it waits, and is read after a rotation and from before the upgrade', async () => {
+    const { context } = service;
+    const { mail } = context.config;
+    await queue('sealed@example.com');
+    const [sealed] = await rowsOf();
+    expect(JSON.stringify(sealed)).not.toContain('secret');
+    const rotated = { ...mail!, secretKeys: ['the newest key', ...mail!.secretKeys] };
+    const id = newId(service.clock.now());
+    await database.db.orm.insert(mails).values({
+      ...sealed!,
+      id,
+      toAddress: 'plain@example.com',
+      text: 'https://gauge.example.com/reset#secret',
+    });
+    await resealMails(database.db, rotated);
+    const texts = (await rowsOf()).map(({ text }) => text);
+    const { currentPrefix } = createSecretBox(rotated.secretKeys, 'mail');
+    expect(texts.map((text) => text.startsWith(currentPrefix))).toEqual([true, true]);
+    const { received } = await start();
+    // The old key is gone.
+    const config = { ...context.config, mail: { ...rotated, secretKeys: ['the newest key'] } };
+    await createMailSender({ ...context, config })();
+    expect(received.map(({ text }) => text!.includes('/reset#secret'))).toEqual([true, true]);
+  });
+
+  it('whose key is missing waits, and is sent once the key is back', async () => {
+    const { received } = await start();
+    await queue('later@example.com');
+    const { context } = service;
+    const config = { ...context.config, mail: { ...context.config.mail!, secretKeys: ['another key'] } };
+    await createMailSender({ ...context, config })();
+    expect(await rowsOf()).toMatchObject([{ sentAt: null, failedAt: null }]);
+    expect((await rowsOf())[0]!.lastError).toContain('SECRET_KEYS does not contain the key');
+    service.clock.advance(5 * 60_000);
+    await createMailSender(context)();
+    expect(received).toHaveLength(1);
   });
 });

@@ -36,9 +36,10 @@ it('names what happened, with every digit', () => {
       data: toJson(data).replace('"used":1', '"used":12345678901234567.123456789'),
     },
   ]);
-  expect(JSON.parse(body)).toEqual({
+  expect(JSON.parse(body)).toMatchObject({
     text: 'Usage of api-calls (calls) reached 80% of the limit of 1,000 (this month, UTC): 12,345,678,901,234,567.123456789 used. <https://gauge.example/dashboard/usage|Open>',
     unfurl_links: false,
+    unfurl_media: false,
   });
 });
 
@@ -51,6 +52,31 @@ it('Slack gets no mentions or markup from other people’s texts', () => {
   expect(text.match(/</g)).toHaveLength(1);
   expect(text).not.toContain('\n');
 });
+
+it('Slack shows sentences as text elements, which have no markup and no links', () => {
+  const reason = '*bold* _it_ ~no~ :tada: https://evil.example';
+  const { blocks } = post('slack', correctedFor(reason), correctedFor('second')) as {
+    blocks: { type: string; elements: { elements: { type: string; text: string; url?: string }[] }[] }[];
+  };
+  expect(blocks.map(({ type }) => type)).toEqual(['rich_text']);
+  expect(blocks[0]!.elements).toHaveLength(2);
+  const [text, link] = blocks[0]!.elements[0]!.elements;
+  expect(text).toEqual({ type: 'text', text: expect.stringContaining(reason) });
+  expect(link).toEqual({ type: 'link', url: 'https://gauge.example/dashboard/usage/events', text: 'Open' });
+});
+
+it.each(['slack', 'discord', 'teams'] as const)(
+  'no control or format character reaches %s, and no half of an emoji',
+  (format) => {
+    const hidden = String.fromCodePoint(0x202e, 0x2066, 0x200b, 0x200f, 0xad, 0x1b, 0x85, 0xe0041, 0xfeff);
+    for (let i = 0; i < 2; i++) {
+      const body = post(format, correctedFor(`a${hidden}b ${'x'.repeat(i)}${'🙂'.repeat(300)}`));
+      const texts = JSON.stringify(body).replaceAll(String.raw`\n`, '');
+      expect(texts).toContain('🙂');
+      expect(texts).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]|\\u/u);
+    }
+  },
+);
 
 it('Discord gets no mentions, links or styles from other people’s texts', () => {
   const body = post('discord', correctedFor(hostile)) as { content: string; allowed_mentions: unknown };

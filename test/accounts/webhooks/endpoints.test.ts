@@ -2,7 +2,7 @@ import { eq } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
-import { createSecretBox } from '../../../src/accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../../src/core/secret-box.js';
 import { auditLog } from '../../../src/accounts/audit/table.js';
 import {
   webhookAttempts,

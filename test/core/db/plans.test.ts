@@ -49,7 +49,9 @@ async function fillWithOthers() {
   const { orm } = database.db;
   const n = sql.raw(`generate_series(1, ${ROWS}) as n`);
   const id = sql.raw(`md5(n::text)::uuid`);
-  await orm.execute(sql`insert into organizations select ${id}, 'other-' || n, 'Other', now() from ${n}`);
+  await orm.execute(
+    sql`insert into organizations (id, slug, name, created_at) select ${id}, 'other-' || n, 'Other', now() from ${n}`,
+  );
   await orm.execute(sql`insert into api_keys (org_id, id, name, prefix, hashed_secret, scopes, livemode, created_at)
     select ${id}, ${id}, 'key', 'org_live_000', md5(n::text), '{usage:write}', true, now() from ${n}`);
   await orm.execute(sql`insert into entitlements

@@ -19,7 +19,7 @@ afterEach(() => {
 });
 
 /** Answers `/large` immediately with eight megabytes, and any other path when the test releases it. */
-async function start(limits: Partial<ConnectionLimits> = {}) {
+async function start(limits: Partial<ConnectionLimits> = {}, keepAliveMs?: number) {
   const begun: string[] = [];
   const finish: (() => void)[] = [];
   const app = express();
@@ -32,7 +32,7 @@ async function start(limits: Partial<ConnectionLimits> = {}) {
     begun.push(req.url);
     finish.push(() => res.end(req.url));
   });
-  const server = createHttpServer(app, { limits });
+  const server = createHttpServer(app, { limits, ...(keepAliveMs && { keepAliveMs }) });
   await listen(server, { port: 0, host: '127.0.0.1' });
   open.push(server);
   return { begun, finish, port: (server.address() as { port: number }).port };
@@ -50,6 +50,16 @@ async function dial(port: number) {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 const range = (count: number) => Array.from({ length: count }, (_, i) => `/${i}`);
+
+it('an idle connection stays open for as long as the setting says', async () => {
+  const { socket, state } = await dial((await start({}, 1_000)).port);
+  let answers = '';
+  socket.on('data', (chunk) => (answers += chunk.toString()));
+  socket.write(get('/slow'));
+  await until(() => answers.includes('slow'));
+  expect(answers).toContain('Keep-Alive: timeout=1');
+  await until(() => state.isClosed);
+});
 
 describe('pipelined requests', () => {
   it('are processed a few at a time and answered in order', async () => {

@@ -85,6 +85,12 @@ describe('the mix of several models', () => {
     );
   });
 
+  it('says that the run of the first model is unknown', () => {
+    const [main, other] = runs as [DayEnsemble, DayEnsemble];
+    expect(forecast([{ ...main, isRunUnknown: true }, other], noFits).isRunUnknown).toBe(true);
+    expect(forecast(runs, noFits)).not.toHaveProperty('isRunUnknown');
+  });
+
   it('of uncorrected models is the first one unchanged', () => {
     const day = forecast(runs, noFits);
     expect(day).toMatchObject({ method: 'raw_ensemble', isCalibrated: false, meanF: 77 });

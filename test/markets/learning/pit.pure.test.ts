@@ -6,7 +6,7 @@ import {
   pitHistogram,
   type PitValue,
 } from '../../../src/markets/learning/pit.js';
-import { fitEmos, predictEmos, type EmosCase } from '../../../src/markets/lab/evaluate/emos.js';
+import { fitEmos, predictEmos, type EmosCase } from '../../../lab/evaluate/emos.js';
 import { gaussian, uniform } from '../../../src/markets/venue/simulation/random.js';
 import { pitOfMaximum, pitOfNormal, pitOfOutcome } from './pit-of.js';
 

@@ -62,6 +62,12 @@ const cancel = (secret: string, { id }: Pick<TradeJson, 'id'>) => send('DELETE',
 const decrease = (secret: string, { id }: Pick<TradeJson, 'id'>, remainingContracts: unknown) =>
   send('POST', `/trades/${id}/decrease`, secret, { remainingContracts });
 
+it('an order may spell its time in force as the venue does', async () => {
+  const { secret } = await createTrader(database.db);
+  const order = { timeInForce: 'good_till_canceled', postOnly: true };
+  expect(await place(secret, order)).toMatchObject({ status: 'resting', timeInForce: 'good_till_cancelled' });
+});
+
 let printed = 0;
 /** Simulates a YES sale one second later. */
 function print(contracts: number, cents = 42): void {

@@ -532,7 +532,7 @@ describe('POST /trade', () => {
       [{ limitPrice: '-0.45' }, '/limitPrice'],
       [{ limitPrice: '0.4500001' }, '/limitPrice'],
       [{ mode: 'demo' }, '/mode'],
-      [{ timeInForce: 'good_till_canceled' }, '/timeInForce'],
+      [{ timeInForce: 'good_till_cancel' }, '/timeInForce'],
       [{ orgId: 'another' }, '/orgId'],
     ];
     for (const [change, pointer] of bad) {

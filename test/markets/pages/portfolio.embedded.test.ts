@@ -271,7 +271,9 @@ describe('orders', () => {
     const { text, headers } = await trader.browser.get(`${PATH}/trades.csv`, html);
     const [columns, first] = text.split('\r\n');
     expect(headers.get('content-disposition')).toMatch(/^attachment; filename="trades-paper-[\d-]+\.csv"$/);
-    const cells = Object.fromEntries(columns!.split(',').map((name, i) => [name, first!.split(',')[i]]));
+    const cells = Object.fromEntries(
+      columns!.split(',').map((name, i) => [name, first!.split(',')[i]!.replace(/^"(.*)"$/, '$1')]),
+    );
     expect(cells).toMatchObject({
       order_id: bought,
       ticker: COLD,

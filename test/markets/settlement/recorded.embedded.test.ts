@@ -2,15 +2,16 @@ import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createKalshiSource } from '../../../src/markets/venue/kalshi.js';
 import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
+import type { Market } from '../../../src/markets/market/market.js';
 import { checkLedger } from '../../../src/markets/portfolio/ledger-check.js';
 import { tradingPositions, tradingSettlements } from '../../../src/markets/ledger/portfolio-table.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { createOrganization } from '../../support/fixtures.js';
-import { startFakeVenue, wireMarket } from '../support/fake-venue.js';
+import { rulesOf, startFakeVenue, wireMarket } from '../support/fake-venue.js';
 import { plentyOfTokens } from '../support/venue-tokens.js';
 import { buy, cashOf } from '../support/settlement.js';
 import { use, useService } from '../../support/use.js';
@@ -77,14 +78,14 @@ it('every recorded market is found by ticker, archived or not, with the recorded
   venue.historical = moved.flatMap(({ markets }) => markets) as never;
   const tickers = events.flatMap(({ markets }) => markets.map(({ ticker }) => ticker));
   const found = await service.trading.markets.find(tickers, new AbortController().signal);
-  const byTicker = new Map(found.map((market) => [market.ticker, market]));
+  const byTicker = new Map(found.map((market) => [market.ticker, market as Market]));
   expect(byTicker.size).toBe(tickers.length);
   for (const event of events) {
     const temperature = Number.parseFloat(winnerOf(event)?.expiration_value ?? '');
     for (const { ticker, result } of event.markets) {
       const { settlementValue, bracket } = byTicker.get(ticker)!;
       expect(settlementValue, ticker).toBe(result === 'yes' ? DOLLAR : result === 'no' ? 0n : null);
-      if (result !== '') expect(bracketPays(bracket!, temperature), ticker).toBe(result === 'yes');
+      if (result !== '') expect(bracketPays(bracket, temperature), ticker).toBe(result === 'yes');
     }
   }
 });
@@ -165,4 +166,39 @@ it('a recorded day passes through the venue’s states and is paid at the last o
     ['determined', DOLLAR, temperature],
     ['finalized', DOLLAR, temperature],
   ]);
+});
+
+describe('a market that closes early', () => {
+  const EVENT = 'KXHIGHNY-26JUL04';
+  const early = { status: 'finalized', close_time: '2026-07-04T12:00:00Z' };
+
+  it.each([
+    ['yes', { result: 'yes' }, DOLLAR],
+    ['no', { result: 'no' }, 0n],
+    ['at a last fair price', { result: 'scalar', settlement_value_dollars: '0.3700' }, 37n * CENT],
+    ['at cost', { result: 'void' }, 40n * CENT],
+    ['without the fields that trading needs', { result: 'yes', price_ranges: [], volume_fp: null }, DOLLAR],
+    [
+      'with rules about another day',
+      { result: 'yes', rules_primary: rulesOf('KXHIGHNY-26JUL05', { floor: 91 }) },
+      DOLLAR,
+    ],
+  ])('pays its positions, paper and live: %s', async (_what, change, each) => {
+    const { id: orgId } = await createOrganization(database.db);
+    const at = new Date('2026-07-04T10:00:00Z');
+    service.clock.set('2026-07-04T20:00:00Z');
+    const open = wireMarket(EVENT, { floor: 91 });
+    const ticker = String(open.ticker);
+    [venue.markets, venue.historical] = [[open], []];
+    await service.trading.refresher.refresh();
+    for (const mode of ['paper', 'live'] as const)
+      await buy(database.db, { orgId, mode, ticker, contracts: 5, price: 40n * CENT, at });
+    const before = [await cashOf(database.db, orgId), await cashOf(database.db, orgId, 'live')];
+    venue.markets = [{ ...open, ...early, ...change }];
+    await service.trading.refresher.refresh();
+    expect(await service.trading.settlement.settle()).toMatchObject({ failed: 0, moved: 2 });
+    const after = [await cashOf(database.db, orgId), await cashOf(database.db, orgId, 'live')];
+    expect(after.map((cash, i) => cash - before[i]!)).toEqual([5n * each, 5n * each]);
+    expect(await checkLedger(database.db.orm, {}, 10)).toEqual([]);
+  });
 });

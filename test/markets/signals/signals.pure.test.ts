@@ -403,6 +403,7 @@ describe('without a signal', () => {
       { day: { fetchedAt: new Date(at.getTime() + 1) } },
       'there is no forecast',
     ],
+    ['an unknown run', { day: { isRunUnknown: true } }, "the time of the forecast's run is unknown"],
     ['an old run', { day: { modelRunAt: hours(-25) } }, "the forecast's run is 25.0 h old"],
     [
       'a forecast fetched long ago',

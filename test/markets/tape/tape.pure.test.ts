@@ -30,7 +30,7 @@ import type { Fit } from '../../../src/markets/learning/fits.js';
 import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { createSimulatedWeatherSource } from '../../../src/markets/weather/simulated.js';
 import { createSimulatedSource } from '../../../src/markets/venue/simulated.js';
-import { tapeFeed } from '../../../src/markets/lab/backtest/feed.js';
+import { tapeFeed } from '../../../lab/backtest/feed.js';
 import type { MarkableFill } from '../../../src/markets/execution/marker.js';
 import { asksOf } from '../../../src/markets/market/book.js';
 import { DOLLAR } from '../../../src/markets/market/money.js';

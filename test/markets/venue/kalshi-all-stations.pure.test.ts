@@ -236,4 +236,29 @@ describe('with the venue’s stream', () => {
     expect(now.books.get(ticker)).toBe(last);
     changes.stop();
   });
+
+  it('that is late, every book is in doubt and as old as the late message, even after a read', async () => {
+    const all = source({ isSigned: true, keepBooks });
+    let now = await all.read(never);
+    const active = now.markets.filter(({ status }) => status === 'active').map(({ ticker }) => ticker);
+    const changes = all.changes!;
+    changes.subscribe((tickers) => (now = changes.apply(now, tickers)));
+    await expect.poll(() => venue.stream.sids().length).toBe(Math.ceil(active.length / 100));
+    await expect
+      .poll(() => active.every((one) => isSameBook(now.books.get(one)!, venueBook(one))))
+      .toBe(true);
+    venue.stream.sendingTime = () => Date.now() - 20_000;
+    venue.stream.change(active[0]!, 'yes', '0.0100', '5.00');
+    await expect.poll(() => Date.now() - +now.doubts!.get(active[1]!)!).toBeGreaterThanOrEqual(20_000);
+    expect(now.doubts!.size).toBe(active.length);
+    const since = now.doubts!.get(active[1]!)!;
+    expect(now.bookTimes!.get(active[1]!)).toEqual(since);
+    now = changes.apply(await all.read(never));
+    expect(now.doubts!.size).toBe(active.length);
+    venue.stream.sendingTime = Date.now;
+    venue.stream.change(active[0]!, 'yes', '0.0100', '5.00');
+    await expect.poll(() => now.doubts!.size).toBe(0);
+    expect(now.bookTimes!.size).toBe(0);
+    changes.stop();
+  });
 });

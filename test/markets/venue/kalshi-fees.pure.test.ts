@@ -34,7 +34,6 @@ const client: KalshiClient = {
 let series: KalshiSeries[];
 const seriesOf = (ticker: string, fee_type: string, fee_multiplier: number): KalshiSeries => ({
   ticker,
-  title: '',
   fee_type,
   fee_multiplier,
 });

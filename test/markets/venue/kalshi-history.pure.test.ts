@@ -69,8 +69,8 @@ describe('settled days', () => {
         knownAt: new Date(now),
       },
     ]);
-    // Only the markets that closed on these days are read, page by page: 12 of 24.
-    expect(venue.requests.filter((path) => path.includes('/markets?'))).toHaveLength(3);
+    // Only the markets that closed on these days or the day before are read, page by page: 12 of 24.
+    expect(venue.requests.filter((path) => path.includes('/markets?'))).toHaveLength(4);
     expect(venue.requests.some((path) => path.includes('/historical/markets'))).toBe(false);
   });
 

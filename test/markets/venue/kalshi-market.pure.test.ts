@@ -1,10 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { readMarket, toOrderBook } from '../../../src/markets/venue/kalshi-market.js';
+import { readMarket, readMarketOrResult, toOrderBook } from '../../../src/markets/venue/kalshi-market.js';
 import { isOnTick, isPlaced, type Market } from '../../../src/markets/market/market.js';
 import { createNoteBook } from '../../../src/markets/market/source.js';
-import { CENT, parseDollars } from '../../../src/markets/market/money.js';
+import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js';
 import { bracketPays } from '../../../src/markets/market/brackets.js';
 import { rulesOf, wireMarket } from '../support/fake-venue.js';
 
@@ -138,8 +138,6 @@ describe('a venue market', () => {
   });
 
   it.each([
-    ['a day that does not match its close', wire({ close_time: '2026-07-06T06:00:00Z' }), 'close_time'],
-    ['a close after the end of its day', wire({ close_time: '2026-07-05T06:00:01Z' }), 'close_time'],
     ['another day’s ticker', wire({ event_ticker: 'KXHIGHCHI-26JUL05' }), 'date'],
     ['an uncertain bracket', wire({ floor_strike: 87 }), 'bracket'],
     [
@@ -162,16 +160,58 @@ describe('a venue market', () => {
       today({ event_ticker: 'KXLOWTNYC-26SEP25', ticker: 'KXLOWTNYC-26SEP25-B58.5' }),
       'series',
     ],
-    [
-      'a payout that contradicts its result',
-      wire({ status: 'finalized', result: 'yes', settlement_value_dollars: '0.0000' }),
-      'payout',
-    ],
-    ['an hour that does not match its close', hour({ close_time: '2026-09-13T17:00:00Z' }), 'close_time'],
   ])('is left out and noted with %s', (_what, value, name) => {
     const { market, notes } = read(value);
     expect(market).toBeUndefined();
     expect(notes).toEqual([{ kind: 'contradiction', name, count: 1, example: expect.any(String) as string }]);
+  });
+
+  it.each([
+    ['a day that does not match its close', wire({ close_time: '2026-07-06T06:00:00Z' })],
+    ['a close after the end of its day', wire({ close_time: '2026-07-05T06:00:01Z' })],
+    ['an hour that does not match its close', hour({ close_time: '2026-09-13T17:00:00Z' })],
+  ])('takes no orders with %s', (_what, value) => {
+    const { market, notes } = read(value);
+    expect(market?.untradable).toContain('it closes at');
+    expect(notes).toMatchObject([{ kind: 'contradiction', name: 'close_time', count: 1 }]);
+  });
+
+  it.each(['closed', 'determined', 'finalized'])('may have closed at any time once it is %s', (status) => {
+    const { market, notes } = read(wire({ status, result: 'yes', close_time: '2026-07-04T15:00:00Z' }));
+    expect(market).toMatchObject({ status, kind: 'daily_maximum', date: '2026-07-04' });
+    expect([market?.untradable, notes]).toEqual([undefined, []]);
+  });
+
+  it.each([
+    [{ result: 'yes', settlement_value_dollars: '0.0000' }],
+    [{ result: 'no', settlement_value_dollars: '1.0000' }],
+    [{ result: 'scalar', settlement_value_dollars: '1.0100' }],
+  ])('has no payout while its value contradicts its result: %j', (change) => {
+    const { market, notes } = read(wire({ status: 'finalized', ...change }));
+    expect(market).toMatchObject({ status: 'finalized', settlementValue: null });
+    expect(notes).toMatchObject([{ kind: 'contradiction', name: 'payout', count: 1 }]);
+  });
+
+  const needed = new Set(['ticker', 'status', 'result']);
+  const changes: [string, unknown][] = Object.keys(wire())
+    .filter((field) => !needed.has(field))
+    .flatMap((field): [string, unknown][] => [
+      [field, undefined],
+      [field, 'odd'],
+      [field, null],
+      [field, 7],
+    ]);
+  it.each(changes)('is paid whatever becomes of its other fields: %s is %j', (field, value) => {
+    const paid = (change: object) => {
+      const ended = wire({ status: 'finalized', ...change, [field]: value });
+      const found = readMarketOrResult(ended, createNoteBook());
+      return found?.status === 'finalized' ? (found.isVoid ?? found.settlementValue) : undefined;
+    };
+    expect(paid({ result: 'yes' })).toBe(DOLLAR);
+    expect(paid({ result: 'no' })).toBe(0n);
+    expect(paid({ result: 'void' })).toBe(true);
+    const scalar = { result: 'scalar', settlement_value_dollars: '0.3700' };
+    expect(paid(scalar)).toBe(field === 'settlement_value_dollars' ? null : 37n * CENT);
   });
 
   it.each([
@@ -258,7 +298,8 @@ describe('a venue market', () => {
   it('may close before its day ends, as it did by New York’s clock, but not on the day before', () => {
     const august = wireMarket('HIGHCHI-24AUG16', { floor: 88, cap: 89 });
     expect(place({ ...august, close_time: '2024-08-17T03:59:00Z' }).date).toBe('2024-08-16');
-    expect(read({ ...august, close_time: '2024-08-16T23:59:00Z' }).market).toBeUndefined();
+    expect(place({ ...august, close_time: '2024-08-17T03:59:00Z' }).untradable).toBeUndefined();
+    expect(place({ ...august, close_time: '2024-08-16T23:59:00Z' }).untradable).toContain('it closes at');
   });
 
   it('pays what the venue reports, and not before it does', () => {

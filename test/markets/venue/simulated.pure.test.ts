@@ -196,7 +196,7 @@ describe('the simulated markets', () => {
     for (const market of markets) expect(byTicker.get(market.ticker)).toEqual(market);
 
     const past = markets.filter(({ date }) => date === '2026-07-04').map(({ ticker }) => ticker);
-    const later = await sourceAt('2026-09-01T00:00:00Z').find(past, signal);
+    const later = (await sourceAt('2026-09-01T00:00:00Z').find(past, signal)) as ListedMarket[];
     expect(later.every(({ status }) => status === 'finalized')).toBe(true);
     const paid = (kind: string) =>
       later.filter((market) => market.kind === kind && market.settlementValue === DOLLAR);

@@ -189,26 +189,69 @@ describe('ensembles', () => {
     expect(new Set(later.map(({ date }) => date))).toEqual(new Set(['2026-07-05', '2026-07-06']));
   });
 
-  it('omit incomplete days', async () => {
+  const datesOf = (ensembles: readonly { kind: string; stationId: string; date: string }[], id: string) =>
+    ensembles.filter((run) => ofMaximum(run) && run.stationId === id).map(({ date }) => date);
+
+  it('leave out the members that lack an hour, name them, and use the others', async () => {
     const gap = Date.parse('2026-07-04T18:00:00Z');
-    fake.temperature = (station, member, ms) =>
-      station === 'KNYC' && member === 7 && ms === gap ? null : 60;
-    const { ensembles } = await readMain();
-    const dates = ensembles
-      .filter((run) => ofMaximum(run) && run.stationId === 'KNYC')
-      .map(({ date }) => date);
-    expect(dates).toEqual(['2026-07-03', '2026-07-05']);
+    fake.temperature = (_station, member, ms) => (member === 7 && ms === gap ? null : 60 + member);
+    const { ensembles, notes } = await readMain();
+    expect(datesOf(ensembles, 'KNYC')).toEqual(['2026-07-03', '2026-07-04', '2026-07-05']);
+    const day = ensembles.find(({ stationId, date }) => stationId === 'KNYC' && date === '2026-07-04')!;
+    expect(day.membersF).toEqual(Array.from({ length: 31 }, (_, i) => 60 + i).filter((f) => f !== 67));
+    expect(day.curveF).toHaveLength(24);
+    expect(notes![0]).toMatchObject({
+      name: 'gfs025 in part',
+      example: expect.stringContaining('KNYC 2026-07-04: 1 of 31 members lack hours') as string,
+    });
   });
 
-  it('count as the last run that can be available if the service does not name one', async () => {
+  it('omit days with too few complete members', async () => {
+    const gap = Date.parse('2026-07-04T18:00:00Z');
+    fake.temperature = (station, member, ms) => (station === 'KNYC' && member < 12 && ms === gap ? null : 60);
+    const { ensembles } = await readMain();
+    expect(datesOf(ensembles, 'KNYC')).toEqual(['2026-07-03', '2026-07-05']);
+  });
+
+  type Location = { hourly: Record<string, unknown[]> } & Record<string, unknown>;
+  it.each<[string, (place: Location) => unknown, string]>([
+    [
+      'an impossible hour',
+      (place) => ({
+        ...place,
+        hourly: { ...place.hourly, temperature_2m_member03: place.hourly.temperature_2m!.map(() => 9e9) },
+      }),
+      'lack hours',
+    ],
+    [
+      'a member without values',
+      (place) => ({ ...place, hourly: { ...place.hourly, temperature_2m_member03: null } }),
+      'temperature_2m_member03 does not have a value for each hour',
+    ],
+    ['another unit', (place) => ({ ...place, hourly_units: { temperature_2m: '°C' } }), 'hourly_units'],
+    ['another position', (place) => ({ ...place, latitude: 0 }), 'is not where'],
+    ['nothing', () => null, 'expected object'],
+  ])('of the other places go on when one place has %s', async (_what, spoil, problem) => {
+    fake.spoil = (places) => places.map((place, i) => (i === 0 ? spoil(place as Location) : place));
+    const { ensembles, notes } = await readMain();
+    expect(new Set(ensembles.map(({ stationId }) => stationId)).size).toBeGreaterThanOrEqual(27);
+    expect(notes![0]!.example).toContain('KNYC');
+    expect(notes![0]!.example).toContain(problem);
+  });
+
+  it('are marked if the service does not name the run', async () => {
     // At 20:02Z, the latest run that started at least 3.5 hours earlier is the 12:00Z run.
     const run = async (lastRun: number | undefined) => {
       fake.lastRun = lastRun;
-      return (await readMain()).ensembles[0]!.modelRunAt.toISOString();
+      const { modelRunAt, isRunUnknown } = (await readMain()).ensembles[0]!;
+      return [modelRunAt.toISOString(), isRunUnknown];
     };
-    expect(await run(undefined)).toBe('2026-07-04T12:00:00.000Z');
-    expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toBe('2026-07-04T12:00:00.000Z');
-    expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toBe('2026-07-04T06:00:00.000Z');
+    expect(await run(undefined)).toEqual(['2026-07-04T12:00:00.000Z', true]);
+    expect(await run(Date.parse('2026-07-05T12:00:00Z') / 1000)).toEqual(['2026-07-04T12:00:00.000Z', true]);
+    expect(await run(Date.parse('2026-07-04T06:00:00Z') / 1000)).toEqual([
+      '2026-07-04T06:00:00.000Z',
+      undefined,
+    ]);
   });
 
   it.each<[string, (locations: Record<string, unknown>[]) => unknown]>([
@@ -272,6 +315,10 @@ describe('further models', () => {
   const ofModel = ({ ensembles }: { ensembles: readonly { model?: string | undefined }[] }, model: string) =>
     ensembles.filter((run) => run.model === model);
 
+  beforeEach(() => {
+    fake.lastRun = Date.parse('2026-07-04T18:00:00Z') / 1000;
+  });
+
   it('arrive beside the first model, each with its own members and run time', async () => {
     fake.temperature = (_station, _member, _ms, model) =>
       ({ gfs025: 60, ecmwf_ifs025: 61, ncep_hrrr_conus: 62, ncep_nbm_conus: 63, icon_global: 64 })[model] ??
@@ -293,6 +340,25 @@ describe('further models', () => {
       });
       expect(runs[0]).not.toHaveProperty('curveF', expect.anything());
     }
+  });
+
+  it('keep the last run that the service named, and are left out if it has named none', async () => {
+    const source = makeForecastSource();
+    fake.lastRun = undefined;
+    const { notes } = await source.read(signal);
+    expect(notes!.map(({ name }) => name)).toEqual(['ecmwf', 'hrrr', 'nbm', 'icon']);
+    for (const { kind, example } of notes!) {
+      expect(kind).toBe('missing_model');
+      expect(example).toContain('the time of its run is unknown');
+    }
+    fake.lastRun = Date.parse('2026-07-04T18:00:00Z') / 1000;
+    now += 6 * 60 * MINUTE_MS;
+    expect(ofModel(await source.read(signal), 'nbm')).not.toEqual([]);
+    fake.lastRun = undefined;
+    now += 4 * 60 * MINUTE_MS;
+    expect(ofModel(await source.read(signal), 'nbm')[0]!).toMatchObject({
+      modelRunAt: new Date('2026-07-04T18:00:00Z'),
+    });
   });
 
   it.each<[string, string, (path: string) => [status: number, body: string] | undefined]>([
@@ -497,6 +563,89 @@ describe('observations', () => {
     expect((await lowest())!.extremeF).toBeCloseTo(22.2 * 1.8 + 32, 9);
   });
 
+  /** Hours from 06:51Z to 17:51Z at 10 °C; the given reports replace those of the same time. */
+  const coldDay = (...over: Report[]): Report[] => [
+    ...over,
+    ...Array.from({ length: 12 }, (_, i) => `04T${String(i + 6).padStart(2, '0')}:51`)
+      .filter((time) => !over.some(({ timestamp }) => timestamp.includes(time)))
+      .map((time) => metar(time, '10/05', 'T01000050')),
+  ];
+  const hoursC = async () =>
+    (await observed())!.hoursF!.flatMap((f) => (f === null ? [] : [Math.round((f - 32) / 0.18) / 10]));
+
+  it.each<[string, Report[]]>([
+    ['a remark that contradicts the body', [metar('04T17:51', '10/05', 'T03440150', { valueC: 34.4 })]],
+    ['one spike', [metar('04T14:51', '34/05', 'T03440050')]],
+    ['a jump in the latest report', [metar('04T17:51', '34/05', 'T03440050')]],
+    ['a six-hour maximum far above its hours', [metar('04T17:51', '10/05', 'T01000050 10344 20100')]],
+    ['a six-hour minimum far below its hours', [metar('04T17:51', '10/05', 'T01000050 10100 21144')]],
+    ['a six-hour maximum below its hours', [metar('04T17:51', '10/05', 'T01000050 10020 20011')]],
+    [
+      'a six-hour maximum of the report with the spike',
+      [metar('04T17:51', '34/05', 'T03440050 10344 20100')],
+    ],
+    ['a six-hour maximum of a lone report', [metar('04T17:51', '10/05', 'T01000050 10344 20100')]],
+    [
+      'a report that a correction replaces',
+      [metar('04T17:51', '15/05', 'T01500050'), metar('04T17:51', 'COR 10/05', 'T01000050')],
+    ],
+    [
+      'a correction that a later one replaces',
+      [
+        metar('04T17:51', 'CCB 10/05', 'T01000050'),
+        metar('04T17:51', 'CCA 15/05', 'T01500050'),
+        metar('04T17:51', '16/05', 'T01600050'),
+      ],
+    ],
+  ])('do not believe %s', async (what, reports) => {
+    fake.reports.set('KNYC', what.includes('lone') ? reports : coldDay(...reports));
+    expect((await observed())!.extremeF).toBeCloseTo(50, 9);
+    expect((await lowest())!.extremeF).toBeCloseTo(50, 9);
+    expect(new Set(await hoursC())).toEqual(new Set([10]));
+  });
+
+  it("do not believe a day's extremes that its hours exclude", async () => {
+    now = Date.parse('2026-07-05T05:30:00Z');
+    const atEnd = (group: string) => metar('05T04:51', '10/05', `T01000050 ${group}`);
+    const hours = Array.from({ length: 20 }, (_, i) => String(i + 5).padStart(2, '0')).flatMap((hour) =>
+      Number(hour) < 24 ? [metar(`04T${hour}:51`, '10/05', 'T01000050')] : [],
+    );
+    fake.reports.set('KNYC', [atEnd('403440100'), ...hours]);
+    expect((await observed())!.extremeF).toBeCloseTo(50, 9);
+    fake.reports.set('KNYC', [atEnd('401280094'), ...hours]);
+    expect((await observed())!.extremeF).toBeCloseTo(12.8 * 1.8 + 32, 9);
+  });
+
+  it('believe a spike that a second report or a later six-hour maximum confirms, and a front', async () => {
+    const spike = metar('04T14:51', '34/05', 'T03440050');
+    const high = 34.4 * 1.8 + 32;
+    fake.reports.set('KNYC', coldDay(spike, metar('04T15:10', '34/05', 'T03390050')));
+    expect((await observed())!.extremeF).toBeCloseTo(high, 9);
+    fake.reports.set('KNYC', coldDay(spike, metar('04T17:51', '10/05', 'T01000050 10344 20100')));
+    expect((await observed())!.extremeF).toBeCloseTo(high, 9);
+    expect(await hoursC()).toContain(34.4);
+    fake.reports.set(
+      'KNYC',
+      coldDay(metar('04T16:51', '20/05', 'T02000050'), metar('04T17:51', '20/05', 'T02000050')),
+    );
+    expect((await observed())!.extremeF).toBeCloseTo(68, 9);
+  });
+
+  it('leave out one unreadable report, and use the others', async () => {
+    fake.fault = (_req, res, path) => {
+      if (!path.startsWith('/stations/KNYC')) return false;
+      const good = metar('04T17:51', '10/05', 'T01000050');
+      const features = [
+        { properties: { timestamp: 'noon' } },
+        { properties: { timestamp: good.timestamp, temperature: { unitCode: 'wmoUnit:K', value: 283 } } },
+        { properties: { ...good, station: `${fake.url}/stations/KNYC` } },
+      ];
+      res.end(JSON.stringify({ features }));
+      return true;
+    };
+    expect((await observed())!.extremeF).toBeCloseTo(50, 9);
+  });
+
   it('can be below freezing', async () => {
     fake.reports.set('KNYC', [metar('04T19:51', 'M02/M10', 'T10171100', { valueC: -1.7 })]);
     expect((await observed())!.extremeF).toBeCloseTo(32 - 1.7 * 1.8, 9);
@@ -642,6 +791,7 @@ describe('polling', () => {
       return calls();
     };
     now = Date.parse('2026-07-04T12:00:00Z');
+    fake.lastRun = now / 1000;
     // Returns only the first hour, because the later hours do not affect the requests.
     fake.spoil = (places) => places.map((place) => ({ ...place, hourly: firstOf(place.hourly as object) }));
     const firstOf = (hourly: object) =>

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -60,6 +60,7 @@ organizations:
   acme:
     name: "Acme: \\"the\\" customer"
     marketAccess: read
+    mayCorrect: true
     stripeCustomerId: cus_acme
     creditThresholds: [5, 50]
     entitlements:
@@ -113,6 +114,7 @@ describe('a file', () => {
     expect(parse(await exported())).toEqual({ products: {}, organizations: {} });
 
     const secrets = join(folder, 'secrets');
+    writeFileSync(secrets, '', { mode: 0o644 });
     const made = await apply(file, '--secrets', secrets);
     expect(made).toEqual({
       code: 0,
@@ -159,6 +161,7 @@ describe('a file', () => {
         acme: {
           name: 'Acme: "the" customer',
           marketAccess: 'read',
+          mayCorrect: true,
           stripeCustomerId: 'cus_acme',
           creditThresholds: [50, 5],
           entitlements: { 'api-calls': { unitCap: null, startsAt: '2026-01-05T09:00:00.000Z' } },
@@ -178,7 +181,12 @@ describe('a file', () => {
       ...calls,
       credits: { price: 3, by: swapped, enforcement: 'warn' },
     });
-    await call('PUT', '/organizations/acme', { name: 'Acme', archived: true, creditThresholds: null });
+    await call('PUT', '/organizations/acme', {
+      name: 'Acme',
+      archived: true,
+      mayCorrect: false,
+      creditThresholds: null,
+    });
     await call('PUT', '/organizations/acme/entitlements/api-calls', { kind: 'read_only' });
     const input = { format: 'slack', url: maskedUrl, types: ['api_key.revoked'], livemode: true };
     expect((await call('PUT', hook, { ...input, isEnabled: false })).status).toBe(200);
@@ -191,6 +199,7 @@ describe('a file', () => {
       '    maxQuantity: 1000000000000000 → 1000000',
       '~ organization acme',
       '    name: Acme → Acme: "the" customer',
+      '    mayCorrect: false → true',
       '    creditThresholds: null → 50, 5',
       '    archived: true → false',
       '~ entitlement acme/api-calls',

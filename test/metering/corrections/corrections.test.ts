@@ -1,11 +1,14 @@
+import { readdirSync, readFileSync } from 'node:fs';
 import { v7 as uuid } from 'uuid';
 import { eq, sql } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { organizations } from '../../../src/accounts/organizations/table.js';
 import { webhookEndpoints, webhookMessages } from '../../../src/accounts/webhooks/table.js';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageCorrections, usageTotals } from '../../../src/metering/ingestion/table.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
+import { addMember, createUser, openSession } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { TestClock } from '../../support/service.js';
@@ -326,6 +329,94 @@ describe('a correction', () => {
     ]);
   });
 });
+
+describe('an Organization that the operator does not let correct', () => {
+  const set = (tenant: { organization: { slug: string; name: string } }, mayCorrect?: boolean) =>
+    operate('PUT', `/organizations/${tenant.organization.slug}`, { name: 'Acme', mayCorrect });
+
+  const ownerOf = async (orgId: string) => {
+    const { id } = await createUser(database.db);
+    await addMember(database.db, orgId, id, 'owner');
+    return openSession(database.db, service.url, id, service.clock.now());
+  };
+
+  it('corrects nothing, with a key or on the page, until the operator lets it', async () => {
+    const tenant = await arrive();
+    const { orgId, organization, send, correct, total } = tenant;
+    await send('a', { quantity: 10 });
+    expect((await set(tenant, false)).body.mayCorrect).toBe(false);
+    const browser = await ownerOf(orgId);
+    const path = '/dashboard/usage/events/correction';
+    const form = { idempotencyKey: 'a', quantity: '0', reason: 'Free', correctionKey: uuid() };
+    const submit = () =>
+      browser.send('POST', path, {
+        form,
+        headers: { accept: 'text/html', referer: `${service.url}${path}?idempotencyKey=a` },
+      });
+    const { status, body } = await correct([to('a', 0, 'k')]);
+    expect([status, body.code]).toEqual([403, 'entitlement_required']);
+    expect(body.detail).toContain('Ask the operator of this service');
+    const refused = await submit();
+    expect([refused.status, refused.text.includes('Ask the operator of this service')]).toEqual([403, true]);
+    const shown = (await browser.get('/dashboard/usage/events?idempotencyKey=a', { accept: 'text/html' }))
+      .text;
+    expect(shown).toContain('ask the operator of this service to correct it');
+    expect(shown).not.toContain(path);
+    expect(await total()).toEqual([['2031-03-01', 10, 1]]);
+    const byOperator = { corrections: [to('a', 8, 'operator')] };
+    expect(
+      (await operate('POST', `/organizations/${organization.slug}/usage/corrections`, byOperator)).status,
+    ).toBe(200);
+    expect((await set(tenant, true)).body.mayCorrect).toBe(true);
+    expect((await set(tenant)).body.mayCorrect).toBe(true);
+    expect((await correct([to('a', 4, 'k')])).status).toBe(200);
+    expect((await submit()).status).toBe(303);
+    expect(await total()).toEqual([['2031-03-01', 0, 1]]);
+  });
+
+  it('is any new one, and one that has itself corrected before an upgrade is not', async () => {
+    const made = await operate('PUT', `/organizations/${uuid()}`, { name: 'New' });
+    expect([made.status, made.body.mayCorrect]).toEqual([201, false]);
+    const [self, other] = [await arrive(), await arrive()];
+    for (const { send } of [self, other]) await send('a', { quantity: 10 });
+    await self.correct([to('a', 4, 'k')]);
+    const path = `/organizations/${other.organization.slug}/usage/corrections`;
+    await operate('POST', path, { corrections: [to('a', 4, 'k')] });
+    await database.db.orm.update(organizations).set({ mayCorrect: false });
+    await database.db.orm.execute(sql.raw(migrationThat('SET "may_correct" = true')));
+    const rows = await database.db.orm
+      .select({ id: organizations.id })
+      .from(organizations)
+      .where(eq(organizations.mayCorrect, true));
+    const kept = new Set(rows.map(({ id }) => id));
+    expect([kept.has(self.orgId), kept.has(other.orgId)]).toEqual([true, false]);
+    await database.db.orm.update(organizations).set({ mayCorrect: true });
+  });
+
+  it('gets no key with that scope', async () => {
+    const tenant = await arrive();
+    await set(tenant, false);
+    const browser = await ownerOf(tenant.orgId);
+    const json = { name: 'desk', livemode: true, scopes: ['usage:correct'] };
+    const create = () => browser.send('POST', '/dashboard/api-keys', { json });
+    const { status, body } = await create();
+    expect([status, body.code, body.errors[0].pointer]).toEqual([400, 'invalid_request', '/scopes/0']);
+    const form = () => browser.get('/dashboard/api-keys/new', { accept: 'text/html' });
+    expect((await form()).text).not.toContain('usage:correct');
+    await set(tenant, true);
+    expect((await form()).text).toContain('usage:correct');
+    expect((await create()).status).toBe(201);
+  });
+});
+
+/** The migrations' statement that contains the text. */
+function migrationThat(text: string): string {
+  const folder = new URL('../../../migrations/', import.meta.url);
+  const statements = readdirSync(folder)
+    .filter((name) => name.endsWith('.sql'))
+    .flatMap((name) => readFileSync(new URL(name, folder), 'utf8').split('--> statement-breakpoint'));
+  return statements.find((statement) => statement.includes(text))!;
+}
 
 describe('windows of limits', () => {
   it('count corrected quantities, to the event, at their edges and ahead of the clock', async () => {

@@ -42,10 +42,10 @@ beforeAll(async () => {
     select ${owner}, ${id}, '2031-01-01', '2031-01-01', true, 50, n::text, 1000000, 'test', 'operator', '{}' from ${n}`;
   const n = (count: number) => sql.raw(`generate_series(1, ${count}) as n`);
   await orm.execute(
-    sql`insert into organizations select ${id}, 'other-' || n, 'Other', now() from ${n(OTHERS)}`,
+    sql`insert into organizations (id, slug, name, created_at) select ${id}, 'other-' || n, 'Other', now() from ${n(OTHERS)}`,
   );
   await orm.execute(
-    sql`insert into products select ${id}, 'other-' || n, 'Other', 'calls', null, now(), now() from ${n(OTHERS)}`,
+    sql`insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at) select ${id}, 'other-' || n, 'Other', 'calls', null, now(), now() from ${n(OTHERS)}`,
   );
   await orm.execute(grants(id, n(OTHERS)));
   await orm.execute(grants(org, n(1_000)));

@@ -148,3 +148,70 @@ function readAnswerToPartialBody(path: string, key: string, length = 200_000): P
     outgoing.write('{"events":[');
   });
 }
+
+describe('a body as people have it', () => {
+  const tenant = async () => {
+    const { id } = await createOrganization(database.db);
+    const product = await createProduct(database.db);
+    await grant(database.db, id, product.id);
+    const { secret: key } = await createKey(database.db, id);
+    return {
+      key,
+      call: (idempotencyKey: string, more = {}) => ({
+        ...event(idempotencyKey),
+        productSlug: product.slug,
+        metric: 'calls',
+        ...more,
+      }),
+    };
+  };
+
+  it('may begin with a byte order mark', async () => {
+    const { key, call } = await tenant();
+    const { status } = await post(
+      '/api/usage/events',
+      `\uFEFF${JSON.stringify({ events: [call('a')] })}`,
+      key,
+    );
+    expect(status).toBe(202);
+  });
+
+  it('may have null for an optional field, but not for a required one', async () => {
+    const { key, call } = await tenant();
+    const nothing = { quantity: null, occurredAt: null, subject: null, dimensions: null };
+    const send = (more: object) =>
+      post(
+        '/api/usage/events',
+        JSON.stringify({ events: [call('a'), call('b', { ...nothing, ...more })] }),
+        key,
+      );
+    expect((await send({ metric: null })).problem).toMatchObject({ code: 'invalid_request' });
+    expect((await send({})).status).toBe(202);
+    const reservation = { ...call('c'), quantity: 1, subject: null, ttlSeconds: null };
+    expect((await post('/api/usage/reservations', JSON.stringify(reservation), key)).status).toBe(201);
+  });
+
+  it('with half a surrogate pair in a key is told so, and a lenient batch records the others', async () => {
+    const { key, call } = await tenant();
+    const body = JSON.stringify({ events: [call('a'), call('\ud83d'), call('a', { quantity: 2 })] });
+    const { problem } = await post('/api/usage/events', body, key);
+    expect(problem.detail).toBe(
+      '/events/1/idempotencyKey contains half of a surrogate pair, which UTF-8 cannot encode',
+    );
+    const response = await fetch(`${service.url}/api/usage/events`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${key}`,
+        'content-type': 'application/json',
+        prefer: 'handling=lenient',
+      },
+      body,
+    });
+    expect(await response.json()).toMatchObject({
+      accepted: 1,
+      deduped: 1,
+      warnings: [{ code: 'duplicate_mismatch', index: 2 }],
+      rejected: [{ index: 1, code: 'invalid_request', detail: problem.detail.replace('/events/1/', '') }],
+    });
+  });
+});

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { CloudEvent, emitterFor, httpTransport, Mode } from 'cloudevents';
 import { describe, expect, it } from 'vitest';
+import { schemaRequirement } from '../../../src/core/db/requirement-table.js';
 import { createKey } from '../../support/fixtures.js';
 import { createTenant, readUsage } from '../support/usage.js';
 import { useService } from '../../support/use.js';
@@ -77,6 +78,70 @@ describe('CloudEvents', () => {
     expect(await read()).toEqual([['/gateway/a', '1']]);
   });
 
+  it('whose sources and ids join to the same text are counted apart', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const pairs = [
+      ['a', 'b/c'],
+      ['a/b', 'c'],
+      ['a', 'b%2Fc'],
+      ['a', 'b%252Fc'],
+      ['a/b%2Fc', ''],
+    ].filter(([, id]) => id !== '');
+    for (const [source, id] of pairs)
+      expect((await post(secret, single, cloudEvent(id!, { source }))).body).toMatchObject({ accepted: 1 });
+    expect(
+      (
+        await post(
+          secret,
+          batch,
+          pairs.map(([source, id]) => cloudEvent(id!, { source })),
+        )
+      ).body,
+    ).toMatchObject({
+      accepted: 0,
+      deduped: pairs.length,
+    });
+    expect((await read()).map(([key]) => key)).toEqual(['a/b%25252Fc', 'a/b%252Fc', 'a/b%2Fc', 'a/b/c']);
+  });
+
+  it('that an earlier version recorded without escaping the slash stay repeats', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const before = { idempotencyKey: 'a/b/c', productSlug: cloudEvent('').subject, metric: 'calls' };
+    const { time } = cloudEvent('');
+    expect(
+      (await post(secret, 'application/json', { events: [{ ...before, occurredAt: time }] })).status,
+    ).toBe(202);
+    const resend = () => post(secret, batch, [cloudEvent('b/c', { source: 'a' })]);
+    await database.db.orm.update(schemaRequirement).set({ since: new Date(service.clock.now() + 1) });
+    expect((await resend()).body).toMatchObject({ accepted: 0, deduped: 1, warnings: [] });
+    const other = cloudEvent('b/c', { source: 'a', data: { quantity: 2 } });
+    expect((await post(secret, batch, [other])).body).toMatchObject({ accepted: 1 });
+    expect(await read()).toEqual([
+      ['a/b%2Fc', '2'],
+      ['a/b/c', '1'],
+    ]);
+    await database.db.orm.update(schemaRequirement).set({ since: new Date(0) });
+  });
+
+  it('that cannot be read do not keep a lenient batch from recording the others', async () => {
+    const { secret, cloudEvent, read } = await sender();
+    const quantity = '12345678901234567890.5';
+    const events = [cloudEvent('a', { type: '' }), cloudEvent('b', { data: { quantity: 777 } }), null];
+    const body = JSON.stringify(events).replace('777', quantity);
+    const { status, body: answer } = await post(secret, batch, body, { prefer: 'handling=lenient' });
+    expect({ status, answer }).toMatchObject({
+      status: 202,
+      answer: {
+        accepted: 1,
+        rejected: [
+          { index: 0, code: 'invalid_request', detail: expect.stringMatching(/^type /) },
+          { index: 2, code: 'invalid_request', detail: 'The event must be an object' },
+        ],
+      },
+    });
+    expect(await read()).toEqual([['/gateway/b', quantity]]);
+  });
+
   it('use the SHA-256 of a name longer than 255 characters as their key', async () => {
     const { secret, cloudEvent, read } = await sender();
     const fits = '🎈'.repeat(255 - '/gateway/'.length);
@@ -130,7 +195,6 @@ describe('CloudEvents', () => {
     ['/subject', { subject: null, data: { quantity: 1 } }],
     ['/data', { data: 'quantity=1' }],
     ['/data/quantity', { data: { quantity: '1' } }],
-    ['/data/quantity', { data: { quantity: null } }],
     ['/data/quantity', { data: { quantity: -1 } }],
     ['/data/productSlug', { data: { productSlug: '' } }],
     ['/data_base64', { data_base64: 'eyJxdWFudGl0eSI6MX0=' }],

@@ -356,9 +356,13 @@ describe('lenient handling', () => {
     expect((await send(key.secret, [event('z')], lenient)).body.rejected).toEqual([]);
   });
 
-  it('does not excuse a body that does not fit the schema', async () => {
+  it('records the others if an event does not fit the schema, and refuses a body without any that does', async () => {
     const { key, event } = await entitled();
-    expect((await send(key.secret, [event('a'), {}], lenient)).status).toBe(400);
+    expect((await send(key.secret, [event('a'), {}], lenient)).body).toMatchObject({
+      accepted: 1,
+      rejected: [{ index: 1, code: 'invalid_request', detail: 'productSlug is required' }],
+    });
+    expect((await send(key.secret, [{}], lenient)).status).toBe(400);
   });
 });
 

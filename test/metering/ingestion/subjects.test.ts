@@ -156,7 +156,6 @@ it.each([
   { subject: 'a\nb' },
   { subject: 7 },
   { dimensions: [] },
-  { dimensions: null },
   { dimensions: { model: '' } },
   { dimensions: { model: 'x'.repeat(65) } },
   { dimensions: { model: 'a\u001fb' } },

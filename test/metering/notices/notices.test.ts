@@ -5,6 +5,7 @@ import {
   createKeyNotices,
   deleteOldNotices,
 } from '../../../src/metering/notices/notices.js';
+import { createSecretBox } from '../../../src/core/secret-box.js';
 import { mails } from '../../../src/accounts/mail/table.js';
 import { memberships } from '../../../src/accounts/organizations/table.js';
 import { entitlements } from '../../../src/metering/entitlements/table.js';
@@ -16,6 +17,9 @@ import { createProduct, grant } from '../support/products.js';
 import { mailEnv } from '../../support/mail.js';
 import { createTenant, sendUsage, usageEvent } from '../support/usage.js';
 import { useService } from '../../support/use.js';
+
+const textOf = ({ id, text }: typeof mails.$inferSelect): string =>
+  createSecretBox(service.context.config.mail!.secretKeys, 'mail').open(id, text);
 
 const { database, service } = useService({ env: mailEnv(1) });
 beforeAll(async () => {
@@ -73,8 +77,8 @@ describe('the mail about a cap', () => {
       expect(await subjectsMailedTo(email)).toEqual([first, second]);
     for (const { email } of [quiet!, member!, billing!]) expect(await subjectsMailedTo(email)).toEqual([]);
     const [mail] = await database.db.orm.select().from(mails).where(eq(mails.toAddress, admin.email));
-    expect(mail!.text).toContain('80 of 100 calls');
-    expect(mail!.text).toContain('in March 2031');
+    expect(textOf(mail!)).toContain('80 of 100 calls');
+    expect(textOf(mail!)).toContain('in March 2031');
   });
 
   it('names only the higher level if both are reached at once, and is sent again next month', async () => {
@@ -175,11 +179,11 @@ describe('the mail about keys that expire', () => {
     const [mail, ...others] = await told();
     expect(others).toEqual([]);
     expect(mail!.subject).toBe(`An API key expires within 7 days (${customer.organization.name})`);
-    expect(mail!.text).toContain('Soon Bcc: x (');
-    expect(mail!.text).not.toMatch(/Rotated|Late|Over|Revoked/);
+    expect(textOf(mail!)).toContain('Soon Bcc: x (');
+    expect(textOf(mail!)).not.toMatch(/Rotated|Late|Over|Revoked/);
     service.clock.advance(86_400_000);
     await createKeyNotices(service.context)();
-    expect((await told()).map(({ text }) => /Soon|Late/.exec(text)?.[0])).toEqual(['Soon', 'Late']);
+    expect((await told()).map((each) => /Soon|Late/.exec(textOf(each))?.[0])).toEqual(['Soon', 'Late']);
   });
 });
 

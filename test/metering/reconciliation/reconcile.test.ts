@@ -72,7 +72,7 @@ async function breakSums(orgId: string) {
   await orm().execute(sql`update usage_totals set events = events + 1 where ${march} and not livemode`);
   await orm().execute(sql`delete from usage_totals where ${february} and livemode`);
   await orm().execute(
-    sql`insert into usage_totals select org_id, '2025-01-01', livemode, product_id, metric, 7, 1 from usage_totals where ${march} and livemode`,
+    sql`insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events) select org_id, '2025-01-01', livemode, product_id, metric, 7, 1 from usage_totals where ${march} and livemode`,
   );
   await orm().execute(
     sql`update usage_hours set quantity = 0 where org_id = ${orgId} and hour = '2026-03-05T12:00:00Z' and livemode`,

@@ -239,7 +239,7 @@ describe('the ledger', () => {
     const [head, row, end] = csv.text.split('\r\n');
     expect(head).toBe('at,hour,kind,product,grant_key,amount,mode');
     // A spreadsheet would evaluate the key as a formula.
-    expect(row).toMatch(new RegExp(`^\\S+Z,\\S+Z,burn,${product.slug},'=1\\+1,1,live$`));
+    expect(row).toMatch(new RegExp(`^"\\S+Z","\\S+Z","burn","${product.slug}","'=1\\+1",1,"live"$`));
     expect(end).toBe('');
   });
 

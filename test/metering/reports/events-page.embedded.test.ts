@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,8 @@ import { products } from '../../../src/metering/entitlements/table.js';
 import { archiveMonth, eachOpenMonth } from '../../../src/metering/archive/archive.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
 import { Browser, signedIn } from '../../support/accounts.js';
-import { createKey } from '../../support/fixtures.js';
+import { createKey, createOrganization } from '../../support/fixtures.js';
+import { createFolder, send } from '../commands/send/run-send.js';
 import { createProduct, grant } from '../support/products.js';
 import { fillUsage } from '../support/usage-events.js';
 import { sendUsage, usageEvent } from '../support/usage.js';
@@ -294,6 +295,34 @@ describe('the CSV file', () => {
       correction_reason: '',
       subject: '',
     });
+  });
+
+  it('counts nothing twice if it is sent back, and everything once elsewhere', async () => {
+    const { db, browser, key, product } = await arrive();
+    await db.orm
+      .update(products)
+      .set({ dimensions: ['model'], subjectsSince: new Date(0) })
+      .where(eq(products.id, product.id));
+    const keys = ['=cmd', '-1', "'-1", '\uff1d2', ' +3', "it's", 'a;=b,"c"'];
+    const events = keys.map((id, i) => ({
+      ...usageEvent(product.slug, id, { quantity: i + 0.5 }),
+      occurredAt: '2031-03-14T00:00:00.000001Z',
+      ...(i % 2 ? { subject: `-user ${i}`, dimensions: { model: `@m${i}` } } : {}),
+    }));
+    expect((await sendUsage(service.url, key.secret, events)).status).toBe(202);
+    const folder = createFolder();
+    const file = folder.path('events.csv');
+    writeFileSync(file, (await browser.get(`${PATH}.csv`)).text);
+    const sendTo = async (secret: string) =>
+      (await send([file, '--json'], { GAUGE_URL: service.url, GAUGE_API_KEY: secret })).summary;
+    expect(await sendTo(key.secret)).toMatchObject({ accepted: 0, deduped: keys.length, warnings: [] });
+    const other = await createOrganization(db);
+    await grant(db, other.id, product.id);
+    const otherKey = await createKey(db, other.id);
+    expect(await sendTo(otherKey.secret)).toMatchObject({ accepted: keys.length, rejected: 0 });
+    const again = await sendUsage(service.url, otherKey.secret, events);
+    expect(again.body).toMatchObject({ accepted: 0, deduped: keys.length, warnings: [] });
+    folder.remove();
   });
 
   it('has its header even without events', async () => {

@@ -49,21 +49,23 @@ beforeAll(async () => {
   const n = sql.raw(`generate_series(1, ${OTHERS}) as n`);
   const id = sql.raw(`md5(n::text)::uuid`);
   const productId = sql`${tenant.product.id}::uuid`;
-  await orm.execute(sql`insert into organizations select ${id}, 'other-' || n, 'Other', now() from ${n}`);
   await orm.execute(
-    sql`insert into products select ${id}, 'other-' || n, 'Other', 'calls', null, now(), now() from ${n}`,
+    sql`insert into organizations (id, slug, name, created_at) select ${id}, 'other-' || n, 'Other', now() from ${n}`,
+  );
+  await orm.execute(
+    sql`insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at) select ${id}, 'other-' || n, 'Other', 'calls', null, now(), now() from ${n}`,
   );
   await orm.execute(sql`insert into api_keys (org_id, id, name, prefix, hashed_secret, scopes, livemode, created_at)
     select ${id}, ${id}, 'key', 'org_live_000', md5(n::text), '{usage:write}', true, now() from ${n}`);
   await orm.execute(
-    sql`insert into entitlements select ${id}, ${productId}, 'live', now(), null, now(), now() from ${n}`,
+    sql`insert into entitlements (org_id, product_id, kind, starts_at, ends_at, created_at, updated_at) select ${id}, ${productId}, 'live', now(), null, now(), now() from ${n}`,
   );
   await orm.execute(sql`insert into usage_events
     select ${id}, ${productId}, ${id}, timestamptz '2031-03-02', now(), true, 'key ' || n, 'calls', 1 from ${n}`);
   await orm.execute(sql`insert into usage_corrections
     select ${id}, ${productId}, ${id}, timestamptz '2031-03-02', now(), true, 1, 'key ' || n, 'correction', 'calls', 1, 0, 'operator', 'test' from ${n}`);
   await orm.execute(
-    sql`insert into usage_totals select ${id}, '2031-03-01', true, ${productId}, 'calls', 1, 1 from ${n}`,
+    sql`insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events) select ${id}, '2031-03-01', true, ${productId}, 'calls', 1, 1 from ${n}`,
   );
   await orm.execute(
     sql`insert into usage_hours select ${id}, ${productId}, true, '2031-03-02', 'calls', ${id}, 1, 1 from ${n}`,

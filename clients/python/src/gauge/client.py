@@ -57,11 +57,13 @@ class GaugeClient:
     and `DeliveryError`.
     """
 
-    def __init__(self, base_url: str, api_key: str, *, timeout: float = 60.0, attempts: int = 6) -> None:
-        """`timeout` is in seconds, for each attempt."""
+    def __init__(
+        self, base_url: str, api_key: str, *, timeout: float = 60.0, attempts: int = 6, allow_http: bool = False
+    ) -> None:
+        """`timeout` is in seconds, for each attempt. `allow_http` allows http to other machines, unencrypted."""
         if attempts < 1:
             raise ValueError("attempts must be at least 1.")
-        self._transport = Transport(base_url, api_key, timeout)
+        self._transport = Transport(base_url, api_key, timeout, allow_http)
         self._attempts = attempts
 
     def __enter__(self) -> GaugeClient:

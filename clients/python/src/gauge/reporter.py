@@ -73,6 +73,7 @@ class Reporter:
         on_full: Callable[[int], object] | None = None,
         on_refused: Callable[[list[RefusedEvent]], object] | None = None,
         on_retry: Callable[[str, float], object] | None = None,
+        allow_http: bool = False,
     ) -> None:
         """
         directory: Folder on a local disk for events that wait to be sent; it survives restarts.
@@ -81,6 +82,7 @@ class Reporter:
         on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events have been sent.
         on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
         on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
+        allow_http: Allows http to other machines. The API key is then sent unencrypted.
         """
         self._interval = interval
         self._max_bytes = max_bytes
@@ -92,7 +94,7 @@ class Reporter:
         self._wake = threading.Event()
         self._sent = threading.Condition()
         self._stop = threading.Event()
-        self._transport = Transport(base_url, api_key, REQUEST_TIMEOUT)
+        self._transport = Transport(base_url, api_key, REQUEST_TIMEOUT, allow_http)
         self._post = Post(self._transport, self._stop, self._report_retry)
         self._spool = Spool(directory, max_bytes)
         self._thread = threading.Thread(target=self._run, name="gauge-reporter", daemon=True)

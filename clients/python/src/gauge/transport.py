@@ -4,14 +4,17 @@ import http.client
 import json
 import os
 import random
+import re
 import ssl
 import threading
 import time
+from base64 import b64encode
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from .errors import DeliveryError
 
@@ -50,16 +53,25 @@ class Response:
         return DeliveryError(f"The service has moved. Set base_url to the address of {location}.")
 
 
+def is_loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d+){3}", host) is not None
+
+
 class Transport:
     """Sends requests on kept connections. Threads can share it, and a forked process opens connections of its own.
 
     It returns redirects instead of following them: following one would send the key elsewhere, or turn a POST into a GET.
     """
 
-    def __init__(self, base_url: str, api_key: str, timeout: float) -> None:
+    def __init__(self, base_url: str, api_key: str, timeout: float, allow_http: bool = False) -> None:
         url = urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
             raise ValueError("base_url must be an address such as https://gauge.example.com.")
+        if url.scheme == "http" and not allow_http and not is_loopback(url.hostname):
+            raise ValueError(
+                "base_url must be https, because the API key is sent to it. Only this machine may use http."
+                " Set allow_http=True to send the key unencrypted."
+            )
         # Checked here because the error message from http.client would contain the key.
         if not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
             raise ValueError("api_key must be the whole secret of a key, without spaces or line breaks around it.")
@@ -67,6 +79,7 @@ class Transport:
         self._prefix = url.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
         self._timeout = timeout
+        self._proxy = find_proxy(url.scheme, url.hostname)
         self._tls = ssl.create_default_context() if url.scheme == "https" else None
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
@@ -94,9 +107,14 @@ class Transport:
             connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
-        if self._tls is not None:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout, context=self._tls)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+        host, port, headers = self._proxy or (self._host, self._port, {})
+        if self._tls is None:
+            connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
+        else:
+            connection = http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._tls)
+        if self._proxy is not None:
+            connection.set_tunnel(self._host, self._port, headers)
+        return connection
 
     def _take(self) -> http.client.HTTPConnection | None:
         if self._pid != os.getpid():
@@ -123,6 +141,20 @@ class Transport:
             with self._lock:
                 self._idle.append(connection)
         return response
+
+
+def find_proxy(scheme: str, host: str) -> tuple[str, int | None, dict[str, str]] | None:
+    """The host, port and headers of the proxy that HTTP_PROXY or HTTPS_PROXY names, unless NO_PROXY has the host."""
+    address = getproxies().get(scheme)
+    if not address or host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
+        return None
+    url = urlsplit(address if "://" in address else f"http://{address}")
+    if not url.hostname:
+        raise ValueError(f"{scheme.upper()}_PROXY must be an address such as http://proxy.example.com:3128.")
+    if url.username is None:
+        return url.hostname, url.port or 80, {}
+    credentials = f"{unquote(url.username)}:{unquote(url.password or '')}"
+    return url.hostname, url.port or 80, {"Proxy-Authorization": f"Basic {b64encode(credentials.encode()).decode()}"}
 
 
 def backoff(first: float, failures: int, longest: float) -> float:

@@ -113,7 +113,7 @@ class CreditsOverdrawn(TypedDict):
 
 class RejectedEvent(TypedDict):
     index: int
-    code: Literal["entitlement_required", "entitlement_read_only", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range", "unknown_dimension"]
+    code: Literal["entitlement_required", "entitlement_read_only", "unknown_metric", "timestamp_out_of_range", "quantity_out_of_range", "unknown_dimension", "invalid_request"]
     detail: str
 
 
@@ -132,7 +132,7 @@ class Problem(_ProblemRequired, total=False):
     required: float
     available: float
 
-ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "credits_exhausted", "too_many_grants", "grant_closed", "unknown_metric", "unknown_dimension", "unknown_product", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
+ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "clock_off", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "credits_exhausted", "too_many_grants", "grant_closed", "unknown_metric", "unknown_dimension", "unknown_product", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
 
 
 class _ErrorPlaceRequired(TypedDict):

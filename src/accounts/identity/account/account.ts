@@ -1,4 +1,4 @@
-import { hashPassword, verifyPassword } from '../password.js';
+import { hashPassword } from '../password.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import {
   auditRecoveryCode,
@@ -10,7 +10,7 @@ import {
 import type { PersonAuthority } from '../session/authority.js';
 import { change, type ChangeDeps } from '../../audit/audit.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
@@ -20,6 +20,7 @@ import { findMembershipOf, updateMailNotices } from '../organizations/queries.js
 import { deleteSessionById, deleteSessionsOf, updateToken } from '../session/queries.js';
 import { mailAccountNotice } from '../users/notices.js';
 import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
+import { proveUser } from '../users/users.js';
 
 export interface Author extends PersonAuthority, Whereabouts {
   email: string;
@@ -44,9 +45,8 @@ export class WrongGuess extends AppError {
 
 /** @throws WrongGuess */
 export async function checkPassword(orm: Orm, { userId, gone }: Author, password: string): Promise<User> {
-  const person = await findUser(orm, { id: userId });
-  const isRight = await verifyPassword(person?.passwordHash, password, gone);
-  if (!person || !isRight) throw new WrongGuess('currentPassword', 'must be your current password');
+  const person = await proveUser(orm, await findUser(orm, { id: userId }), password, gone);
+  if (!person) throw new WrongGuess('currentPassword', 'must be your current password');
   return person;
 }
 

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { byPerson, isConfirmedAt } from '../session/authority.js';
 import { auditRefusedFactor, type GivenFactor } from '../second-factor/codes.js';
 import { siteOf } from '../second-factor/passkeys.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import { change, byProof } from '../../audit/audit.js';
 import { personOf, whereaboutsOf } from '../session/session.js';
 import { markGuess, type LimitFactor } from '../sign-in/sign-in-limits.js';

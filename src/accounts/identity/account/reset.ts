@@ -8,7 +8,7 @@ import { formatTime } from '../../../core/pages/format.js';
 import { HOUR_MS } from '../../../core/time.js';
 import { queueMail, type MailDeps } from '../../mail/outbox.js';
 import { createLink, findLink, spendLink, type NewLink, type OneTimeLink } from '../links/links.js';
-import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
+import { hashPassword, passwordProblem } from '../password.js';
 import {
   acceptCode,
   auditRecoveryCode,
@@ -23,8 +23,8 @@ import { endFormer } from '../sign-in/sign-in.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { passwordRequests } from '../table.js';
 import { mailAccountNotice } from '../users/notices.js';
-import { findUser, lockUser, updateUser, type User } from '../users/queries.js';
-import { getUser } from '../users/users.js';
+import { findUser, lockUser, proveAddress, updateUser, type User } from '../users/queries.js';
+import { getUser, proveUser } from '../users/users.js';
 import type { AccountChangeDeps } from './account.js';
 
 export type Lost = 'password_reset' | 'second_factor_reset';
@@ -151,6 +151,8 @@ export async function resetPassword(
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
     }
     await spendLink(tx, found.link, now);
+    // Either the mail server or an operator gave the link to whom the address belongs.
+    await proveAddress(tx, userId, now);
     await updateUser(tx, userId, { passwordHash });
     await mailAccountNotice(tx, deps, email, 'password', arrival);
     return replaceSessions(tx, found, 'user.password_reset', arrival);
@@ -168,14 +170,15 @@ export async function resetSecondFactor(
   password: string,
   arrival: Arrival,
 ): Promise<string> {
-  const isRight = await verifyPassword(found.person.passwordHash, password, arrival.gone);
-  if (!isRight) throw new WrongProof('password', 'must be your current password');
+  const person = await proveUser(deps.db.orm, found.person, password, arrival.gone);
+  if (!person) throw new WrongProof('password', 'must be your current password');
+  const proven = { ...found, person };
   return change(deps, byProof, async (tx) => {
-    await hold(tx, found);
+    await hold(tx, proven);
     await spendLink(tx, found.link, arrival.at);
-    await deleteSecondFactor(tx, found.person.id);
-    await mailAccountNotice(tx, deps, found.person.email, 'secondFactor', arrival);
-    return replaceSessions(tx, found, 'user.second_factor_removed', arrival);
+    await deleteSecondFactor(tx, person.id);
+    await mailAccountNotice(tx, deps, person.email, 'secondFactor', arrival);
+    return replaceSessions(tx, proven, 'user.second_factor_removed', arrival);
   });
 }
 
@@ -195,7 +198,8 @@ async function replaceSessions(
   const sessionsEnded = await deleteSessionsOf(tx, userId);
   await auditPerson(tx, { userId, email }, action, arrival, { sessionsEnded, by: link.kind });
   await endFormer(tx, arrival);
-  const token = await startSession(tx, userId, arrival);
+  const start = { isSingleSignOn: false, isConfirmed: true, currentOrgId: null };
+  const token = await startSession(tx, userId, arrival, start);
   await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, { by: link.kind });
   return token;
 }

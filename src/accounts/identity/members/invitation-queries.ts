@@ -1,4 +1,4 @@
-import { and, count, desc, eq, exists, gt, isNull, ne, or, sql } from 'drizzle-orm';
+import { and, count, desc, eq, exists, gt, isNull, ne, not, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
@@ -16,8 +16,11 @@ const isBacked = (orm: Orm) =>
   or(
     eq(memberships.role, 'owner'),
     and(eq(memberships.role, 'admin'), ne(invitations.role, 'owner')),
-    exists(orm.select().from(operators).where(eq(operators.userId, invitations.createdBy))),
+    isByOperator(orm),
   );
+
+const isByOperator = (orm: Orm) =>
+  exists(orm.select().from(operators).where(eq(operators.userId, invitations.createdBy)));
 
 const isOpen = (orm: Orm, now: Date) => and(isUnclosed, gt(invitations.expiresAt, now), isBacked(orm))!;
 
@@ -34,6 +37,8 @@ const invitationColumns = (orm: Orm, now: Date) => ({
   orgSlug: organizations.slug,
   orgName: organizations.name,
   isArchived: sql<boolean>`${organizations.archivedAt} is not null`,
+  /** False if the inviter has seen the link and could use it in place of the invited person. */
+  provesAddress: sql<boolean>`${invitations.mailed} or ${isByOperator(orm)}`,
   isOpen: sql<boolean>`coalesce(${isOpen(orm, now)}, false)`,
 });
 
@@ -99,6 +104,30 @@ function isInvitation(by: Parameters<typeof findInvitation>[2]) {
   if ('id' in by) return eq(invitations.id, by.id);
   if ('hashedToken' in by) return eq(invitations.hashedToken, by.hashedToken);
   return and(eq(invitations.email, by.email), isUnclosed);
+}
+
+/** True if the membership began with an invitation that no operator sent. */
+export async function isByMemberAlone(
+  orm: Orm,
+  { orgId, userId, createdAt }: { orgId: string; userId: string; createdAt: Date },
+): Promise<boolean> {
+  const isAccepted = and(eq(invitations.acceptedBy, userId), eq(invitations.acceptedAt, createdAt));
+  const rows = await orm
+    .select({ id: invitations.id })
+    .from(invitations)
+    .where(and(eq(invitations.orgId, orgId), isAccepted, not(isByOperator(orm))))
+    .limit(1);
+  return rows.length > 0;
+}
+
+/** True if this person has joined the Organization by an invitation before. */
+export async function hasAccepted(orm: Orm, orgId: string, userId: string): Promise<boolean> {
+  const rows = await orm
+    .select({ id: invitations.id })
+    .from(invitations)
+    .where(and(eq(invitations.orgId, orgId), eq(invitations.acceptedBy, userId)))
+    .limit(1);
+  return rows.length > 0;
 }
 
 export async function insertInvitation(tx: Tx, row: typeof invitations.$inferInsert): Promise<void> {

@@ -39,9 +39,9 @@ interface InvitationInput {
 }
 
 interface NewInvitation {
-  token: string;
+  /** Undefined if the link was mailed: then only its reader may use it. */
+  token: string | undefined;
   expiresAt: Date;
-  isMailed: boolean;
 }
 
 /**
@@ -115,12 +115,12 @@ async function addInvitation(
   if ((await countOpenInvitations(tx, orgId, source.at)) >= MAX_OPEN_INVITATIONS) throw tooMany();
   const { token, hashedToken } = generateInvitationToken(orgId);
   const expiresAt = new Date(source.at.getTime() + days * DAY_MS);
-  const row = { id, email, role, createdBy, createdAt: source.at, expiresAt };
-  await insertInvitation(tx, { ...row, orgId, hashedToken });
+  const row = { orgId, id, email, role, createdBy, createdAt: source.at, expiresAt };
+  const mailed = await mailInvitation(tx, mail, { ...row, token });
+  await insertInvitation(tx, { ...row, hashedToken, mailed });
   const details = { invitationId: id, role, expiresAt, ...(replaced ? { replacedId: replaced.id } : {}) };
   await recordAudit(tx, orgId, { ...source, action: 'member.invited', target: email, details });
-  const isMailed = await mailInvitation(tx, mail, { ...row, orgId, token });
-  return { token, expiresAt, isMailed };
+  return { token: mailed ? undefined : token, expiresAt };
 }
 
 /** @returns false if no e-mail is sent */

@@ -4,11 +4,10 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import { lockOrganization } from '../organizations/queries.js';
 import { updateSession } from '../session/queries.js';
-import { hashToken } from '../session/session-cookie.js';
 import { startSession, type Arrival, type SessionPerson } from '../session/session.js';
 import { endFormer } from '../sign-in/sign-in.js';
 import type { Source } from '../source.js';
-import { findUser, insertUser } from '../users/queries.js';
+import { findUser, insertUser, proveAddress } from '../users/queries.js';
 import { closeInvitation, findInvitation, type Invitation } from './invitation-queries.js';
 import { readInvitationToken } from './invitations.js';
 import { findMember, lockPerson, insertMembership } from './queries.js';
@@ -71,6 +70,8 @@ export async function joinAs(
     if (!(await lockPerson(tx, person.userId)))
       throw new AppError('not_signed_in', 'Sign in first, at /login.');
     await addJoined(tx, invitation, person, source, false);
+    if (invitation.provesAddress && invitation.email === person.email)
+      await proveAddress(tx, person.userId, source.at);
   } else if (invitation.acceptedBy !== person.userId) return false;
   await updateSession(tx, person.sessionId, { currentOrgId: orgId });
   return true;
@@ -93,7 +94,8 @@ export async function joinWithNewAccount(
   const invitation = await getInvitation(tx, token, undefined, at);
   const { email } = invitation;
   if (await findUser(tx, { email })) throw hasAccount();
-  const user = { id: uuid(), email, name, passwordHash, createdAt: at };
+  const provenAt = invitation.provesAddress ? at : null;
+  const user = { id: uuid(), email, name, passwordHash, createdAt: at, provenAt };
   const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
   await addJoined(tx, invitation, { userId: user.id, email }, source, true);
@@ -102,9 +104,8 @@ export async function joinWithNewAccount(
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
   await endFormer(tx, arrival);
-  const session = await startSession(tx, user.id, arrival);
-  await updateSession(tx, hashToken(session), { currentOrgId: organization.id });
-  return session;
+  const start = { isSingleSignOn: false, isConfirmed: true, currentOrgId: organization.id };
+  return startSession(tx, user.id, arrival, start);
 }
 
 async function addJoined(

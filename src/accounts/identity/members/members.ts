@@ -6,6 +6,7 @@ import { isManager, roles, type Role } from '../../organizations/table.js';
 import { getLockedOrganization, getOrganization } from '../organizations/organizations.js';
 import { lockOrganization } from '../organizations/queries.js';
 import type { Put, Source } from '../source.js';
+import { hasAccepted } from './invitation-queries.js';
 import { getUser } from '../users/users.js';
 import {
   deleteMembership,
@@ -119,6 +120,10 @@ export function manageableRoles(role: Role): readonly Role[] {
 
 export const mayManage = (role: Role, other: Role): boolean => manageableRoles(role).includes(other);
 
+/**
+ * Refuses an account that another Organization made and whose address nobody has proven: its holder may be somebody else.
+ * @throws AppError not_found, invalid_request
+ */
 export async function putMember(
   tx: Tx,
   slug: string,
@@ -130,6 +135,7 @@ export async function putMember(
   const user = await getUser(tx, email);
   const current = await findMember(tx, orgId, user.id);
   if (!current) {
+    if (user.provenAt === null && !(await hasAccepted(tx, orgId, user.id))) throw unprovenAddress(email);
     const member = { userId: user.id, email, name: user.name, role, createdAt: source.at };
     await insertMembership(tx, orgId, member);
     const entry = { ...source, action: 'member.added', target: email, details: { after: { role } } };
@@ -144,6 +150,12 @@ export async function putMember(
   await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: email, details });
   return { isNew: false, resource: member };
 }
+
+const unprovenAddress = (email: string) =>
+  new AppError(
+    'invalid_request',
+    `The account "${email}" began with another Organization's invitation, and nobody has proven that the address is its owner's. Set a new password for the user first, or send an invitation.`,
+  );
 
 /** Removes even the last owner, because the operator can appoint another. The Organization's keys stay valid. */
 export async function removeMemberByEmail(

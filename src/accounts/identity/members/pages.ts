@@ -238,7 +238,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         res.redirect(303, `${MEMBERS}?done=invited-before`);
         return;
       }
-      const link = toInvitationLink(originOf(req), invited.token);
+      const link = invited.token && toInvitationLink(originOf(req), invited.token);
       // Not compressed, because the length of a compressed response could reveal the secret.
       res.setHeader('Cache-Control', 'no-store, no-transform');
       res.status(201);
@@ -251,7 +251,6 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         description,
         link,
         expiresAt: invited.expiresAt,
-        isMailed: invited.isMailed,
       });
     },
     async show(req, res, form) {

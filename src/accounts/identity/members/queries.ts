@@ -121,6 +121,17 @@ export async function updateRole(
   return updated.length > 0;
 }
 
+export const listMembershipsOf = (orm: Orm, userId: string) =>
+  orm
+    .select({
+      orgId: memberships.orgId,
+      userId: memberships.userId,
+      role: memberships.role,
+      createdAt: memberships.createdAt,
+    })
+    .from(memberships)
+    .where(eq(memberships.userId, userId));
+
 /** Undefined if there was no membership. */
 export async function deleteMembership(tx: Tx, orgId: string, userId: string): Promise<Role | undefined> {
   const [gone] = await tx

@@ -7,7 +7,7 @@ import type { Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput, parseOptions } from '../../../core/http/validate.js';
+import { parseExactly, parseOptions } from '../../../core/http/validate.js';
 import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
@@ -36,7 +36,7 @@ export async function readInput<Schema extends z.ZodType>(
   schema: Schema,
 ): Promise<z.output<Schema>> {
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-  return parseInput(schema, value);
+  return parseExactly(schema, value);
 }
 
 export const sourceOf = (req: Request, res: Response, clock: Clock): Source => ({

@@ -117,6 +117,12 @@ export const organizationSchema = z
       .describe(
         'Its access to markets: `none`, `read` (read markets and close positions) or `trade`. Default: unchanged, or `trade` for a new Organization. It has no effect if the service has no markets.',
       ),
+    mayCorrect: z
+      .boolean()
+      .optional()
+      .describe(
+        'Whether its owners, admins and keys may correct the usage that it is billed for. Without it, only the operator can. Default: unchanged, or false for a new Organization.',
+      ),
     stripeCustomerId: stripeCustomerField
       .nullable()
       .optional()

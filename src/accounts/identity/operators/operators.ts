@@ -14,14 +14,15 @@ import {
   type NewLink,
   type OneTimeLink,
 } from '../links/links.js';
-import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
+import { hashPassword, passwordProblem } from '../password.js';
 import type { Arrival } from '../session/session.js';
-import { normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
+import { byPassword, normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
 import { users } from '../../organizations/table.js';
 import { auditPerson, type Source } from '../source.js';
 import { hasFactor } from '../second-factor/queries.js';
 import { operators } from '../table.js';
-import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
+import { findUser, insertUser, lockUser, proveAddress, type User } from '../users/queries.js';
+import { proveUser } from '../users/users.js';
 
 const kinds = ['setup', 'operator_invitation'] as const;
 
@@ -81,9 +82,10 @@ export async function becomeOperator(
   const { at, gone } = arrival;
   const { email: invited } = await findOperatorLink(orm, token, at);
   const email = invited ?? normalizeEmail(input.email ?? '');
-  const found = await findUser(orm, { email });
-  const newAccount = found ? undefined : await newUser(email, input, at, gone);
-  if (found && !(await verifyPassword(found.passwordHash, input.password, gone))) throw wrongPassword();
+  const known = await findUser(orm, { email });
+  const newAccount = known ? undefined : await newUser(email, input, at, gone);
+  const found = known && (await proveUser(orm, known, input.password, gone));
+  if (known && !found) throw wrongPassword();
   return change(deps, byProof, async (tx) => {
     const link = await findOperatorLink(tx, token, at);
     const person = await lockOrInsert(tx, found, newAccount);
@@ -101,7 +103,8 @@ export async function becomeOperator(
       });
     const details = { by: link.kind, createdBy: link.createdBy, wasOperator: added.length === 0 };
     await auditPerson(tx, ofPerson, 'operator.added', arrival, details);
-    return openSession(tx, person, arrival);
+    await proveAddress(tx, person.id, at);
+    return openSession(tx, person, arrival, byPassword);
   });
 }
 
@@ -115,7 +118,8 @@ async function newUser(
   if (name === undefined) throw fieldError('name', 'is required');
   const problem = await passwordProblem(password, email);
   if (problem !== undefined) throw fieldError('password', problem);
-  return { id: uuid(), email, name, passwordHash: await hashPassword(password, gone), createdAt: at };
+  const passwordHash = await hashPassword(password, gone);
+  return { id: uuid(), email, name, passwordHash, createdAt: at, provenAt: at };
 }
 
 async function lockOrInsert(tx: Tx, found: User | undefined, newAccount: User | undefined): Promise<User> {

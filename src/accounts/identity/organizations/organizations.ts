@@ -31,6 +31,7 @@ export async function putOrganization(
     requireSingleSignOn,
     archived,
     marketAccess,
+    mayCorrect,
     stripeCustomerId,
     creditThresholds,
   }: z.output<typeof organizationSchema>,
@@ -48,6 +49,7 @@ export async function putOrganization(
       createdAt: source.at,
       archivedAt,
       marketAccess: marketAccess ?? 'trade',
+      mayCorrect: mayCorrect ?? false,
       ...toStripe(undefined, stripeCustomerId, source.at),
       creditThresholds: creditThresholds ?? null,
     };
@@ -58,6 +60,7 @@ export async function putOrganization(
       ...(requireSingleSignOn ? { requireSingleSignOn } : {}),
       ...(archived ? { archived } : {}),
       ...(marketAccess ? { marketAccess } : {}),
+      ...(mayCorrect ? { mayCorrect } : {}),
       ...(stripeCustomerId ? { stripeCustomerId } : {}),
       ...(creditThresholds ? { creditThresholds: creditThresholds.join(', ') } : {}),
     };
@@ -71,6 +74,7 @@ export async function putOrganization(
     requireSingleSignOn: requireSingleSignOn ?? current.requireSingleSignOn,
     archivedAt,
     marketAccess: marketAccess ?? current.marketAccess,
+    mayCorrect: mayCorrect ?? current.mayCorrect,
     ...toStripe(current, stripeCustomerId, source.at),
     creditThresholds: creditThresholds === undefined ? current.creditThresholds : creditThresholds,
   };
@@ -145,6 +149,7 @@ export async function requireSingleSignOnOfMembers(
 const toFields = (organization: Organization) => ({
   name: organization.name,
   marketAccess: organization.marketAccess,
+  mayCorrect: organization.mayCorrect ? 'yes' : 'no',
   stripeCustomerId: organization.stripeCustomerId,
   creditThresholds: organization.creditThresholds?.join(', ') ?? null,
   requireSecondFactor: organization.requireSecondFactor ? 'yes' : 'no',

@@ -38,6 +38,7 @@ export const organizationAnswerSchema = z
     marketAccess: z
       .enum(marketAccesses)
       .describe('Its access to markets: `none`, `read` (read and close positions) or `trade`.'),
+    mayCorrect: z.boolean().describe('Its owners, admins and keys may correct its usage.'),
     stripeCustomerId: z
       .string()
       .nullable()

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { Orm, Tx } from '../../../core/db/client.js';
+import type { Database, Orm, Tx } from '../../../core/db/client.js';
 import { auditPerson, type Whereabouts } from '../source.js';
 import { hashWithSalt } from '../password.js';
 import {
@@ -13,11 +13,12 @@ import {
 import {
   countRecoveryCodes,
   findSecondFactor,
+  listStaleSecrets,
   raiseLastStep,
   replaceSecret,
   spendRecoveryCode,
 } from './queries.js';
-import type { SecretBox } from './secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import { findStep, isCodeShaped } from './totp.js';
 
 export const RECOVERY_CODES = 10;
@@ -138,4 +139,23 @@ export async function auditRecoveryCode(
 ): Promise<void> {
   const left = await countRecoveryCodes(tx, person.userId);
   await auditPerson(tx, person, 'user.recovery_code_used', where, { left });
+}
+
+const BATCH = 100;
+
+/**
+ * Re-encrypts secrets with the newest key, including unencrypted ones from earlier versions. Afterwards, older keys are
+ * no longer needed.
+ */
+export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
+  let resealed = 0;
+  for (let after: string | undefined; ;) {
+    const rows = await listStaleSecrets(orm, secrets.currentPrefix, after, BATCH);
+    for (const { userId, secret: from } of rows) {
+      const to = secrets.seal(userId, secrets.open(userId, from));
+      if (await replaceSecret(orm, { userId, from, to })) resealed++;
+    }
+    if (rows.length < BATCH) return resealed;
+    after = rows.at(-1)!.userId;
+  }
 }

@@ -235,9 +235,12 @@ export async function deleteAbandonedSetups(orm: Orm, before: Date): Promise<voi
     .where(and(isNull(secondFactors.confirmedAt), lte(secondFactors.createdAt, before)));
 }
 
+/** Every property, so that none is lost between the two factors. */
+type Challenge = typeof signInChallenges.$inferSelect;
+
 export async function insertChallenge(
   tx: Tx,
-  { now, ...row }: { hashedToken: string; userId: string; now: Date; singleSignOn: boolean },
+  { now, ...row }: { now: Date } & Omit<Challenge, 'createdAt' | 'expiresAt' | 'attempts'>,
 ): Promise<void> {
   const expiresAt = new Date(now.getTime() + CHALLENGE_MS);
   await tx.insert(signInChallenges).values({ ...row, createdAt: now, expiresAt, attempts: 0 });
@@ -259,6 +262,9 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
       email: users.email,
       passwordHash: users.passwordHash,
       isSingleSignOn: signInChallenges.singleSignOn,
+      isConfirmed: signInChallenges.confirmed,
+      currentOrgId: signInChallenges.currentOrgId,
+      roles: signInChallenges.roles,
     })
     .from(signInChallenges)
     .innerJoin(users, eq(users.id, signInChallenges.userId))
@@ -279,12 +285,13 @@ export async function countTry(orm: Orm, hashedToken: string, now: Date): Promis
   return row?.attempts;
 }
 
-export async function deleteChallenge(tx: Tx, hashedToken: string): Promise<boolean> {
-  const rows = await tx
+/** Undefined if there was no such challenge. */
+export async function deleteChallenge(tx: Tx, hashedToken: string) {
+  const [gone] = await tx
     .delete(signInChallenges)
     .where(eq(signInChallenges.hashedToken, hashedToken))
-    .returning({ userId: signInChallenges.userId });
-  return rows.length > 0;
+    .returning({ userId: signInChallenges.userId, currentOrgId: signInChallenges.currentOrgId });
+  return gone;
 }
 
 export async function deleteChallengesOf(tx: Tx, userId: string): Promise<void> {

@@ -33,7 +33,16 @@ export function requireOperator(
   context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
 ): RequestHandler {
   const { config, limitStores } = context;
-  if (config.operatorTokens.length === 0) return notFound;
+  if (config.operatorTokens.length === 0) {
+    if (config.production) return notFound;
+    return (_req, _res, next) =>
+      next(
+        new AppError(
+          'not_found',
+          'The operator API needs OPERATOR_TOKEN. Set it in .env, and restart Gauge.',
+        ),
+      );
+  }
   const store = limitStores.create('operator-failures');
   const countFailure = rateLimit({
     windowMs: 60_000,

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, gt, lte, ne, or, sql } from 'drizzle-orm';
+import { and, asc, count, desc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import type { Orm, Tx } from '../../../core/db/client.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
@@ -39,6 +39,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
       requireSecondFactor: organizations.requireSecondFactor,
       requireSingleSignOn: organizations.requireSingleSignOn,
       marketAccess: organizations.marketAccess,
+      mayCorrect: organizations.mayCorrect,
       archivedAt: organizations.archivedAt,
     })
     .from(memberships)
@@ -72,6 +73,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
         requireSecondFactor: membership.requireSecondFactor,
         requireSingleSignOn: membership.requireSingleSignOn,
         marketAccess: membership.marketAccess,
+        mayCorrect: membership.mayCorrect,
         archivedAt: membership.archivedAt,
       },
     })
@@ -100,11 +102,11 @@ export async function updateSession(
 export async function deleteSession(
   tx: Orm,
   hashedToken: string,
-): Promise<{ userId: string; email: string } | undefined> {
+): Promise<{ userId: string; email: string; currentOrgId: string | null } | undefined> {
   const [gone] = await tx
     .delete(sessions)
     .where(eq(sessions.hashedToken, hashedToken))
-    .returning({ userId: sessions.userId });
+    .returning({ userId: sessions.userId, currentOrgId: sessions.currentOrgId });
   if (!gone) return undefined;
   const [user] = await tx.select({ email: users.email }).from(users).where(eq(users.id, gone.userId));
   return user && { ...gone, ...user };
@@ -122,10 +124,14 @@ export async function upsertKeptForm(orm: Orm, form: typeof keptForms.$inferInse
   await orm.insert(keptForms).values(form).onConflictDoUpdate({ target: keptForms.userId, set: form });
 }
 
+export async function deleteKeptForm(tx: Tx, userId: string): Promise<void> {
+  await tx.delete(keptForms).where(eq(keptForms.userId, userId));
+}
+
 export async function takeKeptForm(
   orm: Orm,
   of: { userId: string; hashedToken: string; page: string; now: Date },
-): Promise<FormFields | undefined> {
+): Promise<FormFields | string | undefined> {
   const [row] = await orm
     .delete(keptForms)
     .where(
@@ -157,6 +163,20 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
 
 const isLive = (userId: string, now: Date) =>
   and(eq(sessions.userId, userId), gt(sessions.expiresAt, now), gt(sessions.lastSeenAt, idleSince(now)));
+
+/** True if this is a live session of the person that did not begin with single sign-on. */
+export async function hasOwnSession(
+  orm: Orm,
+  { hashedToken, userId }: { hashedToken: string; userId: string },
+  now: Date,
+): Promise<boolean> {
+  const isOwn = and(eq(sessions.hashedToken, hashedToken), isNull(sessions.singleSignOnAt));
+  const rows = await orm
+    .select({ id: sessions.id })
+    .from(sessions)
+    .where(and(isOwn, isLive(userId, now)));
+  return rows.length > 0;
+}
 
 /** The current session first, then the most recently used. */
 export function listSessions(orm: Orm, userId: string, current: string, now: Date, limit: number) {
@@ -254,14 +274,14 @@ export async function insertSession(
     now: Date;
     ip: string;
     userAgent: string;
-    isSingleSignOn?: boolean;
-    isConfirmed?: boolean;
+    isSingleSignOn: boolean;
+    isConfirmed: boolean;
+    currentOrgId: string | null;
   },
 ): Promise<void> {
-  const { now, isSingleSignOn = false, isConfirmed = true, ...row } = session;
+  const { now, isSingleSignOn, isConfirmed, ...row } = session;
   await tx.insert(sessions).values({
     ...row,
-    currentOrgId: null,
     createdAt: now,
     lastSeenAt: now,
     confirmedAt: isConfirmed ? now : null,

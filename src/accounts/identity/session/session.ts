@@ -1,6 +1,8 @@
 import type { Request, RequestHandler, Response } from 'express';
 import type { Clock } from '../../../core/time.js';
-import type { Database, Tx } from '../../../core/db/client.js';
+import type { Tx } from '../../../core/db/client.js';
+import type { Context } from '../../../core/http/context.js';
+import { createSecretBox } from '../../../core/secret-box.js';
 import { AppError } from '../../../core/errors.js';
 import { isNavigation, originOf, hangUpSignal, requestIdOf } from '../../../core/http/request.js';
 import { toAddress } from '../../../core/pages/address.js';
@@ -52,6 +54,7 @@ export interface SessionPrincipal extends SessionPerson {
   lacksSingleSignOn: boolean;
   requireSingleSignOn: boolean;
   marketAccess: MarketAccess;
+  mayCorrect: boolean;
 }
 
 interface SessionWithoutOrganization extends SessionPerson {
@@ -73,7 +76,12 @@ export interface ReadSession {
  * page view moves them to another one: a change meant for one Organization must not happen in another.
  * @throws AppError forbidden_role
  */
-export function createSessionReader({ db, clock }: { db: Database; clock: Clock }): ReadSession {
+export function createSessionReader({
+  config,
+  db,
+  clock,
+}: Pick<Context, 'config' | 'db' | 'clock'>): ReadSession {
+  const box = createSecretBox(config.secretKeys, 'kept form');
   const findOwner = async (req: Request) => {
     const token = readToken(req);
     return token === undefined ? undefined : findSessionOwner(db.orm, hashToken(token));
@@ -111,11 +119,15 @@ export function createSessionReader({ db, clock }: { db: Database; clock: Clock 
   const keepForm = async (userId: string, form: KeptForm) => {
     const token = generateToken();
     const expiresAt = new Date(clock.now() + KEPT_FORM_MS);
-    await upsertKeptForm(db.orm, { userId, hashedToken: hashToken(token), expiresAt, ...form });
+    const values = box.seal(userId, JSON.stringify(form.values));
+    await upsertKeptForm(db.orm, { userId, hashedToken: hashToken(token), expiresAt, ...form, values });
     return token;
   };
-  const takeForm = (userId: string, token: string, page: string) =>
-    takeKeptForm(db.orm, { userId, hashedToken: hashToken(token), page, now: new Date(clock.now()) });
+  const takeForm = async (userId: string, token: string, page: string) => {
+    const now = new Date(clock.now());
+    const values = await takeKeptForm(db.orm, { userId, hashedToken: hashToken(token), page, now });
+    return typeof values === 'string' ? (JSON.parse(box.open(userId, values)) as FormFields) : values;
+  };
   return Object.assign(read, { findOwner, keepForm, takeForm });
 }
 
@@ -128,10 +140,15 @@ export interface Arrival extends Whereabouts {
   formerToken: string | undefined;
   /** Aborts when the client disconnects. */
   gone: AbortSignal;
+}
+
+export interface SessionStart {
   /** True if the issuer, not a password, proved the person's identity. */
-  isSingleSignOn?: boolean;
+  isSingleSignOn: boolean;
   /** False if the issuer relied on an earlier sign-in, which proves less than entering a password. */
-  isConfirmed?: boolean;
+  isConfirmed: boolean;
+  /** The Organization to show first; null for the person's oldest membership. */
+  currentOrgId: string | null;
 }
 
 export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival => ({
@@ -145,11 +162,12 @@ export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival =>
 export async function startSession(
   tx: Tx,
   userId: string,
-  { at: now, ip = '', userAgent, isSingleSignOn = false, isConfirmed = true }: Arrival,
+  { at: now, ip = '', userAgent }: Arrival,
+  start: SessionStart,
 ): Promise<string> {
   const token = generateToken();
   const session = { hashedToken: hashToken(token), userId, now, ip, userAgent: userAgent.slice(0, 255) };
-  await insertSession(tx, { ...session, isSingleSignOn, isConfirmed });
+  await insertSession(tx, { ...session, ...start });
   return token;
 }
 

@@ -1,4 +1,5 @@
-import { Router, type ErrorRequestHandler, type Request, type RequestHandler, type Response } from 'express';
+import type { ErrorRequestHandler, Request, RequestHandler, Response, Router } from 'express';
+import { createRouter } from '../../../core/http/router.js';
 import { AppError, type ErrorCode } from '../../../core/errors.js';
 import { prefersJson } from '../../../core/http/request.js';
 import type { Context } from '../../../core/http/context.js';
@@ -19,13 +20,19 @@ import { sendUseOptions, siteOf } from '../second-factor/passkeys.js';
 import { findChallenge, findFactors, findSecondFactor } from '../second-factor/queries.js';
 import { markGuess, setSignIn, type Devices, type SignInLimiters } from './sign-in-limits.js';
 import { HOME, codeSchema, passkeySchema, toLocalPath } from './schema.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import { codeAt, STEP_MS } from '../second-factor/totp.js';
 import { groupByPerson, type ListDemoLogins } from './demo-logins.js';
 import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
-import { answerChallenge, findPasskeyOwner, signInByPasskey, type Challenge } from './sign-in.js';
+import {
+  answerChallenge,
+  findPasskeyOwner,
+  signInByPasskey,
+  type Challenge,
+  type RoleChanges,
+} from './sign-in.js';
 import { mountRoutes } from '../../../core/reference/define-route.js';
 import { CannotSignIn, signInRoutes, type RenderForm } from './sign-in-routes.js';
 
@@ -39,15 +46,16 @@ interface SignInOptions {
   devices: Devices;
   secrets: SecretBox;
   listDemoLogins: ListDemoLogins;
+  roleChanges: RoleChanges;
   singleSignOn: { name: string; pages: Router } | undefined;
 }
 
 export function signInPages(
   { db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>,
   readSession: ReadSession,
-  { limiters, devices, secrets, listDemoLogins, singleSignOn }: SignInOptions,
+  { limiters, devices, secrets, listDemoLogins, roleChanges, singleSignOn }: SignInOptions,
 ): Router {
-  const router = Router();
+  const router = createRouter();
   const renderForm: RenderForm = (req, res, view) =>
     renderPage(
       { clock },
@@ -66,7 +74,11 @@ export function signInPages(
 
   mountRoutes(router, '', signInRoutes, { db, clock, log, readSession, renderForm, limiters, devices });
   router.use(
-    codePages({ db, clock, secrets }, readSession, { codes: limiters.codes, devices, listDemoLogins }),
+    codePages({ db, clock, secrets, roleChanges }, readSession, {
+      codes: limiters.codes,
+      devices,
+      listDemoLogins,
+    }),
   );
   router.use(passkeyPages({ db, clock }, { passwords: limiters.passwords, devices }));
   if (singleSignOn) router.use(singleSignOn.pages);
@@ -114,7 +126,7 @@ async function findDemoCode(
 }
 
 function codePages(
-  { db, clock, secrets }: Pick<Context, 'db' | 'clock'> & { secrets: SecretBox },
+  deps: Pick<Context, 'db' | 'clock'> & Pick<SignInOptions, 'secrets' | 'roleChanges'>,
   readSession: ReadSession,
   {
     codes,
@@ -122,6 +134,7 @@ function codePages(
     listDemoLogins,
   }: Pick<SignInLimiters, 'codes'> & Pick<SignInOptions, 'devices' | 'listDemoLogins'>,
 ): Router {
+  const { db, clock } = deps;
   const router = pageRouter();
 
   const requireChallenge: RequestHandler = async (req, res, next) => {
@@ -161,7 +174,7 @@ function codePages(
     const challenge = res.locals.challenge as Challenge;
     const given = { code, passkey, site: siteOf(req), hashedToken: challenge.hashedToken };
     const arrival = arrivalOf(req, res, clock);
-    const answer = await answerChallenge({ db, clock, secrets }, challenge, given, arrival);
+    const answer = await answerChallenge(deps, challenge, given, arrival);
     const next = toLocalPath(fields.next, HOME);
     if (answer.outcome === 'signed_in') {
       devices.remember(req, res, challenge.email);

@@ -1,7 +1,14 @@
+import { domainToASCII } from 'node:url';
 import type { Orm, Tx } from '../../../core/db/client.js';
-import { recordOperatorAudit, change, byProof, byService, type ChangeDeps } from '../../audit/audit.js';
+import {
+  recordOperatorAudit,
+  change,
+  byProof,
+  byService,
+  lockLogs,
+  type ChangeDeps,
+} from '../../audit/audit.js';
 import { auditPerson, type Whereabouts } from '../source.js';
-import { verifyPassword } from '../password.js';
 import {
   acceptCode,
   auditRecoveryCode,
@@ -17,7 +24,7 @@ import {
   MAX_CODES,
   type findChallenge,
 } from '../second-factor/queries.js';
-import type { SecretBox } from '../second-factor/secret-box.js';
+import type { SecretBox } from '../../../core/secret-box.js';
 import {
   acceptPasskey,
   readAssertion,
@@ -29,10 +36,21 @@ import { findPasskey } from '../second-factor/passkey-queries.js';
 import { deleteSession, lockUser } from '../session/queries.js';
 import { countFailedSignIn } from './failed-queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
-import { startSession, type Arrival } from '../session/session.js';
+import { startSession, type Arrival, type SessionStart } from '../session/session.js';
+import type { ClaimedRoles } from '../table.js';
 import { findUser, type User } from '../users/queries.js';
+import { proveUser } from '../users/users.js';
 
-export const normalizeEmail = (email: string): string => email.trim().toLowerCase();
+/**
+ * Lower-cases ASCII letters alone, because other characters become ASCII letters, too: U+212A becomes k, but
+ * `jac\u212a@` is not `jack@`. Domains become ASCII, as browsers send them.
+ */
+export function normalizeEmail(typed: string): string {
+  const [, local = '', domain = ''] = /^(.*@)?(.*)$/s.exec(typed.trim()) ?? [];
+  return lowerCase(local) + (/\P{ASCII}/u.test(domain) ? domainToASCII(domain) || domain : lowerCase(domain));
+}
+
+const lowerCase = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 export interface SignedIn {
   /** Cookie token of a session, or of a challenge while a second factor is still required. */
@@ -50,13 +68,13 @@ export async function signIn(
   arrival: Arrival,
 ): Promise<SignedIn | undefined> {
   const email = normalizeEmail(credentials.email);
-  const user = await findUser(deps.db.orm, { email });
-  const isRight = await verifyPassword(user?.passwordHash, credentials.password, arrival.gone);
-  if (!user || !isRight) return undefined;
+  const { orm } = deps.db;
+  const user = await proveUser(orm, await findUser(orm, { email }), credentials.password, arrival.gone);
+  if (!user) return undefined;
   const at = new Date(deps.clock.now());
   return change(deps, byProof, async (tx) => {
     if (!(await lockUser(tx, user))) return undefined;
-    return openSession(tx, user, { ...arrival, at });
+    return openSession(tx, user, { ...arrival, at }, byPassword);
   });
 }
 
@@ -71,36 +89,62 @@ export async function countWrongPassword(deps: ChangeDeps, typed: string): Promi
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** The caller must have locked the person's row and verified their password or their account at the issuer. */
+/** Changes roles as the issuer's claim says; single sign-on supplies it. */
+export interface RoleChanges {
+  /** Call this before locking the person. @returns the ids of the Organizations concerned */
+  lock(tx: Tx, roles: ClaimedRoles): Promise<string[]>;
+  set(tx: Tx, roles: ClaimedRoles, person: { id: string; email: string }, where: Whereabouts): Promise<void>;
+}
+
+interface FirstProof extends Omit<SessionStart, 'currentOrgId'> {
+  /** Set with the session; null if nothing changes. */
+  claimed: { roles: ClaimedRoles; set: () => Promise<void> } | null;
+}
+
+export const byPassword: FirstProof = { isSingleSignOn: false, isConfirmed: true, claimed: null };
+
+/**
+ * The caller must have locked the person's row and verified their password or their account at the issuer.
+ */
 export async function openSession(
   tx: Tx,
   { id: userId, email }: { id: string; email: string },
   arrival: Arrival,
+  { claimed, ...proof }: FirstProof,
 ): Promise<SignedIn> {
-  await endFormer(tx, arrival);
-  const { at: now, isSingleSignOn: singleSignOn = false } = arrival;
+  const start = { ...proof, currentOrgId: await endFormer(tx, arrival, userId) };
   // The person's row is locked, so a concurrent request to turn on a second factor waits, and then ends the session
   // created here.
   if (!(await hasSecondFactor(tx, userId))) {
-    const session = await startSession(tx, userId, arrival);
-    const details = { secondFactor: null, ...(singleSignOn && { singleSignOn }) };
+    await claimed?.set();
+    const session = await startSession(tx, userId, arrival, start);
+    const details = { secondFactor: null, ...(proof.isSingleSignOn && { singleSignOn: true }) };
     await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);
     return { token: session, isCodeDue: false };
   }
   const token = generateToken();
-  await insertChallenge(tx, { hashedToken: hashToken(token), userId, now, singleSignOn });
+  const { isSingleSignOn: singleSignOn, isConfirmed: confirmed, currentOrgId } = start;
+  const challenge = { hashedToken: hashToken(token), userId, singleSignOn, confirmed, currentOrgId };
+  await insertChallenge(tx, { now: arrival.at, ...challenge, roles: claimed?.roles ?? null });
   return { token, isCodeDue: true };
 }
 
-export async function endToken(tx: Tx, token: string, where: Whereabouts): Promise<void> {
-  const hashedToken = hashToken(token);
-  await deleteChallenge(tx, hashedToken);
-  const person = await deleteSession(tx, hashedToken);
-  if (person) await auditPerson(tx, person, 'user.signed_out', where, { sessionsEnded: 1 });
-}
-
-export async function endFormer(tx: Tx, arrival: Arrival): Promise<void> {
-  if (arrival.formerToken !== undefined) await endToken(tx, arrival.formerToken, arrival);
+/**
+ * Ends the browser's earlier session or pending sign-in.
+ * @returns the Organization that it showed, if it was this person's
+ */
+export async function endFormer(
+  tx: Tx,
+  { formerToken, ...where }: Arrival,
+  userId?: string,
+): Promise<string | null> {
+  if (formerToken === undefined) return null;
+  const hashedToken = hashToken(formerToken);
+  const challenge = await deleteChallenge(tx, hashedToken);
+  const session = await deleteSession(tx, hashedToken);
+  if (session) await auditPerson(tx, session, 'user.signed_out', where, { sessionsEnded: 1 });
+  const former = session ?? challenge;
+  return former?.userId === userId ? (former?.currentOrgId ?? null) : null;
 }
 
 export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<User | undefined> {
@@ -136,8 +180,9 @@ export async function signInByPasskey(
       return undefined;
     }
     const person = { userId: user.id, email: user.email };
-    await endFormer(tx, arrival);
-    const token = await startSession(tx, user.id, arrival);
+    const currentOrgId = await endFormer(tx, arrival, user.id);
+    const start = { isSingleSignOn: false, isConfirmed: true, currentOrgId };
+    const token = await startSession(tx, user.id, arrival, start);
     await auditPerson(tx, person, 'user.signed_in', arrival, { passkey: true });
     return token;
   });
@@ -159,19 +204,22 @@ class ChallengeOver extends Error {}
  * ends the new session too.
  */
 export async function answerChallenge(
-  deps: ChangeDeps & { secrets: SecretBox },
+  deps: ChangeDeps & { secrets: SecretBox; roleChanges: RoleChanges },
   challenge: Challenge,
   given: GivenFactor,
   arrival: Arrival,
 ): Promise<CodeAnswer> {
   const { at: now, gone } = arrival;
-  const { hashedToken, userId, email, passwordHash, isSingleSignOn } = challenge;
+  const { hashedToken, userId, email, passwordHash, roles, isSingleSignOn, isConfirmed, currentOrgId } =
+    challenge;
   const tries = await countTry(deps.db.orm, hashedToken, now);
   if (tries === undefined) return { outcome: 'over' };
   const code = (await readFactor(deps.db.orm, { userId, now, gone }, given))!;
   try {
     return await change(deps, byProof, async (tx): Promise<CodeAnswer> => {
+      const organizations = roles ? await deps.roleChanges.lock(tx, roles) : [];
       if (!(await lockUser(tx, { id: userId, passwordHash }))) throw new ChallengeOver();
+      await lockLogs(tx, organizations);
       const kind = await acceptCode(tx, deps.secrets, { userId, code, now });
       if (kind === undefined) {
         await countFailedSignIn(tx, userId, 'codes', now);
@@ -179,7 +227,8 @@ export async function answerChallenge(
         return { outcome: 'wrong', triesLeft: MAX_CODES - tries };
       }
       if (!(await deleteChallenge(tx, hashedToken))) throw new ChallengeOver();
-      const token = await startSession(tx, userId, { ...arrival, isSingleSignOn });
+      if (roles) await deps.roleChanges.set(tx, roles, { id: userId, email }, arrival);
+      const token = await startSession(tx, userId, arrival, { isSingleSignOn, isConfirmed, currentOrgId });
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
       const details = { secondFactor: kind, ...(isSingleSignOn && { singleSignOn: true }) };
       await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { configPart, isSecureUrl, listField } from '../../../core/config.js';
+import { configPart, isSecureUrl } from '../../../core/config.js';
 import { roles, type Role } from '../../organizations/table.js';
 
 export interface SingleSignOnConfig {
@@ -64,9 +64,11 @@ export const singleSignOnConfig = configPart(
       .regex(/^(?=.*\bopenid\b)[\w:./-]+( [\w:./-]+)*$/, 'must be scopes separated by spaces, with openid')
       .default('openid email profile'),
     OIDC_ROLES_CLAIM: z.string().optional(),
-    OIDC_ROLES: listField(
-      z.string().regex(grantShape, 'must be value=organization:role, separated by commas'),
-    ).optional(),
+    OIDC_ROLES: z
+      .string()
+      .transform((value, context) => readList(value) ?? refuseQuote(context))
+      .pipe(z.array(z.string().regex(grantShape, 'must be value=organization:role, separated by commas')))
+      .optional(),
     OIDC_TRUST_ADDRESSES: z.enum(['on', 'off']).default('off'),
     OIDC_OWNERS_WHEN_DOWN: z.enum(['on', 'off']).default('off'),
   },
@@ -100,6 +102,23 @@ function missingOf(given: Given, names: string[]): string[] {
   return names
     .filter((name) => given[name] === undefined)
     .map((name) => `${name}: is required with ${present[0]!}`);
+}
+
+/**
+ * Splits a list at its commas, except those in double quotes. Two quotes stand for one.
+ * @returns undefined if a quote is not closed
+ */
+function readList(text: string): string[] | undefined {
+  if (text.split('"').length % 2 === 0) return undefined;
+  const parts = text.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/);
+  return parts.map((part) => part.trim().replace(/"((?:[^"]|"")*)"/g, unquote));
+}
+
+const unquote = (_: string, text: string): string => text.replaceAll('""', '"');
+
+function refuseQuote(context: z.RefinementCtx): never {
+  context.addIssue('has a double quote that is not closed');
+  return z.NEVER;
 }
 
 function toGrant(text: string): RoleGrant {

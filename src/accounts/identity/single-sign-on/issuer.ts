@@ -3,6 +3,7 @@ import type { Context } from '../../../core/http/context.js';
 import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import type { SingleSignOnConfig } from './config.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
+import { findClaim, readRoleValues } from './role-claim.js';
 
 /** An issuer's claims about a person, from a token that the issuer signed for this service. */
 export interface Claims {
@@ -13,7 +14,7 @@ export interface Claims {
   name: string | undefined;
   /** When the person last proved their identity to the issuer; undefined if the token does not state it. */
   authenticatedAt: Date | undefined;
-  /** Values of the role claim; undefined if the token has none or no role claim is configured. */
+  /** Values of the role claim. Undefined if no claim is configured, or if the token has none that can be read. */
   groups: string[] | undefined;
 }
 
@@ -35,6 +36,8 @@ export interface Issuer {
   finish(answer: URL, begun: Begun): Promise<Claims>;
   /** Sends a request to the issuer, bypassing the cache. */
   isDown(): Promise<boolean>;
+  /** Logs what is wrong with the configuration, as far as the issuer's description shows it. */
+  check(): Promise<void>;
 }
 
 const TIMEOUT_SECONDS = 5;
@@ -52,6 +55,7 @@ export function createIssuer(
   const { issuer, name, roles } = config;
   let known: { at: number; description: Promise<client.Configuration> } | undefined;
   let isKnownDown = false;
+  const logOnce = createLogOnce(config, log);
 
   function describe(): Promise<client.Configuration> {
     if (known && clock.now() - known.at < DESCRIPTION_MS) return known.description;
@@ -66,6 +70,8 @@ export function createIssuer(
       return await work(await describe());
     } catch (error) {
       const reason = reasonOf(error);
+      const otherIssuer = otherIssuerOf(error);
+      if (otherIssuer !== undefined) throw logOtherIssuer(config, log, otherIssuer);
       if (!isOutage(error)) {
         log.warn({ issuer, reason }, 'a single sign-on was refused');
         throw refused(error, name);
@@ -93,7 +99,9 @@ export function createIssuer(
           idTokenExpected: true,
         });
         const token = tokens.claims()!;
-        const isWhole = token.email !== undefined && (!roles || token[roles.claim] !== undefined);
+        const isVerifiedHere = token.email_verified !== undefined || config.trustsAddresses;
+        const hasAddress = token.email !== undefined && isVerifiedHere;
+        const isWhole = hasAddress && (!roles || findClaim(token, roles.claim) !== undefined);
         const hasMore = description.serverMetadata().userinfo_endpoint !== undefined;
         const more =
           isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
@@ -101,12 +109,37 @@ export function createIssuer(
         // endpoint does not.
         if (isKnownDown) log.info({ issuer }, 'the single sign-on issuer responds again');
         isKnownDown = false;
-        return toClaims(config, token, more);
+        return toClaims(config, token, more, logOnce);
       }),
     async isDown() {
       known = undefined;
       return describe().then(() => false, isOutage);
     },
+    async check() {
+      await discover(config).catch((error: unknown) => {
+        const otherIssuer = otherIssuerOf(error);
+        if (otherIssuer !== undefined) logOtherIssuer(config, log, otherIssuer);
+      });
+    },
+  };
+}
+
+function logOtherIssuer(
+  { issuer, name }: SingleSignOnConfig,
+  log: Context['log'],
+  otherIssuer: string,
+): CannotSignIn {
+  const text = `OIDC_ISSUER must be exactly ${otherIssuer}`;
+  log.error({ issuer }, `nobody can use single sign-on: ${text}`);
+  const advice = `${name} calls itself by another address, so nobody can sign in with it. The operator must correct the settings: ${text}`;
+  return new CannotSignIn('not_signed_in', advice);
+}
+
+function createLogOnce({ issuer }: SingleSignOnConfig, log: Context['log']) {
+  const logged = new Set<string>();
+  return (details: object, text: string): void => {
+    if (!logged.has(text)) log.warn({ issuer, ...details }, text);
+    logged.add(text);
   };
 }
 
@@ -158,11 +191,23 @@ function toClaims(
   { roles, trustsAddresses }: SingleSignOnConfig,
   token: client.IDToken,
   more: Partial<client.UserInfoResponse>,
+  logOnce: (details: object, text: string) => void,
 ): Claims {
-  // The address and its verification must come from the same source.
-  const { email, email_verified: isVerified } = token.email === undefined ? more : token;
+  // An address and a verification from two sources belong together only if one of them does not have both.
+  const whole = [token, more].find(({ email, email_verified: said }) => email && said !== undefined);
+  const { email, email_verified: said } = whole ?? { ...more, ...token };
+  const isVerified = readFlag(said);
+  if (isVerified === false)
+    logOnce({}, 'the issuer sends email_verified: false; authentik needs its own scope mapping for email');
   const name = token.name ?? more.name;
-  const groups = roles && (token[roles.claim] ?? more[roles.claim]);
+  const claim = roles && (findClaim(token, roles.claim) ?? findClaim(more, roles.claim));
+  const known = roles?.grants.map(({ value }) => value) ?? [];
+  const groups = claim === undefined ? undefined : readRoleValues(claim, known);
+  if (claim !== undefined && groups === undefined)
+    logOnce(
+      { claim: roles!.claim, form: Array.isArray(claim) ? 'list' : typeof claim },
+      'the role claim has a form that cannot be read, so it changes no roles',
+    );
   return {
     issuer: token.iss,
     subject: token.sub,
@@ -170,11 +215,21 @@ function toClaims(
     isEmailVerified: isVerified === true || (isVerified === undefined && trustsAddresses),
     name: typeof name === 'string' ? name : undefined,
     authenticatedAt: token.auth_time === undefined ? undefined : new Date(token.auth_time * SECOND_MS),
-    groups:
-      groups === undefined
-        ? undefined
-        : [groups].flat().filter((group): group is string => typeof group === 'string'),
+    groups,
   };
+}
+
+/** Some issuers send flags as text. Undefined if the issuer says nothing. */
+function readFlag(value: unknown): boolean | undefined {
+  if (value === undefined || value === null) return undefined;
+  return value === true || (typeof value === 'string' && value.trim().toLowerCase() === 'true');
+}
+
+/** The address by which the issuer calls itself, if that is not OIDC_ISSUER, for example without its last slash. */
+function otherIssuerOf(error: unknown): string | undefined {
+  const { code, cause } = error as { code?: string; cause?: { body?: { issuer?: unknown } } };
+  const found = code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED' ? cause?.body?.issuer : undefined;
+  return typeof found === 'string' ? found : undefined;
 }
 
 /** No response, or one with a status of 500 or more. */

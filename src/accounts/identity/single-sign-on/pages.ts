@@ -1,7 +1,8 @@
-import type { Request, Router } from 'express';
+import type { Request, RequestHandler, Router } from 'express';
 import type { Context } from '../../../core/http/context.js';
+import { AppError } from '../../../core/errors.js';
 import { originOf } from '../../../core/http/request.js';
-import { perAddressLimit } from '../../../core/http/rate-limit.js';
+import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
 import { toAddress } from '../../../core/pages/address.js';
 import { pageRouter } from '../../../core/pages/layout.js';
 import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
@@ -25,10 +26,13 @@ const CONFIRM = '/confirm';
 const WAIT_MS = 10 * MINUTE_MS;
 
 /**
- * Maximum per IP address. Limited because anonymous browsers may begin a sign-in, and each sign-in inserts a row that
- * stays until it expires.
+ * Maximum per IP address, enough for an office behind one. Limited because anonymous browsers may begin a sign-in, and
+ * each sign-in inserts a row that stays until it expires.
  */
-const PER_MINUTE = 60;
+const BEGUN_PER_MINUTE = 300;
+
+/** Maximum answers without a sign-in, per IP address. Other answers are limited by the sign-ins that began. */
+const STRAY_PER_MINUTE = 60;
 
 const callbackOf = (req: Request): string => `${originOf(req)}${BASE}/callback`;
 
@@ -44,8 +48,10 @@ export function singleSignOnPages(
   const router = pageRouter();
   const cookie = hostCookie('gauge_sso', WAIT_MS);
   const readBrowser = (req: Request) => tokenShape.exec(cookie.read(req) ?? '')?.[0];
-  const calls = 'single sign-ons';
-  const limit = perAddressLimit({ clock }, { name: 'single-sign-on', perMinute: PER_MINUTE, calls });
+  const limit = (name: string, perMinute: number, calls: string) =>
+    perAddressLimit({ clock }, { name, perMinute, calls });
+  const limitBegun = limit('single-sign-on', BEGUN_PER_MINUTE, 'single sign-ons');
+  const limitStray = limit('single-sign-on-answers', STRAY_PER_MINUTE, 'answers to expired single sign-ons');
 
   const findInvitedAddress = (req: Request) =>
     getInvitation(db.orm, readOpenedInvitation(req), undefined, new Date(clock.now())).then(
@@ -53,7 +59,7 @@ export function singleSignOnPages(
       ignoreGone,
     );
 
-  router.get(BASE, limit, async (req, res) => {
+  router.get(BASE, refuseEmbedded, limitBegun, async (req, res) => {
     const isConfirmation = req.query.confirm === 'yes';
     const begun = await issuer.begin(callbackOf(req), isConfirmation);
     const { address, state, nonce, codeVerifier } = begun;
@@ -77,12 +83,13 @@ export function singleSignOnPages(
     res.redirect(303, address);
   });
 
-  router.get(`${BASE}/callback`, limit, async (req, res) => {
+  router.get(`${BASE}/callback`, async (req, res) => {
     // An empty state matches no sign-in.
     const state = typeof req.query.state === 'string' ? req.query.state : '';
     const hashes = { hashedState: hashToken(state), hashedBrowser: hashToken(readBrowser(req) ?? '') };
     const begun = await spendSingleSignOn(db.orm, hashes);
     res.locals.next = begun?.next;
+    if (!begun) await passLimits(req, res, [limitStray]);
     if (!begun || begun.expiresAt.getTime() <= clock.now())
       throw new CannotSignIn(
         'not_signed_in',
@@ -109,6 +116,14 @@ export function singleSignOnPages(
   });
   return router;
 }
+
+/** An image or frame on another page must neither begin a sign-in nor use up the address's limit. */
+const refuseEmbedded: RequestHandler = (req, _res, next) => {
+  const target = req.get('sec-fetch-dest');
+  if (target !== undefined && target !== 'document')
+    throw new AppError('cross_site_request', 'Open this address in a window of its own.');
+  next();
+};
 
 /** True if the issuer states that the person has proved their identity since the sign-in began. */
 const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>

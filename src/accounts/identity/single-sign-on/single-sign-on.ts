@@ -1,34 +1,44 @@
 import { v7 as uuid } from 'uuid';
-import { byProof, change, recordAudit, recordOperatorAudit, type ChangeDeps } from '../../audit/audit.js';
+import {
+  byProof,
+  change,
+  lockLogs,
+  recordAudit,
+  recordOperatorAudit,
+  type ChangeDeps,
+} from '../../audit/audit.js';
 import type { MailDeps } from '../../mail/outbox.js';
 import { AppError } from '../../../core/errors.js';
 import type { Tx } from '../../../core/db/client.js';
 import { HOUR_MS } from '../../../core/time.js';
-import { roles, type Role } from '../../organizations/table.js';
-import { findMember, lockOtherOwner } from '../members/queries.js';
-import { putMember, removeMemberByEmail } from '../members/members.js';
+import type { Role } from '../../organizations/table.js';
+import { isByMemberAlone } from '../members/invitation-queries.js';
+import { deleteMembership, findMember, listMembershipsOf } from '../members/queries.js';
 import { emailSchema } from '../operator/schema.js';
-import { lockOrganization } from '../organizations/queries.js';
-import { hashPassword } from '../password.js';
+import { unusedPassword } from '../password.js';
 import { hasSecondFactor } from '../second-factor/queries.js';
 import type { PersonAuthority } from '../session/authority.js';
-import { lockUser as lockSigningIn, raiseSession, updateSession } from '../session/queries.js';
+import { hasOwnSession, raiseSession, updateSession } from '../session/queries.js';
 import { generateToken, hashToken } from '../session/session-cookie.js';
 import type { Arrival } from '../session/session.js';
 import { normalizeEmail, openSession, type SignedIn } from '../sign-in/sign-in.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
 import { auditPerson, type Source } from '../source.js';
 import { mailAccountNotice } from '../users/notices.js';
-import { findUser, insertUser, lockUser, type User } from '../users/queries.js';
-import { getUser } from '../users/users.js';
+import { insertUser, lockUser, proveAddress, updateUser, type User } from '../users/queries.js';
+import { endAccess, getUser } from '../users/users.js';
 import type { SingleSignOnConfig } from './config.js';
 import type { Claims } from './issuer.js';
 import { deleteIdentities, findIdentity, findIdentityOwner, insertIdentity } from './queries.js';
+import { readGrants, roleChanges } from './roles.js';
 
 type Deps = ChangeDeps & MailDeps;
 
 const refusals = {
-  unverified_address: 'has not verified your e-mail address. Verify it there, then sign in again.',
+  unverified_address:
+    'has not verified your e-mail address. Verify it there, then sign in again. If it has verified nobody’s, its operator must send email_verified: authentik needs a scope mapping of its own for the scope email since 2025.10.',
+  unusable_address:
+    'signed you in with an e-mail address that this service cannot use: the part before the @ must consist of unaccented letters, digits and signs. Ask for another address there.',
   no_account:
     'signed you in, but you have no account here. Ask for an invitation to the address that you have there.',
   other_identity:
@@ -38,7 +48,7 @@ type Refusal = keyof typeof refusals;
 
 /**
  * Only `iss` and `sub` identify a person. The first sign-in finds the person by their verified address and links their
- * account at the issuer. A second factor is still required.
+ * account at the issuer. A second factor is still required, and roles are granted after it.
  * @param invited address of the opened invitation, for which an account may be created
  * @throws CannotSignIn
  */
@@ -48,24 +58,27 @@ export async function signInAs(
   { claims, invited, ...proof }: { claims: Claims; invited: string | undefined } & Proof,
   arrival: Arrival,
 ): Promise<SignedIn & { email: string }> {
-  const granted = config.roles && claims.groups && readGrants(config.roles.grants, claims.groups);
-  const mayCreate = hasRole(granted) || (invited !== undefined && invited === addressOf(claims));
-  const user = await findOrLink(deps, claims, arrival, mayCreate);
-  if (typeof user === 'string') throw new CannotSignIn('not_signed_in', `${config.name} ${refusals[user]}`);
-  const { at, ip, requestId } = arrival;
-  const source = { at, ip, requestId, actor: 'single_sign_on' };
-  // Each Organization gets its own transaction, because each locks its own audit log.
-  for (const [slug, role] of granted ?? [])
-    await change(deps, byProof, (tx) => setRole(tx, slug, user, role, source));
+  const roles = config.roles && claims.groups ? readGrants(config.roles.grants, claims.groups) : null;
+  const email = addressOf(claims);
+  const hasRole = Object.values(roles ?? {}).some((role) => role !== null);
+  const mayCreate = hasRole || (invited !== undefined && invited === email);
+  // Hashing is slow, so hash before the transaction.
+  const passwordHash = await unusedPassword();
   const signedIn = await change(deps, byProof, async (tx) => {
-    if (!(await lockSigningIn(tx, user))) return undefined;
-    return (
-      (await raiseFormer(tx, user, proof, arrival)) ??
-      openSession(tx, user, { ...arrival, isSingleSignOn: true, isConfirmed: proof.isFresh })
-    );
+    const organizations = roles ? await roleChanges.lock(tx, roles) : [];
+    const met = await meet(tx, claims, email, mayCreate);
+    if (typeof met === 'string') return refuse(tx, met, claims, arrival);
+    const person = { ...met, claims, passwordHash };
+    const user = await link(tx, deps, person, organizations, arrival);
+    const claimed = roles && { roles, set: () => roleChanges.set(tx, roles, user, arrival) };
+    const started =
+      (await raiseFormer(tx, user, { ...proof, claimed }, arrival)) ??
+      (await openSession(tx, user, arrival, { isSingleSignOn: true, isConfirmed: proof.isFresh, claimed }));
+    return { ...started, email: user.email };
   });
-  if (!signedIn) throw new CannotSignIn('not_signed_in', 'Your account was just changed. Sign in again.');
-  return { ...signedIn, email: user.email };
+  if (typeof signedIn === 'string')
+    throw new CannotSignIn('not_signed_in', `${config.name} ${refusals[signedIn]}`);
+  return signedIn;
 }
 
 interface Proof {
@@ -75,95 +88,108 @@ interface Proof {
   isFresh: boolean;
 }
 
-/**
- * The person's role in each Organization named in the configuration; undefined if they have none there. If several
- * grants match, the highest role wins.
- */
-function readGrants(
-  grants: NonNullable<SingleSignOnConfig['roles']>['grants'],
-  groups: readonly string[],
-): Map<string, Role | undefined> {
-  const given = new Map<string, Role | undefined>(
-    grants.map(({ organization }) => [organization, undefined]),
-  );
-  for (const wanted of roles.toReversed())
-    for (const { value, organization, role } of grants)
-      if (role === wanted && groups.includes(value)) given.set(organization, role);
-  return given;
-}
-
-const hasRole = (granted: Map<string, Role | undefined> | undefined): boolean =>
-  [...(granted?.values() ?? [])].some((role) => role !== undefined);
-
 const addressOf = ({ email = '' }: Claims) => emailSchema.safeParse(normalizeEmail(email)).data;
 
-async function findOrLink(
-  deps: Deps,
-  claims: Claims,
-  arrival: Arrival,
-  mayCreate: boolean,
-): Promise<User | Refusal> {
-  const known = await findIdentityOwner(deps.db.orm, claims);
-  if (known) return known;
-  const email = addressOf(claims);
-  // Hashing is slow, so hash before the transaction. Nobody knows this password.
-  const unknownPassword =
-    mayCreate && email !== undefined && !(await findUser(deps.db.orm, { email }))
-      ? await hashPassword(generateToken(), arrival.gone)
-      : undefined;
-  return change(deps, byProof, async (tx) => {
-    const linked = await link(tx, deps, { claims, email, unknownPassword }, arrival);
-    if (typeof linked === 'string') {
-      const { at, ip, requestId } = arrival;
-      const refused = { action: 'user.single_sign_on_refused', actor: 'unknown', target: email ?? 'unknown' };
-      const details = { reason: linked, issuer: claims.issuer, subject: claims.subject };
-      await recordOperatorAudit(tx, { at, ip, requestId, ...refused, details });
-    }
-    return linked;
-  });
+async function refuse(tx: Tx, reason: Refusal, claims: Claims, arrival: Arrival): Promise<Refusal> {
+  const { at, ip, requestId } = arrival;
+  const { issuer, subject, email } = claims;
+  const target = email === undefined ? 'unknown' : normalizeEmail(email).slice(0, 320);
+  const refused = { action: 'user.single_sign_on_refused', actor: 'unknown', target };
+  await recordOperatorAudit(tx, { at, ip, requestId, ...refused, details: { reason, issuer, subject } });
+  return reason;
 }
 
+interface Met {
+  /** The person's account, locked; undefined if it must be created. */
+  user: User | undefined;
+  email: string;
+  isLinked: boolean;
+}
+
+async function meet(
+  tx: Tx,
+  claims: Claims,
+  email: string | undefined,
+  mayCreate: boolean,
+): Promise<Met | Refusal> {
+  const known = await findIdentityOwner(tx, claims);
+  const owner = known && (await lockUser(tx, { id: known.id }));
+  if (owner) return { user: owner, email: owner.email, isLinked: true };
+  if (!claims.isEmailVerified || claims.email === undefined) return 'unverified_address';
+  if (email === undefined) return 'unusable_address';
+  const user = await lockUser(tx, { email });
+  if (!user) return mayCreate ? { user, email, isLinked: false } : 'no_account';
+  const identity = await findIdentity(tx, user.id, claims.issuer);
+  if (identity && identity.subject !== claims.subject) return 'other_identity';
+  return { user, email, isLinked: identity !== undefined };
+}
+
+/** Creates and links the account as needed, and takes it from whoever created it without proving the address. */
 async function link(
   tx: Tx,
   deps: MailDeps,
-  person: { claims: Claims; email: string | undefined; unknownPassword: string | undefined },
+  { user, email, isLinked, claims, passwordHash }: Met & { claims: Claims; passwordHash: string },
+  organizations: string[],
   arrival: Arrival,
-): Promise<User | Refusal> {
-  const { claims, email, unknownPassword } = person;
+): Promise<User> {
   const { issuer, subject } = claims;
-  if (email === undefined || !claims.isEmailVerified) return 'unverified_address';
-  let user = await lockUser(tx, { email });
-  const identity = user && (await findIdentity(tx, user.id, issuer));
-  if (identity) return identity.subject === subject ? user! : 'other_identity';
-  const isNew = !user;
-  if (!user) {
-    if (unknownPassword === undefined) return 'no_account';
-    const name = claims.name?.trim().slice(0, 200) || email;
-    user = { id: uuid(), email, name, passwordHash: unknownPassword, createdAt: arrival.at };
-    await insertUser(tx, user);
+  const { at } = arrival;
+  const name = claims.name?.trim().slice(0, 200) || undefined;
+  const person = user ?? {
+    id: uuid(),
+    email,
+    name: name ?? email,
+    passwordHash,
+    createdAt: at,
+    provenAt: at,
+  };
+  const author = { userId: person.id, email };
+  if (!user) await insertUser(tx, person);
+  const isUnproven = person.provenAt === null;
+  const isTheirs = isUnproven && !isLinked && (await hasFormer(tx, person.id, arrival));
+  const alien = isUnproven && !isLinked && !isTheirs ? await listMadeByMembers(tx, person.id) : [];
+  await lockLogs(tx, [...organizations, ...alien.map(({ orgId }) => orgId)]);
+  if (!isLinked) await insertIdentity(tx, { issuer, subject, userId: person.id, createdAt: at });
+  await proveAddress(tx, person.id, at);
+  if (isUnproven && !isTheirs) {
+    await updateUser(tx, person.id, { passwordHash, ...(name !== undefined && { name }) });
+    const former = arrival.formerToken === undefined ? undefined : hashToken(arrival.formerToken);
+    const sessionsEnded = await endAccess(tx, person.id, former);
+    await endMemberships(tx, author, alien, arrival);
+    const details = { issuer, subject, sessionsEnded, membershipsEnded: alien.length };
+    await auditPerson(tx, author, 'user.taken_over', arrival, details);
   }
-  await insertIdentity(tx, { issuer, subject, userId: user.id, createdAt: arrival.at });
-  const author = { userId: user.id, email };
-  if (isNew) await auditPerson(tx, author, 'user.created', arrival, { after: { name: user.name } });
-  await auditPerson(tx, author, 'user.identity_linked', arrival, { issuer, subject });
-  if (!isNew) await mailAccountNotice(tx, deps, email, 'identityAdded', arrival);
-  return user;
+  if (!user) await auditPerson(tx, author, 'user.created', arrival, { after: { name: person.name } });
+  if (!isLinked) await auditPerson(tx, author, 'user.identity_linked', arrival, { issuer, subject });
+  if (user && !isLinked) await mailAccountNotice(tx, deps, email, 'identityAdded', arrival);
+  return person;
 }
 
-/** The last owner of an Organization stays its owner, whatever the claim says. */
-async function setRole(
+/** True if the person has signed in to this account in this browser by its password or passkey. */
+async function hasFormer(tx: Tx, userId: string, { formerToken, at }: Arrival): Promise<boolean> {
+  return formerToken !== undefined && hasOwnSession(tx, { hashedToken: hashToken(formerToken), userId }, at);
+}
+
+/** The account's memberships that neither an operator nor the issuer granted. */
+async function listMadeByMembers(tx: Tx, userId: string) {
+  const found = [];
+  for (const membership of await listMembershipsOf(tx, userId))
+    if (await isByMemberAlone(tx, membership)) found.push(membership);
+  return found;
+}
+
+async function endMemberships(
   tx: Tx,
-  slug: string,
-  { id, email }: User,
-  role: Role | undefined,
-  source: Source,
+  { userId, email }: { userId: string; email: string },
+  ended: readonly { orgId: string; role: Role }[],
+  { at, ip, requestId }: Arrival,
 ): Promise<void> {
-  const organization = await lockOrganization(tx, { slug });
-  const current = organization && (await findMember(tx, organization.id, id));
-  if (!organization || current?.role === role) return;
-  if (current?.role === 'owner' && !(await lockOtherOwner(tx, organization.id, id))) return;
-  if (role !== undefined) await putMember(tx, slug, email, { role }, source);
-  else await removeMemberByEmail(tx, slug, email, source);
+  for (const { orgId, role } of ended) {
+    await deleteMembership(tx, orgId, userId);
+    const details = { before: { role }, takenOver: true };
+    const entry = { at, ip, requestId, action: 'member.removed', actor: 'single_sign_on', target: email };
+    await recordAudit(tx, orgId, { ...entry, details });
+  }
 }
 
 /**
@@ -173,7 +199,7 @@ async function setRole(
 async function raiseFormer(
   tx: Tx,
   { id: userId, email }: User,
-  { isConfirmation, isFresh }: Proof,
+  { isConfirmation, isFresh, claimed }: Proof & { claimed: { set: () => Promise<void> } | null },
   arrival: Arrival,
 ): Promise<SignedIn | undefined> {
   const hasFactor = await hasSecondFactor(tx, userId);
@@ -182,6 +208,7 @@ async function raiseFormer(
   const token = generateToken();
   const tokens = { hashedToken: hashToken(arrival.formerToken), newHashedToken: hashToken(token) };
   if (!(await raiseSession(tx, { ...tokens, userId, isConfirmed }, arrival.at))) return undefined;
+  await claimed?.set();
   const details = { singleSignOn: true, sameSession: true };
   await auditPerson(tx, { userId, email }, 'user.signed_in', arrival, details);
   return { token, isCodeDue: false };

@@ -76,6 +76,14 @@ export async function listUsers(
     .limit(limit + 1);
 }
 
+/** For another hash of the same password. Changes nothing if the password has been changed meanwhile. */
+export async function replaceHash(orm: Orm, { id, passwordHash }: User, to: string): Promise<void> {
+  await orm
+    .update(users)
+    .set({ passwordHash: to })
+    .where(and(eq(users.id, id), eq(users.passwordHash, passwordHash)));
+}
+
 export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
@@ -88,6 +96,14 @@ export async function updateUser(
 ): Promise<void> {
   await tx.update(users).set(values).where(eq(users.id, id));
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
+}
+
+/** Keeps the time of an earlier proof. */
+export async function proveAddress(tx: Tx, id: string, provenAt: Date): Promise<void> {
+  await tx
+    .update(users)
+    .set({ provenAt })
+    .where(and(eq(users.id, id), isNull(users.provenAt)));
 }
 
 /** Also deletes sessions and links. Keys and memberships must be deleted first. False if there was no such user. */

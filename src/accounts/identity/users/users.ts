@@ -5,8 +5,8 @@ import { AppError } from '../../../core/errors.js';
 import { fieldError } from '../../../core/pages/form.js';
 import { findDifference, type Put, type Source } from '../source.js';
 import { hashPassword, passwordProblem, verifyPassword } from '../password.js';
-import { deleteSecondFactor } from '../second-factor/queries.js';
-import { deleteSessionsOf } from '../session/queries.js';
+import { deleteOpenLinks, deleteRecoveryCodes, deleteSecondFactor } from '../second-factor/queries.js';
+import { deleteKeptForm, deleteSessionsOf } from '../session/queries.js';
 import {
   deleteMembershipsOf,
   deleteUserRow,
@@ -14,9 +14,29 @@ import {
   forgetKeyCreator,
   insertUser,
   lockUser,
+  proveAddress,
+  replaceHash,
   updateUser,
   type User,
 } from './queries.js';
+
+/**
+ * Replaces a hash from an earlier version. Call this also for an unknown person, so that both take equally long.
+ * @returns the person with the stored hash; undefined if the password is wrong
+ */
+export async function proveUser<P extends User>(
+  orm: Orm,
+  person: P | undefined,
+  password: string,
+  gone?: AbortSignal,
+): Promise<P | undefined> {
+  const match = await verifyPassword(person?.passwordHash, password, gone);
+  if (!person || !match) return undefined;
+  if (match === 'current') return person;
+  const passwordHash = await hashPassword(password, gone);
+  await replaceHash(orm, person, passwordHash);
+  return { ...person, passwordHash };
+}
 
 /** The hash to store, and the hash that the database contained when the new one was computed. */
 export interface PasswordChoice {
@@ -54,13 +74,29 @@ export interface UserInput extends PasswordChoice {
   name: string;
 }
 
-/** Ends all of the user's sessions if the password changes. @throws PasswordChanged */
+/**
+ * Ends every way into an account whose address nobody had proven, except its password and its account at the issuer.
+ * @param except hashed token of the session to keep
+ * @returns the number of ended sessions
+ */
+export async function endAccess(tx: Tx, userId: string, except?: string): Promise<number> {
+  await deleteSecondFactor(tx, userId);
+  await deleteRecoveryCodes(tx, userId);
+  await deleteOpenLinks(tx, userId, 'second_factor_reset');
+  await deleteKeptForm(tx, userId);
+  return deleteSessionsOf(tx, userId, except);
+}
+
+/**
+ * Ends all of the user's sessions if the password changes. If nobody has proven the address yet, the operator's word
+ * does, and second factors end too. @throws PasswordChanged
+ */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
   const current = await lockUser(tx, { email });
   if (current?.passwordHash !== seenHash) throw new PasswordChanged();
   if (!current) {
-    const user = { id: uuid(), email, name, passwordHash, createdAt: source.at };
+    const user = { id: uuid(), email, name, passwordHash, createdAt: source.at, provenAt: source.at };
     await insertUser(tx, user);
     const entry = { ...source, action: 'user.created', target: email, details: { after: { name } } };
     await recordOperatorAudit(tx, entry);
@@ -69,11 +105,15 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
   const difference = findDifference({ name: current.name }, { name });
   const passwordChanged = passwordHash !== current.passwordHash;
   if (!difference && !passwordChanged) return { isNew: false, resource: current };
-  const user = { ...current, name, passwordHash };
-  await updateUser(tx, user.id, { name, ...(passwordChanged ? { passwordHash } : {}) });
+  const isProof = passwordChanged && current.provenAt === null;
+  const user = { ...current, name, passwordHash, ...(isProof && { provenAt: source.at }) };
+  await updateUser(tx, user.id, { name, ...(passwordChanged && { passwordHash }) });
+  if (isProof) await proveAddress(tx, user.id, source.at);
+  const endWays = isProof ? endAccess : deleteSessionsOf;
   const details = {
     ...difference,
-    ...(passwordChanged ? { passwordChanged, sessionsEnded: await deleteSessionsOf(tx, user.id) } : {}),
+    ...(passwordChanged && { passwordChanged, sessionsEnded: await endWays(tx, user.id) }),
+    ...(isProof && { addressProven: true }),
   };
   await recordOperatorAudit(tx, { ...source, action: 'user.changed', target: email, details });
   return { isNew: false, resource: user };

@@ -3,7 +3,7 @@ import { byOperator } from '../../../accounts/identity/session/authority.js';
 import { change } from '../../../accounts/audit/audit.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput } from '../../../core/http/validate.js';
+import { parseExactly } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';
 import type { Context } from '../../../core/http/context.js';
 import { json } from '../../../core/reference/define-route.js';
@@ -129,7 +129,7 @@ export const tradingControlRoutes = [
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const declared = readDeclared(parseInput(limitsSchema, value));
+      const declared = readDeclared(parseExactly(limitsSchema, value));
       const source = sourceOf(req, res, deps.clock);
       sendPut(
         res,
@@ -251,6 +251,6 @@ export const tradingControlRoutes = [
 
 async function readSwitchInput(req: Request, res: Response) {
   const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-  const { state, reason } = parseInput(switchSchema, value);
+  const { state, reason } = parseExactly(switchSchema, value);
   return { state, reason: reason ?? null };
 }

@@ -107,6 +107,9 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
     get sids(): number[] {
       return [...subscriptions.keys()];
     },
+    get tickers(): Iterable<string> {
+      return kept.keys();
+    },
     get size(): number {
       return kept.size;
     },

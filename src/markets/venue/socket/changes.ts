@@ -61,11 +61,14 @@ export interface KalshiChanges extends MarketChanges {
   /**
    * Records a complete read: the markets to follow and their books.
    * @param beganAt by our clock; the read resolves doubts from before this time
+   * @param unsure markets that could not be read, with the time of their last data; they stay in doubt until the next
+   * read
    */
   noteRead(read: {
     beganAt: number;
     active: readonly string[];
     books: ReadonlyMap<string, OrderBook>;
+    unsure: ReadonlyMap<string, Date>;
     readAgain: (tickers: string[], signal: AbortSignal) => Promise<ReadonlyMap<string, OrderBook>>;
   }): void;
 }
@@ -94,6 +97,7 @@ export function createKalshiChanges({
   const listeners = new Set<(tickers: ReadonlySet<string>) => void>();
   const stopping = new AbortController();
   let followed: ReadonlySet<string> = new Set();
+  let notRead: ReadonlyMap<string, Date> = new Map();
   let comparing: Promise<unknown> | undefined;
   let kept: KeptBooks | undefined;
 
@@ -108,9 +112,12 @@ export function createKalshiChanges({
   }
 
   function noteTrust(ticker: string): void {
-    const isUnsure = kept?.book(ticker) === undefined || lives.get(ticker)?.isUnsure === true;
+    const isUnsure = kept?.book(ticker) === undefined || lives.get(ticker)?.isUnsure || notRead.has(ticker);
     if (!isUnsure) doubts.delete(ticker);
-    else if (followed.has(ticker) && !doubts.has(ticker)) doubts.set(ticker, clock.now());
+    else if (followed.has(ticker)) {
+      const since = kept?.lateSince ?? clock.now();
+      if ((doubts.get(ticker) ?? Infinity) > since) doubts.set(ticker, since);
+    }
   }
 
   return {
@@ -120,28 +127,20 @@ export function createKalshiChanges({
     },
 
     apply(data, tickers) {
-      const { markets, books } = findChanged(data, tickers, kept, lives);
       const isRead = (ticker: string) => kept?.book(ticker) === undefined;
-      const isSameDoubt =
-        doubts.size === (data.doubts?.size ?? 0) &&
-        [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
-      if (markets.size === 0 && books.size === 0 && isSameDoubt) return data;
-      return {
-        ...data,
-        markets: data.markets.map((market) => markets.get(market.ticker) ?? market),
-        books: new Map([...data.books, ...books]),
-        ...(data.bookTimes && { bookTimes: filterKeys(data.bookTimes, isRead) }),
-        ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
-        doubts: isSameDoubt && data.doubts ? data.doubts : new Map(toDates(doubts)),
-      };
+      return withChanges(data, findChanged(data, tickers, kept, lives), doubts, isRead);
     },
 
-    noteRead({ beganAt, active, books, readAgain }) {
+    noteRead({ beganAt, active, books, unsure, readAgain }) {
       if (stopping.signal.aborted) return;
       kept ??= open();
       followed = new Set(active);
       for (const [ticker, since] of doubts)
         if (since < beganAt || !followed.has(ticker)) doubts.delete(ticker);
+      notRead = unsure;
+      for (const [ticker, since] of unsure) doubts.set(ticker, since.getTime());
+      // Until the stream is current again, nothing would tell that a book has changed since it was read.
+      if (kept.lateSince !== undefined) for (const ticker of active) doubts.set(ticker, kept.lateSince);
       for (const [ticker, { receivedAt }] of lives) if (receivedAt < beganAt) lives.delete(ticker);
       kept.follow(active);
       const signal = stopping.signal;
@@ -155,6 +154,29 @@ export function createKalshiChanges({
       stopping.abort();
       kept?.stop();
     },
+  };
+}
+
+/** @param isRead whether a book comes from a read, not from the stream */
+function withChanges(
+  data: MarketData,
+  { markets, books }: ReturnType<typeof findChanged>,
+  doubts: ReadonlyMap<string, number>,
+  isRead: (ticker: string) => boolean,
+): MarketData {
+  const isSameDoubt =
+    doubts.size === (data.doubts?.size ?? 0) &&
+    [...doubts].every(([ticker, since]) => data.doubts?.get(ticker)?.getTime() === since);
+  if (markets.size === 0 && books.size === 0 && isSameDoubt) return data;
+  const times = [...filterKeys(data.bookTimes ?? new Map<string, Date>(), isRead), ...toDates(doubts)];
+  return {
+    ...data,
+    markets: data.markets.map((market) => markets.get(market.ticker) ?? market),
+    books: new Map([...data.books, ...books]),
+    // A book in doubt is as old as its last certain state.
+    ...((data.bookTimes ?? times.length > 0) && { bookTimes: new Map(times) }),
+    ...(data.shallow && { shallow: filterKeys(data.shallow, isRead) }),
+    doubts: isSameDoubt && data.doubts ? data.doubts : new Map(toDates(doubts)),
   };
 }
 

@@ -1,3 +1,4 @@
+import { proxyAgent } from '../../../core/http/proxy.js';
 import type { Logger } from 'pino';
 import { WebSocket } from 'ws';
 import { MINUTE_MS } from '../../../core/time.js';
@@ -95,6 +96,7 @@ export function createConnection(options: ConnectionOptions) {
       handshakeTimeout: HANDSHAKE_MS,
       maxPayload: MAX_BYTES,
       followRedirects: false,
+      agent: proxyAgent(url),
     });
     socket = own;
     let openedAt = Infinity;

@@ -37,11 +37,15 @@ export interface KeptBooksOptions extends Pick<ConnectionOptions, 'url' | 'heade
     'streamFrames' | 'streamLatency' | 'streamProblems' | 'streamReconnects' | 'keptBooks'
   >;
   clock: Clock;
+  /** The venue's clock minus ours; undefined if unknown. */
+  clockSkewMs?: (() => number | undefined) | undefined;
   timings?: Partial<KeptBooksTimings> | undefined;
 }
 
 export interface KeptBooks {
   follow(tickers: readonly string[]): void;
+  /** While the stream is late: by our clock, when the venue sent the first late message. No book is certain since then. */
+  readonly lateSince: number | undefined;
   book(ticker: string): OrderBook | undefined;
   /** Reports markets whose book, trust or lifecycle has changed, until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>, lives: readonly LifecycleFrame[]) => void): () => void;
@@ -51,11 +55,17 @@ export interface KeptBooks {
   stop(): void;
 }
 
+/**
+ * Age from which messages are late. Our knowledge of the venue's clock is off by up to a second, because the venue's
+ * HTTP responses give whole seconds.
+ */
+const MAX_MESSAGE_AGE_MS = 2_000;
+
 /** Error code: the venue dropped a subscription because its frames were not consumed in time. */
 const OVERFLOW = 25;
 
 export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
-  const { url, headers, log, metrics, clock, timings } = options;
+  const { url, headers, log, metrics, timings } = options;
   const times = { ...usualTimings, ...timings };
   const news = createNews(times.gatherMs, () => {
     metrics.keptBooks.set({ state: 'kept' }, keeper.trusted);
@@ -66,6 +76,9 @@ export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
   const commands = createCommands((command) => connection.send(command));
   const subscriptions = createSubscriptions({ keeper, repairs, repairMs: times.repairMs, commands });
   const restart = () => connection.restart();
+  const lateness = createLateness(options, () => {
+    for (const ticker of keeper.tickers) news.noteChange(ticker);
+  });
   const onMessage = createReceiver({
     keeper,
     repairs,
@@ -74,7 +87,7 @@ export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
     news,
     log,
     metrics,
-    clock,
+    lateness,
     restart,
   });
 
@@ -101,13 +114,17 @@ export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
     onClose() {
       metrics.streamReconnects.inc();
       subscriptions.close();
+      lateness.end();
     },
   });
   const tending = setInterval(tend, times.tendMs).unref();
 
   return {
     follow: (tickers) => subscriptions.follow(tickers),
-    book: (ticker) => keeper.book(ticker),
+    get lateSince() {
+      return lateness.since;
+    },
+    book: (ticker) => (lateness.since === undefined ? keeper.book(ticker) : undefined),
     subscribe: (listener) => news.subscribe(listener),
     watch: (listener) => news.watch(listener),
     refute(tickers) {
@@ -124,7 +141,8 @@ export function createKeptBooks(options: KeptBooksOptions): KeptBooks {
   };
 }
 
-interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics' | 'clock'> {
+interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics'> {
+  lateness: ReturnType<typeof createLateness>;
   keeper: BookKeeper;
   repairs: ReturnType<typeof createRepairs>;
   commands: ReturnType<typeof createCommands>;
@@ -134,7 +152,7 @@ interface ReceiverOptions extends Pick<KeptBooksOptions, 'log' | 'metrics' | 'cl
 }
 
 function createReceiver(options: ReceiverOptions): (text: string) => void {
-  const { keeper, repairs, commands, subscriptions, news, log, metrics, clock, restart } = options;
+  const { keeper, repairs, commands, subscriptions, news, log, metrics, lateness, restart } = options;
 
   function noteProblem({ doubt, isOfAll }: BookProblem, frame: Frame): void {
     metrics.streamProblems.inc({ kind: doubt });
@@ -159,8 +177,7 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
   return (text) => {
     const frame = readFrame(text);
     metrics.streamFrames.inc({ type: frame.type });
-    if (frame.sentAtMs !== undefined)
-      metrics.streamLatency.observe(Math.max(0, clock.now() - frame.sentAtMs) / 1000);
+    if (frame.sentAtMs !== undefined) lateness.note(frame.sentAtMs);
     if (frame.type === 'subscribed') {
       subscriptions.take(frame);
       return;
@@ -176,6 +193,39 @@ function createReceiver(options: ReceiverOptions): (text: string) => void {
     if (frame.type === 'lifecycle' && subscriptions.isWanted(frame.ticker)) news.noteLife(frame);
     if (frame.type === 'error') takeError(frame);
     if (frame.id !== undefined && frame.type !== 'snapshot') commands.pending.delete(frame.id);
+  };
+}
+
+/**
+ * Measures how far the stream is behind. All books of a connection share its delay, even those without a message of
+ * their own.
+ * @param onTurn called when the stream becomes late or current again
+ */
+function createLateness(
+  { clock, clockSkewMs, log, metrics }: Pick<KeptBooksOptions, 'clock' | 'clockSkewMs' | 'log' | 'metrics'>,
+  onTurn: () => void,
+) {
+  let since: number | undefined;
+  return {
+    get since() {
+      return since;
+    },
+    note(sentAtMs: number): void {
+      const sentAt = sentAtMs - (clockSkewMs?.() ?? 0);
+      const ageMs = clock.now() - sentAt;
+      metrics.streamLatency.observe(Math.max(0, ageMs) / 1000);
+      const isLate = ageMs > MAX_MESSAGE_AGE_MS;
+      if (isLate === (since !== undefined)) return;
+      since = isLate ? sentAt : undefined;
+      if (isLate) {
+        metrics.streamProblems.inc({ kind: 'late' });
+        log.warn({ ageMs }, "the venue's stream is late: its order books are in doubt");
+      } else log.info({ ageMs }, "the venue's stream is current again");
+      onTurn();
+    },
+    end(): void {
+      since = undefined;
+    },
   };
 }
 

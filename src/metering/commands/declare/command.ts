@@ -1,4 +1,4 @@
-import { openSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { Command } from 'commander';
 import { stringify, type ScalarTag } from 'yaml';
 import { z } from 'zod';
@@ -10,6 +10,7 @@ import {
   type Terminal,
 } from '../../../commands/kit/command.js';
 import { nameOf, openInput } from '../../../commands/kit/input.js';
+import { openPrivateFile } from '../../../core/private-file.js';
 import { ExactNumber } from '../../../core/http/json.js';
 import { printableLines } from '../../../core/terminal.js';
 import { fileSchema, MAX_FILE_BYTES, parseFile, type DeclaredFile, type State } from './file.js';
@@ -37,7 +38,9 @@ export interface DeclareTerminal extends Terminal {
 const environment = `
 Environment:
   OPERATOR_TOKEN an operator token of the service
-  GAUGE_URL      the address of the service (default: http://127.0.0.1:3000); --url has precedence`;
+  GAUGE_URL      the address of the service (default: http://127.0.0.1, with PORT or 3000); --url has precedence
+  GAUGE_ALLOW_HTTP
+                 yes: send the token to an http address of another machine, unencrypted`;
 
 const applyHelp = `
 The file has products, Organizations, their entitlements and their webhook endpoints, as \`npm run --silent export\` writes it.
@@ -108,7 +111,7 @@ export const runApplyCommand = (terminal: DeclareTerminal): Promise<number> =>
 
 const openApi = (url: string | undefined, env: DeclareTerminal['env']): OperatorApi =>
   createOperatorApi(
-    url === undefined ? readServiceUrl(env.GAUGE_URL, 'GAUGE_URL') : readServiceUrl(url, '--url'),
+    readServiceUrl(url ?? env.GAUGE_URL, url === undefined ? 'GAUGE_URL' : '--url', env.GAUGE_ALLOW_HTTP),
     readOperatorToken(env.OPERATOR_TOKEN),
   );
 
@@ -160,10 +163,9 @@ async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): 
 
 type KeepSecret = (organization: string, answer: Record<string, unknown>) => void;
 
-/** Opens a file for appending, readable only by its owner. */
 function openSecrets(path: string | undefined): KeepSecret | undefined {
   if (path === undefined) return undefined;
-  const file = openSync(path, 'a', 0o600);
+  const file = openPrivateFile(path);
   return (organization, { webhook, secret }) => {
     const { id, url } = webhook as { id: string; url: string };
     writeSync(file, `${JSON.stringify({ organization, id, url, secret })}\n`);

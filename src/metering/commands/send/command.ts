@@ -63,7 +63,9 @@ counted once. Equal records at the same position in two files also count once. U
 files apart, for example hash(2026-01-31).
 
 Environment:
-  GAUGE_URL      the address of the service (default: http://127.0.0.1:3000)
+  GAUGE_URL      the address of the service (default: http://127.0.0.1, with PORT or 3000)
+  GAUGE_ALLOW_HTTP
+                 yes: send keys to an http address of another machine, unencrypted
   GAUGE_API_KEY  an API key with the scope usage:write; if it also has usage:read, a run that stops without a
                  response looks up which events were recorded
   OPERATOR_TOKEN an operator token, with --backfill instead of the key
@@ -147,7 +149,7 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
     file,
     format,
     delimiter,
-    url: readServiceUrl(env.GAUGE_URL, 'GAUGE_URL'),
+    url: readServiceUrl(env.GAUGE_URL, 'GAUGE_URL', env.GAUGE_ALLOW_HTTP),
     ...readDestination(flags, env),
     mapping,
     // The subject of a named format may be missing.

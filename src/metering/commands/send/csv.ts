@@ -7,6 +7,7 @@ import { prefixesOf } from './fields.js';
 import { MAX_LINE_BYTES, readLines, type Line } from './lines.js';
 import type { MappedColumn } from './mapping.js';
 import type { SourceRecord } from './record.js';
+import { isOwnExport, ownFields, readOwnRow } from './own-export.js';
 
 /** The lines of one record. There are several if a quoted field contains line breaks. */
 type Row = Line[];
@@ -105,6 +106,7 @@ function createRowReader(
 ): (rows: Row[]) => SourceRecord[] {
   let header: string[] | undefined;
   let delimiter = given ?? ',';
+  let isOwn = false;
 
   function parseRows(rows: Row[]): string[][] | undefined {
     try {
@@ -129,9 +131,11 @@ function createRowReader(
     const twice = names.find((name, i) => names.indexOf(name) !== i);
     if (twice !== undefined)
       throw new CommandError(`The CSV file has two columns named ${JSON.stringify(twice)}.`);
+    isOwn = isOwnExport(names);
+    const fields = isOwn ? [...names, ...ownFields] : names;
     for (const { flag, name } of needed)
-      if (!prefixesOf(name).some((prefix) => names.includes(prefix)))
-        findColumn(names, name, flag, listColumns(names));
+      if (!prefixesOf(name).some((prefix) => fields.includes(prefix)))
+        findColumn(fields, name, flag, listColumns(names));
     return names;
   }
 
@@ -144,7 +148,8 @@ function createRowReader(
       return refused(row, `The line has ${found}, but the header has ${header!.length}.`);
     }
     const value = Object.fromEntries(header!.map((name, i) => [name, fields[i]]));
-    return { number: row[0]!.number, keys: [], value, position: 0 };
+    const record = { number: row[0]!.number, keys: [], position: 0 };
+    return isOwn ? { ...record, value: readOwnRow(value), isOwnExport: true } : { ...record, value };
   }
 
   return (rows) => {

@@ -1,4 +1,5 @@
-import { closeSync, openSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { closeSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { openPrivateFile } from '../../../core/private-file.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { RecordRefusal } from './mapping.js';
 
@@ -31,7 +32,7 @@ export function openRejectedFile(path: string, inputPath: string) {
       if (refusals.length === 0) return;
       const text = refusals.map((refusal) => `${toLine(refusal)}\n`).join('');
       orExplain(() => {
-        file ??= openSync(path, 'a');
+        file ??= openPrivateFile(path);
         writeFileSync(file, text);
       });
     },

@@ -4,6 +4,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import { isMissing, parseExpression, toText, type Expression } from './fields.js';
 import { shorten, UnmappedError, type SourceRecord } from './record.js';
 import { openTimeZone, toTime } from './times.js';
+import { readOwnDetails } from './own-export.js';
 
 /** An event and its JSON text. The text is needed because the quantity may have more digits than a double can hold. */
 export interface OutgoingEvent {
@@ -115,6 +116,7 @@ export function createMapping(options: MappingOptions): MapRecord {
     });
     const ofSubject = subject && textOf(subject, '--subject');
     return {
+      ...(record.isOwnExport ? readOwnDetails(record.value as Record<string, string>) : {}),
       ...(ofSubject === undefined ? {} : { subject: ofSubject }),
       ...(named.length === 0 ? {} : { dimensions: Object.fromEntries(named) }),
     };

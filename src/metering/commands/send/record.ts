@@ -9,6 +9,8 @@ export interface SourceRecord {
   /** Property names on the path from the root of a JSON document to the record: `$1`, `$2` and so on. */
   keys: readonly string[];
   value: unknown;
+  /** True if the record is a row of Gauge's own CSV file of events. */
+  isOwnExport?: boolean;
   /** Index of the element that `--each` made this record of. */
   element?: number;
   /** Why the record cannot be mapped; if set, `value` is the record's raw text. */

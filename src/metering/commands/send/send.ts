@@ -135,7 +135,7 @@ async function runInParallel(
  */
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;
-  const client = createGaugeClient({ baseUrl: url, apiKey });
+  const client = createGaugeClient({ baseUrl: url, apiKey, allowHttp: true });
   const { data, error, response } = await client
     .GET('/operator/usage/backfills/{id}', { params: { path: { id } } })
     .catch(() => {
@@ -151,10 +151,11 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
 /** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined)
-    return createGaugeClient({ baseUrl: url, apiKey, timeoutMs: REQUEST_TIMEOUT_MS });
+    return createGaugeClient({ baseUrl: url, apiKey, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS });
   const address = `${url}${backfill}/events`;
   return createGaugeClient({
     baseUrl: url,
+    allowHttp: true,
     apiKey,
     timeoutMs: REQUEST_TIMEOUT_MS,
     fetch: (input) => fetch(new Request(address, input as Request)),

@@ -1,6 +1,6 @@
 import { readJsonBody } from '../../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput } from '../../../core/http/validate.js';
+import { parseExactly } from '../../../core/http/validate.js';
 import { json } from '../../../core/reference/define-route.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
 import {
@@ -190,7 +190,7 @@ export const entitlementRoutes = [
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { kind, startsAt, endsAt, unitCap, limits, thresholds } = parseInput(
+      const { kind, startsAt, endsAt, unitCap, limits, thresholds } = parseExactly(
         entitlementSchema,
         body.value,
       );

@@ -1,7 +1,7 @@
 import { DEFAULT_MAX_QUANTITY } from '../table.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../../core/http/json.js';
-import { parseInput } from '../../../core/http/validate.js';
+import { parseExactly } from '../../../core/http/validate.js';
 import { json } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../reference/example-world.js';
 import { invalidExample } from '../../../core/reference/problem-examples.js';
@@ -165,7 +165,7 @@ A change takes effect on the next request. While the product is \`archived\`, no
     handler: (deps) => async (req, res) => {
       const slug = readSlug(req);
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { unitCap, maxQuantity, credits, ...rest } = parseInput(productSchema, body.value);
+      const { unitCap, maxQuantity, credits, ...rest } = parseExactly(productSchema, body.value);
       const input = {
         ...rest,
         credits: readCreditPrice(credits, body.text),

@@ -131,7 +131,7 @@ An event can be reported up to seven days after it occurred, so the sums of a mo
         summary: 'A file',
         request: { query: { ...january, granularity: 'day', format: 'csv' } },
         answer:
-          'organization,product,metric,livemode,start,end,quantity,events,credits\r\nacme,api-calls,calls,true,2026-01-05T00:00:00.000Z,2026-01-06T00:00:00.000Z,400,1,50\r\n',
+          'organization,product,metric,livemode,start,end,quantity,events,credits\r\n"acme","api-calls","calls","true","2026-01-05T00:00:00.000Z","2026-01-06T00:00:00.000Z",400,1,50\r\n',
       },
       problemExample('invalid_request', {
         summary: 'Months that do not start at a month',

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { answerPasswordRequests } from '../../../../src/accounts/identity/account/reset.js';
 import { createMailSender } from '../../../../src/accounts/mail/sender.js';
 import { oneTimeLinks, passwordRequests } from '../../../../src/accounts/identity/table.js';
+import { users } from '../../../../src/accounts/organizations/table.js';
 import { mails } from '../../../../src/accounts/mail/table.js';
 import { isEmbedded } from '../../../support/database.js';
 import { Browser, createUser, PASSWORD, signedIn } from '../../../support/accounts.js';
@@ -260,7 +261,7 @@ describe.runIf(isEmbedded)('a person gets mail', () => {
 });
 
 describe.runIf(isEmbedded)('an invitation', () => {
-  it('is mailed to the invited address, and its link is still shown', async () => {
+  it('is mailed to the invited address, and its link is not shown to the inviter', async () => {
     const { browser, organization } = await signedIn(database.db, service.url);
     const email = 'invited@example.com';
     const id = '01900000-0000-7000-8000-000000000001';
@@ -271,10 +272,15 @@ describe.runIf(isEmbedded)('an invitation', () => {
     expect(others).toEqual([]);
     expect(mail!.subject).toBe(`Invitation to ${organization.name} on Gauge`);
     const token = linkIn(mail!, '/dashboard/join');
-    expect(invited.text).toContain(token);
+    expect(invited.text).not.toContain(token);
+    expect(invited.text).not.toContain('invitation-link');
     const guest = new Browser(service.url);
     expect((await post(guest, '/dashboard/join/open', { invitation: token })).status).toBe(303);
     expect((await guest.get('/dashboard/join', html)).text).toContain(organization.name);
+    const account = { invitation: token, name: 'Guest', password: 'four unrelated words here' };
+    expect((await post(guest, '/dashboard/join/account', account)).status).toBe(303);
+    const [made] = await database.db.orm.select().from(users).where(eq(users.email, email));
+    expect(made!.provenAt).not.toBeNull();
   });
 
   it('for an owner is mailed by the set-up', async () => {

@@ -20,6 +20,7 @@ describe('PUT /operator/organizations/:slug', () => {
       requireSingleSignOn: false,
       archivedAt: null,
       marketAccess: 'trade',
+      mayCorrect: false,
       creditThresholds: null,
       stripeCustomerId: null,
       stripeSince: null,

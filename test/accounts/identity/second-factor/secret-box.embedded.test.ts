@@ -1,9 +1,7 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
-import {
-  createSecretBox,
-  resealSecrets,
-} from '../../../../src/accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../../../src/core/secret-box.js';
+import { resealSecrets } from '../../../../src/accounts/identity/second-factor/codes.js';
 import { secondFactors } from '../../../../src/accounts/identity/table.js';
 import { Browser, createUser } from '../../../support/accounts.js';
 import { giveSecondFactor } from '../../../support/second-factor.js';

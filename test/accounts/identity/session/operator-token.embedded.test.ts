@@ -87,7 +87,10 @@ describe('the operator token', () => {
     for (const headers of [{}, bearer(operatorToken), bearer('undefined'), { authorization: 'Bearer ' }]) {
       const response = await call(service, headers);
       expect(response.status).toBe(404);
-      expect(await response.json()).toMatchObject({ code: 'not_found' });
+      expect(await response.json()).toMatchObject({
+        code: 'not_found',
+        detail: expect.stringContaining('OPERATOR_TOKEN') as unknown,
+      });
     }
   });
 

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { MAX_FORM_BYTES } from '../../../../src/core/http/body.js';
 import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
 import { signIn } from '../../../../src/accounts/identity/sign-in/sign-in.js';
+import { createSecretBox } from '../../../../src/core/secret-box.js';
 import { keptForms, sessions } from '../../../../src/accounts/identity/table.js';
 import { memberships, users } from '../../../../src/accounts/organizations/table.js';
 import { isEmbedded } from '../../../support/database.js';
@@ -302,8 +303,13 @@ describe('a form sent after its session ended', () => {
     expect([sent.status, login]).toEqual([303, `/login?next=${encodeURIComponent(path)}&again=kept`]);
     expect(sent.headers.getSetCookie().join()).toMatch(/gauge_form=[^;]+; .*HttpOnly; SameSite=Lax/);
     const [kept] = await database.db.orm.select().from(keptForms).where(eq(keptForms.userId, user.id));
-    expect(JSON.stringify(kept!.values)).toContain('guest@example.com');
-    expect(JSON.stringify(kept!.values)).not.toContain('of someone');
+    expect(JSON.stringify(kept)).not.toContain('guest@example.com');
+    const opened = createSecretBox(service.context.config.secretKeys, 'kept form').open(
+      user.id,
+      kept!.values as string,
+    );
+    expect(opened).toContain('guest@example.com');
+    expect(opened).not.toContain('of someone');
     expect(kept!.hashedToken).not.toBe(browser.cookies.get('gauge_form'));
     expect((await browser.get(login, html)).text).toContain('the form comes back with what you typed');
     const form = { email: user.email, password: PASSWORD, next: path };
@@ -339,6 +345,16 @@ describe('a form sent after its session ended', () => {
       expect((await sendFrom(browser, referer)).status).toBe(401);
       expect(browser.cookies.has('gauge_form')).toBe(false);
     }
+  });
+
+  it('returns even if it was kept before an upgrade, unsealed', async () => {
+    const { browser, user } = await expired();
+    await sendFrom(browser, service.url + path);
+    const kept = eq(keptForms.userId, user.id);
+    const values = { email: 'earlier@example.com', role: 'member' };
+    await database.db.orm.update(keptForms).set({ values }).where(kept);
+    await browser.signIn(user.email);
+    expect((await browser.get(path, html)).text).toContain('earlier@example.com');
   });
 
   it('is shown only in the browser where it was typed, for 15 minutes', async () => {

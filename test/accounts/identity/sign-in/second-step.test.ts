@@ -1,9 +1,10 @@
 import { eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { deleteExpiredSessions } from '../../../../src/accounts/identity/session/queries.js';
+import { roleChanges } from '../../../../src/accounts/identity/single-sign-on/roles.js';
 import { answerChallenge } from '../../../../src/accounts/identity/sign-in/sign-in.js';
 import { findChallenge } from '../../../../src/accounts/identity/second-factor/queries.js';
-import { createSecretBox } from '../../../../src/accounts/identity/second-factor/secret-box.js';
+import { createSecretBox } from '../../../../src/core/secret-box.js';
 import {
   recoveryCodes,
   secondFactors,
@@ -357,7 +358,7 @@ describe.runIf(isEmbedded)('a challenge', () => {
     const challenge = (await findChallenge(orm, row!.hashedToken, now))!;
     await orm.update(users).set({ passwordHash: 'changed' }).where(eq(users.id, user.id));
     const secrets = createSecretBox(service.context.config.secretKeys);
-    const deps = { db: database.db, clock: service.clock, secrets };
+    const deps = { db: database.db, clock: service.clock, secrets, roleChanges };
     const { signal: gone } = new AbortController();
     const arrival = { at: now, ip: '', userAgent: '', formerToken: undefined, gone };
     const site = { origin: service.url, rpId: '127.0.0.1' };

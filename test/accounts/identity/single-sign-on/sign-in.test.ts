@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { eq } from 'drizzle-orm';
 import { pino } from 'pino';
 import { v7 as uuid } from 'uuid';
@@ -82,6 +82,36 @@ describe('signing in', () => {
     expect(await nameOf(browser)).toBe(user.name);
   });
 
+  it.each<[string, object, object]>([
+    ['as text', { email_verified: 'true' }, {}],
+    ['only from userinfo, with the address', {}, { email_verified: true, email: 'same' }],
+    ['only from userinfo, without the address', {}, { email_verified: 'True' }],
+  ])('accepts a verification %s', async (_what, claims, userInfo) => {
+    const user = await newPerson();
+    const same = 'email' in userInfo ? { email: user.email } : {};
+    Object.assign(issuer, {
+      claims: { sub: issuer.claims.sub, email: user.email, ...claims },
+      userInfo: { ...userInfo, ...same },
+    });
+    expect((await issuer.signIn(arrive())).status).toBe(303);
+  });
+
+  it('a verification from userinfo does not count for another address', async () => {
+    const user = await newPerson();
+    delete issuer.claims.email_verified;
+    issuer.userInfo = { email: `other-${user.email}`, email_verified: true };
+    expect((await issuer.signIn(arrive())).text).toContain('you have no account here');
+  });
+
+  it('an address with accents is no account’s, but its domain may have them', async () => {
+    const user = await createUser(database.db, { email: `jack-${uuid()}@xn--bcher-kva.example` });
+    issuer.claims = { sub: uuid(), email: user.email.replace('jack', 'jac\u212a'), email_verified: true };
+    const refused = await issuer.signIn(arrive());
+    expect([refused.status, refused.text]).toEqual([401, expect.stringContaining('cannot use')]);
+    issuer.claims.email = user.email.replace('jack', 'JACK').replace('xn--bcher-kva', 'Bücher');
+    expect((await issuer.signIn(arrive())).status).toBe(303);
+  });
+
   it('a second factor is still required', async () => {
     const user = await newPerson();
     const app = await giveSecondFactor(database.db, user.id, service.clock);
@@ -97,7 +127,7 @@ describe('signing in', () => {
     ]);
   });
 
-  it.each([false, 'true', undefined])(
+  it.each([false, 'false', 1, undefined])(
     'an address with email_verified %s matches no account',
     async (verified) => {
       const user = await newPerson();
@@ -345,6 +375,21 @@ describe.runIf(isEmbedded)('an issuer that is down', () => {
     expect((await new Browser(other.url).get('/login/single-sign-on', html)).status).toBe(503);
   });
 
+  it('calls itself by an address with a slash: the page and the log of the start say what to enter', async () => {
+    const realm = issuer.describeAs('/realm/');
+    const lines: string[] = [];
+    const other = await startAnother({
+      env: issuer.env({ OIDC_ISSUER: `${issuer.url}/realm` }),
+      context: { log: pino({}, { write: (line: string) => void lines.push(line) }) },
+    });
+    await vi.waitFor(() => expect(lines.join('')).toContain(`OIDC_ISSUER must be exactly ${realm}`));
+    const refused = await new Browser(other.url).get('/login/single-sign-on', html);
+    expect([refused.status, refused.text]).toEqual([
+      401,
+      expect.stringContaining(`OIDC_ISSUER must be exactly ${realm}`),
+    ]);
+  });
+
   it('describes another issuer', async () => {
     const other = await startAnother({ env: issuer.env({ OIDC_ISSUER: `${issuer.url}/realm` }) });
     const refused = await new Browser(other.url).get('/login/single-sign-on', html);
@@ -356,8 +401,10 @@ describe('roles by a claim', () => {
   it('create the account, follow the claim at each sign-in, and spare the last owner', async () => {
     const [one, two] = [await createOrganization(database.db), await createOrganization(database.db)];
     const grants = [`staff=${one.slug}:member`, `leads=${one.slug}:admin`, `own=${two.slug}:owner`];
+    const lines: string[] = [];
     const other = await startAnother({
       env: issuer.env({ OIDC_ROLES_CLAIM: 'groups', OIDC_ROLES: grants.join(',') }),
+      context: { log: pino({}, { write: (line: string) => void lines.push(line) }) },
     });
     const email = `new-${uuid()}@example.com`;
     issuer.claims = { sub: uuid(), email, email_verified: true, name: 'New Person' };
@@ -371,10 +418,16 @@ describe('roles by a claim', () => {
       };
       return Object.fromEntries((session.organizations ?? []).map(({ slug, role }) => [slug, role]));
     };
-    for (const none of [undefined, [], ['unknown'], 7]) expect(await rolesAfter(none)).toBe(401);
+    for (const none of [undefined, [], ['unknown'], 7, { roles: ['own'] }])
+      expect(await rolesAfter(none)).toBe(401);
     expect(await rolesAfter(['staff', 'leads', 'own'])).toEqual({ [one.slug]: 'admin', [two.slug]: 'owner' });
     expect(await rolesAfter('staff')).toEqual({ [one.slug]: 'member', [two.slug]: 'owner' });
-    expect(await rolesAfter(undefined)).toEqual({ [one.slug]: 'member', [two.slug]: 'owner' });
+    const same = { [one.slug]: 'member', [two.slug]: 'owner' };
+    for (const unreadable of [undefined, 7, ['staff', 7], [{ id: 1 }], { roles: ['leads'] }])
+      expect(await rolesAfter(unreadable)).toEqual(same);
+    expect(lines.filter((line) => line.includes('the role claim has a form'))).toHaveLength(1);
+    expect(await rolesAfter({ staff: { '17': 'acme' }, own: { '17': 'acme' } })).toEqual(same);
+    expect(await rolesAfter('staff,own')).toEqual(same);
     const successor = await createUser(database.db);
     await addMember(database.db, two.id, successor.id, 'owner');
     expect(await rolesAfter('staff')).toEqual({ [one.slug]: 'member' });
@@ -396,12 +449,22 @@ describe('without single sign-on', () => {
   });
 });
 
-it('begins at most 60 times a minute for an address, and forgets expired sign-ins', async () => {
+it('begins at most 300 times a minute for an address, and forgets expired sign-ins', async () => {
   const other = await startAnother({ env: issuer.env() });
+  await newPerson();
+  for (const dest of ['image', 'iframe', 'empty']) {
+    const embedded = await new Browser(other.url).get('/login/single-sign-on', { 'sec-fetch-dest': dest });
+    expect([embedded.status, embedded.headers.get('ratelimit')]).toEqual([403, null]);
+  }
   const browser = new Browser(other.url);
+  const stray = [];
+  for (let i = 0; i < 61; i++) stray.push((await browser.get('/login/single-sign-on/callback')).status);
+  expect([new Set(stray.slice(0, 60)), stray.at(-1)]).toEqual([new Set([401]), 429]);
+  // Answers to sign-ins that began are not counted.
+  for (let i = 0; i < 3; i++) expect((await issuer.signIn(new Browser(other.url))).status).toBe(303);
   const statuses = [];
-  for (let i = 0; i < 61; i++) statuses.push((await browser.get('/login/single-sign-on')).status);
-  expect([new Set(statuses.slice(0, 60)), statuses.at(-1)]).toEqual([new Set([303]), 429]);
+  for (let i = 0; i < 298; i++) statuses.push((await browser.get('/login/single-sign-on')).status);
+  expect([new Set(statuses.slice(0, 297)), statuses.at(-1)]).toEqual([new Set([303]), 429]);
   const { deleteExpiredSingleSignOns } =
     await import('../../../../src/accounts/identity/single-sign-on/queries.js');
   await deleteExpiredSingleSignOns(database.db, new Date(other.clock.now() + 60 * 60_000));

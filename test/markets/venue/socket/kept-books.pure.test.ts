@@ -18,6 +18,7 @@ const [first, second, last] = [tickers[0]!, tickers[1]!, tickers.at(-1)!];
 let venue: FakeVenue;
 let kept: KeptBooks;
 let metrics: ReturnType<typeof createMetrics>;
+let skew: number;
 
 const timings = {
   silenceMs: 500,
@@ -31,6 +32,7 @@ const timings = {
 
 beforeEach(async () => {
   venue = await startFakeVenue();
+  skew = 0;
   for (const ticker of tickers)
     venue.books.set(ticker, {
       yes_dollars: [
@@ -46,6 +48,7 @@ beforeEach(async () => {
     log: pino({ level: 'silent' }),
     metrics,
     clock: systemClock,
+    clockSkewMs: () => skew,
     timings,
   });
 });
@@ -324,7 +327,8 @@ it('lifecycle events of markets are reported', async () => {
 describe('the latency of the stream', () => {
   it('is measured from each message’s time', async () => {
     venue.stream.sendingTime = () => Date.now() - 60_000;
-    await begin();
+    kept.follow(tickers);
+    await until(async () => (await latency()).count > tickers.length);
     const { count, sum } = await latency();
     expect(count).toBeGreaterThanOrEqual(tickers.length);
     expect(sum / count).toBeGreaterThanOrEqual(60);
@@ -344,5 +348,41 @@ describe('the latency of the stream', () => {
     venue.stream.sendingTime = () => Date.now() + 60_000;
     await begin();
     expect((await latency()).sum).toBe(0);
+  });
+
+  it('puts every book in doubt while it exceeds two seconds, and none at less', async () => {
+    await begin();
+    venue.stream.sendingTime = () => Date.now() - 1_000;
+    venue.stream.change(first, 'yes', '0.2000', '1.00');
+    await until(() => isKept(first));
+    expect(kept.lateSince).toBeUndefined();
+    const told = new Set<string>();
+    kept.watch((ticker) => told.add(ticker));
+    venue.stream.sendingTime = () => Date.now() - 20_000;
+    venue.stream.change(first, 'yes', '0.2000', '1.00');
+    await until(() => kept.book(last) === undefined);
+    expect(told.size).toBe(tickers.length);
+    expect(Date.now() - kept.lateSince!).toBeGreaterThanOrEqual(20_000);
+    expect(Date.now() - kept.lateSince!).toBeLessThan(25_000);
+    expect(await problems('late')).toBe(1);
+    // The sequence is whole, so a message on time makes all books certain again.
+    venue.stream.sendingTime = Date.now;
+    venue.stream.change(second, 'yes', '0.2000', '1.00');
+    await until(areAllKept);
+    expect(kept.lateSince).toBeUndefined();
+  });
+
+  it.each([
+    ['ahead', 20_000, false],
+    ['behind', -20_000, false],
+    ['behind, but messages are late', -20_000, true],
+  ])('allows for the venue’s clock, which is %s', async (_what, offset, isLate) => {
+    skew = offset;
+    venue.stream.sendingTime = () => Date.now() + offset;
+    await begin();
+    venue.stream.sendingTime = () => Date.now() + offset - (isLate ? 3_000 : 500);
+    venue.stream.change(first, 'yes', '0.2000', '1.00');
+    await until(() => (isLate ? kept.lateSince !== undefined : isKept(first)));
+    expect(kept.book(first) === undefined).toBe(isLate);
   });
 });

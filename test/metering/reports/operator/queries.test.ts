@@ -18,7 +18,9 @@ beforeAll(async () => {
   const n = sql.raw(`generate_series(1, ${CUSTOMERS}) as n`);
   const id = sql.raw(`md5(n::text)::uuid`);
   const slug = sql.raw(`'customer-' || lpad(n::text, 6, '0')`);
-  await orm.execute(sql`insert into organizations select ${id}, ${slug}, 'Other', now() from ${n}`);
+  await orm.execute(
+    sql`insert into organizations (id, slug, name, created_at) select ${id}, ${slug}, 'Other', now() from ${n}`,
+  );
   await orm.execute(sql`insert into usage_totals
     select ${id}, m::date, l, ${product.id}::uuid, 'calls', 3, 3 from ${n}
     cross join generate_series(timestamp '2031-01-01', '2031-04-01', '1 month') m cross join (values (true), (false)) v (l)`);

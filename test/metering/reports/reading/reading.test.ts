@@ -220,7 +220,7 @@ from generate_series(0, 399) h, generate_series(1, 51) k`,
     await database.db.run(
       {
         name: 'test_many_keys_total',
-        text: `insert into usage_totals values ($1, '2031-03-01', true, $2, 'calls', 1, 1)`,
+        text: `insert into usage_totals (org_id, period, livemode, product_id, metric, quantity, events) values ($1, '2031-03-01', true, $2, 'calls', 1, 1)`,
       },
       [organization.id, product.id],
     );

@@ -1,0 +1,289 @@
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { runInNewContext } from 'node:vm';
+import { CsvError, parse, type Options } from 'csv-parse';
+import { findColumn, listColumns, quote } from '../../src/commands/kit/columns.js';
+import { CommandError, type Terminal } from '../../src/commands/kit/command.js';
+import { nameOf, openInput, type Input } from '../../src/commands/kit/input.js';
+import { createProgress } from '../../src/commands/kit/progress.js';
+import { CaseTable, describeMembers } from './case-table.js';
+import type { EvaluateOptions, LeftOut } from './evaluation.js';
+import { monthNumberOf, parseDay } from './training.js';
+
+/** The first row excluded for a given reason. */
+interface Example {
+  line: number;
+  column: string | null;
+  value: string;
+}
+
+export interface FileCases {
+  table: CaseTable;
+  /** Values of the `by` column, indexed by `group`. */
+  groups: string[];
+  columns: Columns;
+  rows: number;
+  leftOut: LeftOut;
+  examples: Partial<Record<keyof LeftOut, Example>>;
+  /** Counts of numbers that often mark missing data but were used as values, because no flag declared them missing. */
+  suspects: Map<number, number>;
+  /** Number of used rows in which some members are missing, and the first such field. */
+  partial: { count: number; line: number; column: string } | null;
+}
+
+const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
+/** Maximum length of a record; a longer record means an unclosed quote. */
+const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
+
+const ROWS_PER_UPDATE = 1000;
+
+export async function readRows<Found>(
+  file: string,
+  { stdin, stderr }: Terminal,
+  read: (input: Input, onRow: () => void) => Promise<Found>,
+): Promise<Found> {
+  const input = openInput(file, stdin);
+  const progress = createProgress(stderr);
+  let rows = 0;
+  const onRow = () => {
+    if (++rows % ROWS_PER_UPDATE === 0) progress.show(input.size && input.position / input.size, 'reading');
+  };
+  try {
+    return await read(input, onRow);
+  } finally {
+    progress.stop();
+    input.close();
+  }
+}
+
+/** @throws CommandError for a file that is not a CSV or lacks the columns */
+export async function readCases(
+  input: Input,
+  options: EvaluateOptions,
+  onRow: () => void,
+): Promise<FileCases> {
+  const [found] = await readModels(input, [options], onRow);
+  return found!;
+}
+
+/**
+ * Reads one file for several models, each with its own columns. A row without one model's members is still used for the
+ * others.
+ * @param models options that differ only in their members
+ * @throws CommandError for a file that is not a CSV or lacks the columns
+ */
+export async function readModels(
+  input: Input,
+  models: readonly EvaluateOptions[],
+  onRow: () => void,
+): Promise<FileCases[]> {
+  const { file, delimiter } = models[0]!;
+  let readers: ReturnType<typeof createRowReader>[] | undefined;
+  await readCsv(input, file, { delimiter, max_record_size: MAX_RECORD_LENGTH }, (record, line) => {
+    if (readers) for (const { read } of readers) read(record, line);
+    else readers = models.map((options) => createRowReader(record, options));
+    onRow();
+  });
+  if (!readers) throw new CommandError(`${nameOf(file)} is empty.`);
+  return readers.map(({ found }) => found);
+}
+
+/** @throws CommandError for a file that is not a CSV */
+export async function readCsv(
+  input: Input,
+  file: string,
+  options: Options,
+  onRecord: (record: string[], line: number) => void,
+): Promise<void> {
+  const parser = parse({
+    bom: true,
+    trim: true,
+    skip_empty_lines: true,
+    relax_column_count: true,
+    comment: '#',
+    comment_no_infix: true,
+    ...options,
+    // Handling rows in this callback is several times as fast as reading them from the stream.
+    on_record: (record: string[], { lines }) => {
+      onRecord(record, lines);
+      return null;
+    },
+  });
+  try {
+    await pipeline(Readable.from(input.chunks()), parser.resume());
+  } catch (error) {
+    if (!(error instanceof CsvError)) throw error;
+    throw new CommandError(`${nameOf(file)}: this is not CSV: ${error.message}.`, { cause: error });
+  }
+}
+
+function createRowReader(header: string[], options: EvaluateOptions) {
+  const columns = findColumns(header, options);
+  const isMissing = missingTest(options.missing);
+  const months = options.months && new Set(options.months);
+  const groupOf = new Map<string, number>();
+  const seen = new Set<string>();
+  const parse = (text: string) => parseNumber(options.hasDecimalComma ? text.replace(',', '.') : text);
+  const found: FileCases = {
+    table: new CaseTable(),
+    groups: [],
+    columns,
+    rows: 0,
+    leftOut: { fields: 0, date: 0, missingObservation: 0, missingMember: 0, notNumeric: 0, repeated: 0 },
+    examples: {},
+    suspects: new Map(),
+    partial: null,
+  };
+
+  function leaveOut(reason: keyof LeftOut, line: number, index: number | null, value = ''): void {
+    found.leftOut[reason]++;
+    found.examples[reason] ??= { line, column: index === null ? null : header[index]!, value };
+  }
+
+  function read(record: string[], line: number): void {
+    found.rows++;
+    if (record.length !== columns.count) return leaveOut('fields', line, null, String(record.length));
+    const day = parseDay(record[columns.date]!);
+    if (day === undefined) return leaveOut('date', line, columns.date, record[columns.date]);
+    if (months && !months.has(monthNumberOf(day))) return;
+    const text = record[columns.observed]!;
+    if (isMissing(text)) return leaveOut('missingObservation', line, columns.observed, text);
+    const gaps = columns.members.filter(({ index }) => isMissing(record[index]!));
+    const [gap] = gaps;
+    if (gap && gaps.length === columns.members.length)
+      return leaveOut('missingMember', line, gap.index, record[gap.index]);
+    const observed = parse(text);
+    if (observed === undefined) return leaveOut('notNumeric', line, columns.observed, text);
+    const present = columns.members.filter((column) => !gaps.includes(column));
+    const values = present.map(({ index }) => parse(record[index]!));
+    const wrong = values.indexOf(undefined);
+    if (wrong >= 0) {
+      const { index } = present[wrong]!;
+      return leaveOut('notNumeric', line, index, record[index]);
+    }
+    const members = Float64Array.from(values as number[]);
+    const spread = columns.spread === undefined ? undefined : parse(record[columns.spread]!);
+    if (columns.spread !== undefined && !(spread! >= 0))
+      return leaveOut('notNumeric', line, columns.spread, record[columns.spread]);
+    const group = groupFor(columns.by === undefined ? '' : record[columns.by]!);
+    const key = `${group} ${record[columns.date]}`;
+    if (columns.by !== undefined && seen.has(key))
+      return leaveOut('repeated', line, columns.date, record[columns.date]);
+    seen.add(key);
+    for (const value of [observed, ...members]) suspect(value);
+    if (gap) {
+      found.partial ??= { count: 0, line, column: gap.name };
+      found.partial.count++;
+    }
+    found.table.add({
+      row: found.rows,
+      day,
+      group,
+      observed,
+      ...describeMembers(members, observed, found.rows),
+      ...(spread !== undefined && { variance: spread ** 2 }),
+    });
+  }
+
+  function suspect(value: number): void {
+    if (sentinels.has(value)) found.suspects.set(value, (found.suspects.get(value) ?? 0) + 1);
+  }
+
+  function groupFor(value: string): number {
+    let group = groupOf.get(value);
+    if (group === undefined) {
+      group = found.groups.push(value) - 1;
+      groupOf.set(value, group);
+    }
+    return group;
+  }
+
+  return { read, found };
+}
+
+export function missingTest(own: readonly string[]): (text: string) => boolean {
+  const texts = new Set([...MISSING, ...own.map((text) => text.trim().toLowerCase())]);
+  const numbers = new Set(own.map(parseNumber).filter((number) => number !== undefined));
+  return (text) =>
+    texts.has(text) || texts.has(text.toLowerCase()) || (numbers.size > 0 && numbers.has(Number(text)));
+}
+
+const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 999, 999.9, 9999, 99999, -32768]);
+
+/** Numbers of greater magnitude, such as 9.96921e+36 or 1e20, mark missing data. */
+const LARGEST = 1e15;
+
+/** Parses a decimal number. Rejects other JavaScript notations, such as 0x10 or Infinity. */
+export function parseNumber(text: string): number | undefined {
+  const number = Number(text);
+  return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
+}
+
+const decimal = /^[-+]?(?:\d|\.\d)[\d.eE+-]*$/;
+
+interface Columns {
+  count: number;
+  date: number;
+  observed: number;
+  /** Undefined if all rows form one group. */
+  by: number | undefined;
+  spread: number | undefined;
+  members: { index: number; name: string }[];
+  /** Columns that match the pattern but have another role. */
+  excluded: string[];
+}
+
+const MATCHING_MS = 2_000;
+
+/** @throws CommandError for a missing or duplicate column, and for a pattern without matches */
+function findColumns(
+  header: readonly string[],
+  options: Pick<EvaluateOptions, 'file' | 'date' | 'observed' | 'by' | 'members' | 'spread'>,
+): Columns {
+  const where = `${nameOf(options.file)}, line 1: `;
+  const find = (flag: string, name: string) =>
+    findColumn(header, name, `${where}${flag}`, listColumns(header));
+  const date = find('--date', options.date);
+  const observed = find('--obs', options.observed);
+  if (observed === date) throw new CommandError(`${where}--obs and --date name the same column.`);
+  const by = options.by === null ? undefined : find('--by', options.by);
+  const spread = options.spread === undefined ? undefined : find('--spread', options.spread);
+  const matches = matchAll(options.members, header);
+  if (!matches)
+    throw new CommandError(
+      `${where}--members: ${quote(options.members)} takes too long to match, as nested repetitions such as (a+)+ do.`,
+    );
+  const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
+  // Using the observation as a member would leak the outcome into the forecast.
+  const isOther = ({ index }: { index: number }) =>
+    index === date || index === observed || index === by || index === spread;
+  const members = matching.filter((column) => !isOther(column));
+  if (members.length === 0)
+    throw new CommandError(
+      `${where}--members: ${quote(options.members)} matches no column. ${listColumns(header)}`,
+    );
+  for (const { name } of members) find('--members', name);
+  return {
+    count: header.length,
+    date,
+    observed,
+    by,
+    spread,
+    members,
+    excluded: matching.filter(isOther).map(({ name }) => name),
+  };
+}
+
+/**
+ * Returns whether each name matches the pattern; undefined after a timeout, so that a slow pattern cannot hang the
+ * command.
+ */
+function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
+  const script = 'names.map((name) => new RegExp(pattern).test(name))';
+  try {
+    return runInNewContext(script, { names, pattern }, { timeout: MATCHING_MS }) as boolean[];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_SCRIPT_EXECUTION_TIMEOUT') return undefined;
+    throw error;
+  }
+}

@@ -1,2 +1,0 @@
-ALTER TABLE "products" ADD COLUMN "max_quantity" numeric DEFAULT '1000000000000000' NOT NULL;--> statement-breakpoint
-ALTER TABLE "products" ADD CONSTRAINT "products_max_quantity" CHECK ("products"."max_quantity" > 0);

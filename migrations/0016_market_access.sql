@@ -1,2 +1,0 @@
-ALTER TABLE "organizations" ADD COLUMN "market_access" text DEFAULT 'trade' NOT NULL;--> statement-breakpoint
-ALTER TABLE "organizations" ADD CONSTRAINT "organizations_market_access" CHECK ("organizations"."market_access" in ('none', 'read', 'trade'));

@@ -1,2 +1,0 @@
-CREATE INDEX "entitlements_own_cap" ON "entitlements" USING btree ("org_id","product_id") WHERE "entitlements"."has_own_cap";--> statement-breakpoint
-CREATE INDEX "usage_totals_period" ON "usage_totals" USING btree ("period") WHERE "usage_totals"."livemode";

@@ -1,1 +1,0 @@
-CREATE INDEX "usage_backfills_id" ON "usage_backfills" USING btree ("id");

@@ -1,1 +1,0 @@
-ALTER TABLE "live_accounts" ADD COLUMN "order_group_id" text;

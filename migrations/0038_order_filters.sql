@@ -1,2 +1,0 @@
-CREATE INDEX "trading_orders_status" ON "trading_orders" USING btree ("org_id","mode","status","id");--> statement-breakpoint
-CREATE INDEX "trading_orders_series" ON "trading_orders" USING btree ("org_id","mode","series_ticker","id");

@@ -1,1 +1,0 @@
-ALTER TABLE "trading_orders" ADD COLUMN "unknown_since" timestamp (6) with time zone;

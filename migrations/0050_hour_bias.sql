@@ -1,1 +1,0 @@
-ALTER TABLE "same_day_fits" ADD COLUMN "station_extreme_bias" jsonb DEFAULT '{}'::jsonb NOT NULL;

@@ -1,0 +1,59 @@
+import type { Tx } from '../../../core/db/client.js';
+import { lockOrganizationId, roles as allRoles } from '../../organizations/table.js';
+import { putMember, removeMemberByEmail } from '../members/members.js';
+import { findMember, lockOtherOwner } from '../members/queries.js';
+import { findOrganization, lockOrganization } from '../organizations/queries.js';
+import type { RoleChanges } from '../sign-in/sign-in.js';
+import type { Source } from '../source.js';
+import type { ClaimedRoles } from '../table.js';
+import type { RoleGrant } from './config.js';
+
+interface Person {
+  id: string;
+  email: string;
+}
+
+/**
+ * The person's role in each Organization named in the configuration; null if they have none there. If several grants
+ * match, the highest role wins.
+ */
+export function readGrants(grants: readonly RoleGrant[], values: readonly string[]): ClaimedRoles {
+  const given = new Map<string, ClaimedRoles[string]>(grants.map(({ organization }) => [organization, null]));
+  for (const wanted of allRoles.toReversed())
+    for (const { value, organization, role } of grants)
+      if (role === wanted && values.includes(value)) given.set(organization, role);
+  return Object.fromEntries(given);
+}
+
+/** Roles change in the transaction that creates the session, after the last factor. */
+export const roleChanges: RoleChanges = {
+  async lock(tx, roles) {
+    const ids: string[] = [];
+    for (const slug of Object.keys(roles)) {
+      const organization = await findOrganization(tx, { slug });
+      if (organization) ids.push(organization.id);
+    }
+    for (const id of ids.toSorted()) await lockOrganizationId(tx, id);
+    return ids;
+  },
+  async set(tx, roles, person, { at, ip, requestId }) {
+    const source = { at, ip, requestId, actor: 'single_sign_on' };
+    for (const [slug, role] of Object.entries(roles)) await setRole(tx, slug, person, role, source);
+  },
+};
+
+/** The last owner of an Organization stays its owner, whatever the claim says. */
+async function setRole(
+  tx: Tx,
+  slug: string,
+  { id, email }: Person,
+  role: ClaimedRoles[string],
+  source: Source,
+): Promise<void> {
+  const organization = await lockOrganization(tx, { slug });
+  const current = organization && (await findMember(tx, organization.id, id));
+  if (!organization || (current?.role ?? null) === role) return;
+  if (current?.role === 'owner' && !(await lockOtherOwner(tx, organization.id, id))) return;
+  if (role !== null) await putMember(tx, slug, email, { role }, source);
+  else await removeMemberByEmail(tx, slug, email, source);
+}

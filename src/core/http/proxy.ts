@@ -1,0 +1,30 @@
+import type { Agent } from 'node:https';
+import { HttpsProxyAgent } from 'https-proxy-agent';
+import { getProxyForUrl } from 'proxy-from-env';
+
+/** A proxy cannot reach this machine by these names. */
+const ownNames = ['localhost', '127.0.0.1', '::1', '[::1]'];
+
+/**
+ * Sends the requests of `fetch` through the proxies of HTTP_PROXY and HTTPS_PROXY, except to this machine and to the
+ * hosts of NO_PROXY. Each thread has a `fetch` of its own. Loads the library only if it is needed.
+ */
+export async function useProxies(): Promise<void> {
+  const { env } = process;
+  if (![env.http_proxy, env.HTTP_PROXY, env.https_proxy, env.HTTPS_PROXY].some(Boolean)) return;
+  const except = env.no_proxy || env.NO_PROXY || '';
+  if (except !== '*') env.no_proxy = [except, ...ownNames].filter(Boolean).join(',');
+  const { EnvHttpProxyAgent, setGlobalDispatcher } = await import('undici');
+  // A proxy may refuse to open tunnels to port 80.
+  setGlobalDispatcher(new EnvHttpProxyAgent({ proxyTunnel: false }));
+}
+
+/** Returns the proxy for an encrypted connection, whatever its scheme, or undefined. */
+export const findProxy = (url: string): string | undefined =>
+  getProxyForUrl(url.replace(/^\w+:/, 'https:')) || undefined;
+
+/** Returns an agent that opens a tunnel through the proxy for the address; undefined without a proxy. */
+export function proxyAgent(url: string, options: object = {}): Agent | undefined {
+  const proxy = findProxy(url);
+  return proxy === undefined ? undefined : new HttpsProxyAgent(proxy, options);
+}
