@@ -5,6 +5,7 @@ export function describeDemo(
   demo: DemoData,
   baseUrl: string,
   products: readonly Pick<RunningProduct, 'greet'>[],
+  operatorToken?: string,
 ): string {
   const { logins, database } = demo;
   const parts = products.map(({ greet }) => greet(demo, baseUrl));
@@ -33,6 +34,11 @@ export function describeDemo(
     `API keys of ${subject}:`,
     keyLines.join('\n'),
     ...keyTables.map(({ rows }) => table(rows)),
+    ...(operatorToken === undefined
+      ? []
+      : [
+          `For the operator API and its commands (apply, export):\n\n  export OPERATOR_TOKEN=${operatorToken}`,
+        ]),
     ...parts.flatMap(({ steps }) => steps.map(({ text, command }) => `${text}:\n\n  ${command}`)),
   ];
   if (database === 'embedded') sections.push(embeddedNotice.trimEnd());

@@ -19,7 +19,7 @@ import { memoryLimitStores, redisLimitStores } from './core/http/limit-store.js'
 import { createHttpServer, listen } from './core/http/server.js';
 import { createMetrics } from './core/metrics.js';
 import { describeDemo } from './greeting.js';
-import { keepSessionKey, readDemo, writeDemo, type DemoData } from './demo/demo.js';
+import { keepSecret, readDemo, writeDemo, type DemoData } from './demo/demo.js';
 import { seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
 import { createReadiness } from './health/readiness.js';
@@ -67,9 +67,9 @@ export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
 ): Promise<Service> {
-  const sessionKeys = config.sessionKeys ?? (await keepSessionKeys(config));
+  const kept = await keepSecrets(config);
   const deps = { log, accessLog, clock };
-  const context = await openContext({ ...config, sessionKeys }, deps, options?.inThreads);
+  const context = await openContext({ ...config, ...kept }, deps, options?.inThreads);
   const { db, lifecycle, limitStores } = context;
   const running = createProducts(context, options);
   const { services } = running;
@@ -107,7 +107,7 @@ export async function startService(
   const stopWatch = readiness.watch();
   const work = startWork(context, running, demo);
   const url = urlOf(server, config);
-  const greeting = demo && describeDemo(demo, url, running.products);
+  const greeting = demo && describeDemo(demo, url, running.products, kept.operatorTokens[0]?.token);
   beforeReady?.();
   lifecycle.state = 'ready';
   return {
@@ -137,12 +137,21 @@ export async function startService(
   };
 }
 
-/** Without a writable data directory, a restart signs everybody out. */
-const keepSessionKeys = ({ dataDir }: Config): Promise<string[] | undefined> =>
-  keepSessionKey(dataDir).then(
-    (key) => [key],
-    () => undefined,
-  );
+/**
+ * Secrets that the configuration lacks: the key that signs session cookies and, outside production, the operator's
+ * token. Without a writable data directory, a restart signs everybody out, and there is no operator API.
+ */
+async function keepSecrets(config: Config): Promise<Pick<Config, 'sessionKeys' | 'operatorTokens'>> {
+  const keep = (name: Parameters<typeof keepSecret>[1]): Promise<string | undefined> =>
+    keepSecret(config.dataDir, name).catch(() => undefined);
+  const { production, sessionKeys, operatorTokens } = config;
+  const key = sessionKeys ? undefined : await keep('session-key');
+  const token = production || operatorTokens.length > 0 ? undefined : await keep('operator-token');
+  return {
+    sessionKeys: key === undefined ? sessionKeys : [key],
+    operatorTokens: token === undefined ? operatorTokens : [{ actor: 'operator', token }],
+  };
+}
 
 async function openContext(
   config: Config,

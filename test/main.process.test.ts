@@ -1,5 +1,5 @@
 import { spawn, type ChildProcess } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -205,6 +205,17 @@ describe('the first start', () => {
     expect(pastUpTo).toBeDefined();
     const headers = { authorization: `Bearer ${keys.live}` };
     expect((await fetch(`${url}/api/entitlements`, { headers })).status).toBe(200);
+    const operates = async (at: string) => {
+      const token = await until(() => /export OPERATOR_TOKEN=(\w+)/.exec(first.stdout)?.[1]);
+      const asOperator = { headers: { authorization: `Bearer ${token}` } };
+      return (await fetch(`${at}/operator/organizations`, asOperator)).status;
+    };
+    expect(await operates(url)).toBe(200);
+    const [owner] = readDemo().logins;
+    const browser = new Browser(url);
+    expect((await browser.signIn(owner!.email, owner!.password)).status).toBe(303);
+    for (const name of ['session-key', 'operator-token'])
+      expect(statSync(join(folder, 'data', name)).mode & 0o777).toBe(0o600);
     // Passkeys work on localhost but not on 127.0.0.1.
     const origins = new Set(first.stdout.match(/http:\/\/[\w.]+:\d+/g));
     expect([...origins]).toEqual([`http://localhost:${freeOne}`]);
@@ -216,8 +227,10 @@ describe('the first start', () => {
 
     // Runs without markets, because creating their history takes a minute; `demo.test.ts` covers interrupting that.
     const second = start({ MARKETS: 'off' });
-    await until(() => urlIn(second.stdout));
+    const again = await until(() => urlIn(second.stdout));
     expect(second.stdout).toContain(keys.live);
+    expect(await operates(again)).toBe(200);
+    expect((await browser.copy(again).get('/dashboard/session')).status).toBe(200);
     await until(() => readDemo().pastUpTo === undefined);
     second.child.kill('SIGTERM');
     expect(await second.exit).toBe(0);

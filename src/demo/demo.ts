@@ -102,19 +102,16 @@ async function writeOwn(dataDir: string, name: string, text: string): Promise<vo
   await rename(temporary, file);
 }
 
-const keyFileName = 'session-key';
-
 /**
- * Returns the key that signs session cookies without SESSION_KEYS, from the data directory, so that a restart signs
- * nobody out. Replaces a key that others may have read, or that is damaged.
+ * Returns a random secret that stays the same over restarts, from the data directory. Replaces one that others may have
+ * read, or that is damaged.
  */
-export async function keepSessionKey(dataDir: string): Promise<string> {
-  const file = join(dataDir, keyFileName);
-  const kept = await readOwn(file);
+export async function keepSecret(dataDir: string, name: 'session-key' | 'operator-token'): Promise<string> {
+  const kept = await readOwn(join(dataDir, name));
   if (kept !== undefined && /^[\da-f]{64}$/.test(kept)) return kept;
-  const key = randomBytes(32).toString('hex');
-  await writeOwn(dataDir, keyFileName, key);
-  return key;
+  const secret = randomBytes(32).toString('hex');
+  await writeOwn(dataDir, name, secret);
+  return secret;
 }
 
 /** Undefined if there is no such file or if others may read it. */

@@ -72,15 +72,19 @@ export async function makeView(
       const route = reference.routes.find((one) => one.operationId === operationId);
       const example = route?.examples.find((one) => one.name === name);
       if (!route || !example) throw new Error(`There is no example ${name} of ${operationId}.`);
-      return describeExampleFor(route, id === 'start' ? withTestKey(example) : example, shownFor);
+      return describeExampleFor(route, id === 'start' ? forFirstTry(example, reader) : example, shownFor);
     },
   };
 }
 
-const withTestKey = (example: SentExample): SentExample => ({
-  ...example,
-  request: { ...example.request, credential: 'testKey' },
-});
+/** With a test key. Without the reader's own values, leaves out the times, which would be too old. */
+function forFirstTry(example: SentExample, { own }: Reader): SentExample {
+  const { body, ...request } = example.request;
+  const recent = own
+    ? body
+    : body && JSON.parse(JSON.stringify(body, (name, value) => (name === 'occurredAt' ? undefined : value)));
+  return { ...example, request: { ...request, ...(recent ? { body: recent } : {}), credential: 'testKey' } };
+}
 
 const toListed = ({ operationId, method, path, summary }: Reference['routes'][number]) => ({
   id: operationId,

@@ -264,6 +264,11 @@ describe('a seeded database', () => {
       expect(new Set(tableRows.map(column)).size).toBe(1);
     });
 
+    it('shows the operator token that the service made for itself', () => {
+      const text = describeDemo(demo, service.url, service.running.products, 'the-token');
+      expect(lines(text)).toContain('export OPERATOR_TOKEN=the-token');
+    });
+
     it('states the limits of the embedded database, and only there', async () => {
       const embedded = describeDemo({ ...demo, database: 'embedded' }, service.url, service.running.products);
       expect(embedded).toMatch(/for trying, and for one process/);

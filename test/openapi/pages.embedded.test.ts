@@ -287,9 +287,11 @@ describe('/docs/errors', () => {
   });
 });
 
-it('starts with a test key and one event', async () => {
+it('starts with a test key and one event of now, and says what to replace', async () => {
   const text = (await (await ask('/docs/start')).text()).replace(/&#34;|&quot;/g, '"');
   expect(text).toContain('Bearer org_test_');
   expect(text).not.toContain('org_live_');
   expect(text.match(/"idempotencyKey"/g)).toHaveLength(2);
+  expect(text).not.toContain('"occurredAt"');
+  expect(text).toContain('<a href="/login?next=%2Fdocs%2Fstart">sign in</a>');
 });

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs';
-import { inject } from 'vitest';
+import { inject, it } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { freezeGroups, type MaintenanceDatabase } from '../../src/core/db/maintenance.js';
 import { openDatabase } from '../../src/core/db/open.js';
@@ -16,6 +16,10 @@ import {
 import { dropDatabase, inDatabase, query } from './postgres-server.js';
 
 export const isEmbedded = process.env.TEST_DATABASE === 'embedded';
+
+/** Defines a test that only a real Postgres can run, without listing it as skipped elsewhere. */
+export const itOnPostgres = (isEmbedded ? () => undefined : it) as typeof it;
+
 export const isCitus = process.env.TEST_DATABASE === 'citus';
 
 export interface TestDatabase {

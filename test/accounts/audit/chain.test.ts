@@ -7,7 +7,7 @@ import { exampleWorld } from '../../../src/accounts/reference/example-world.js';
 import { auditLog } from '../../../src/accounts/audit/table.js';
 import { addMember, createUser, signedIn } from '../../support/accounts.js';
 import { inChange } from '../../support/change.js';
-import { isCitus, isEmbedded } from '../../support/database.js';
+import { isCitus, itOnPostgres } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { createTenant, sendUsage, usageEvent } from '../../metering/support/usage.js';
 import { operatorClient, unique, uniqueEmail } from '../../support/operator.js';
@@ -116,7 +116,7 @@ describe('the audit chain', () => {
     await expectChain(id, 2);
   });
 
-  it.runIf(!isEmbedded)('does not delay usage events', async () => {
+  itOnPostgres('does not delay usage events', async () => {
     const { organization, key, product } = await createTenant(database.db);
     await inChange(database.db, async (tx) => {
       await recordAudit(tx, organization.id, { at, action: 'test.held', actor: 'system', target: 'x' });

@@ -18,7 +18,7 @@ import {
 import { queueWebhook } from '../../../src/accounts/webhooks/outbox.js';
 import { findEndpoint } from '../../../src/accounts/webhooks/queries.js';
 import { keyTypes } from '../../../src/accounts/webhooks/types.js';
-import { isCitus, isEmbedded } from '../../support/database.js';
+import { isCitus, isEmbedded, itOnPostgres } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { until } from '../../support/until.js';
 import {
@@ -414,7 +414,7 @@ describe('concurrent instances', () => {
   });
 
   // Testing with one database is enough. On Citus, each shard group would have its own sweeps.
-  it.skipIf(isCitus || isEmbedded)(
+  (isCitus ? it.skip : itOnPostgres)(
     'deliver to a hundred receivers at once, and to more endpoints than one sweep takes',
     async () => {
       const receivers = await Promise.all(Array.from({ length: 100 }, () => receive()));

@@ -1,6 +1,6 @@
 import { request, type IncomingHttpHeaders, type Server } from 'node:http';
 import express, { type Express } from 'express';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createHttpServer } from '../../../src/core/http/server.js';
 
 /** Creates an app that uses each of Express's additions to requests and responses once. */
@@ -60,6 +60,8 @@ describe('the server for an Express app', () => {
   let ours: Server;
   let theirs: Server;
   beforeAll(async () => {
+    // In production mode, Express prints each error that it answers.
+    vi.spyOn(console, 'error').mockReturnValue(undefined);
     ours = createHttpServer(createSample());
     await new Promise<void>((resolve) => ours.listen(0, '127.0.0.1', resolve));
     await new Promise<void>((resolve) => {
@@ -67,6 +69,7 @@ describe('the server for an Express app', () => {
     });
   });
   afterAll(() => {
+    vi.restoreAllMocks();
     ours.close();
     theirs.close();
   });

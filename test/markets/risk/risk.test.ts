@@ -14,7 +14,7 @@ import { CENT, DOLLAR, parseDollars } from '../../../src/markets/market/money.js
 import { assertWithinRisk, readKnownFacts } from '../../../src/markets/risk/gate.js';
 import { defaultLimits } from '../../../src/markets/risk/limits.js';
 import { readRiskFacts } from '../../../src/markets/risk/facts.js';
-import { isEmbedded } from '../../support/database.js';
+import { itOnPostgres } from '../../support/database.js';
 import { createOrganization } from '../../support/fixtures.js';
 import { type Ask, inputOf, at, EVENT } from '../support/risk.js';
 import { operatorClient } from '../../support/operator.js';
@@ -265,7 +265,7 @@ describe('a switch or a limit takes effect on the next order', () => {
   });
 
   // The embedded database runs only one transaction at a time.
-  it.skipIf(isEmbedded)('even within a transaction that began before', async () => {
+  itOnPostgres('even within a transaction that began before', async () => {
     const { orgId, slug } = await setUp();
     const input = inputOf();
     const detail = orm()

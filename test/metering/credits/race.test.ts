@@ -13,7 +13,7 @@ import { accountGate } from '../../../src/metering/credits/statements.js';
 import { createMeteringMetrics } from '../../../src/metering/metrics.js';
 import { createReservations } from '../../../src/metering/reservations/reservations.js';
 import { createSettlements } from '../../../src/metering/reservations/settlements.js';
-import { isEmbedded } from '../../support/database.js';
+import { isEmbedded, itOnPostgres } from '../../support/database.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { silent } from '../../support/lent-database.js';
 import { useDatabase } from '../../support/use.js';
@@ -115,7 +115,7 @@ it('parallel reservations over two instances hold every credit once, and none tw
   }
 }, 300_000);
 
-it.skipIf(isEmbedded)('a flush that decided before another one committed is decided again', async () => {
+itOnPostgres('a flush that decided before another one committed is decided again', async () => {
   const { db, orgId, both, request } = await createScene();
   const other = await openDatabase({ databaseUrl: database.url, dataDir: '' }, silent);
   try {
