@@ -59,6 +59,10 @@ describe('the OpenAPI document', () => {
     expect(unused).toEqual([]);
   });
 
+  it('has words for every circumstance of an example', () => {
+    expect(JSON.stringify(document)).not.toMatch(/At that time, undefined|with undefined/);
+  });
+
   it('names each operation once', () => {
     const ids = operations.map(({ operation }) => operation.operationId as unknown as string);
     expect(new Set(ids).size).toBe(ids.length);

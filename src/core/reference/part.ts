@@ -10,6 +10,7 @@ const commonPart: ReferencePart = {
   circumstances: {
     limit_used_up: 'the limit is used up',
     database_unreachable: 'the database cannot be reached',
+    clock_off: "the clock of the instance is an hour behind the database's",
     defect: 'the service has an internal error',
     draining: 'the service is shutting down',
     metrics_protected: 'METRICS_TOKEN is set',
