@@ -3,6 +3,7 @@ import { createWebhookSchemas } from './accounts/webhooks/schema.js';
 import { describeWebhooks, joinTypes } from './accounts/webhooks/types.js';
 import type { Reference } from './core/reference/described.js';
 import { joinReference } from './core/reference/part.js';
+import { readProse } from './core/reference/prose.js';
 import { introduction, serviceReference } from './mounts/service-reference.js';
 import type { Product } from './product.js';
 
@@ -14,9 +15,9 @@ export async function describeService(products: readonly Product[]): Promise<Ref
   const types = joinTypes(products.map(({ webhookTypes }) => webhookTypes));
   const parts = await Promise.all(products.map(({ loadReference }) => loadReference()));
   const accounts = accountsReference(createWebhookSchemas(types));
-  return joinReference({ introduction, webhooks: describeWebhooks(types) }, [
-    ...parts,
-    accounts,
-    serviceReference,
-  ]);
+  return joinReference(
+    { introduction, webhooks: describeWebhooks(types) },
+    [...parts, accounts, serviceReference],
+    await readProse(),
+  );
 }

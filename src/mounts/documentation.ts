@@ -13,12 +13,11 @@ import { originOf, hasCopy, prefersHtml } from '../core/http/request.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { nothingHere } from '../core/http/problem.js';
 import { once } from '../core/steps.js';
-import { conditional, defineRoute, excerpt, mountRoutes } from '../core/reference/define-route.js';
+import { conditional, defineRoute, mountRoutes } from '../core/reference/define-route.js';
 import type { OpenApiDocument } from '../core/reference/document.js';
 import type { OwnValues } from '../core/reference/own-examples.js';
 import type { Reference } from '../core/reference/described.js';
 import { fontFile, fontSheet } from '../core/pages/stylesheet.js';
-import { problemExample } from '../core/reference/problem-examples.js';
 import { createDocumentationPages } from './documentation-pages.js';
 import { topics } from './documentation-topics.js';
 import { viewsFolder } from './documentation-views.js';
@@ -32,13 +31,6 @@ interface Documents {
 
 const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit: 'documents' } as const;
 
-const notFoundExample = (summary: string, params: Record<string, string>) =>
-  problemExample('not_found', {
-    summary,
-    detail: 'Nothing exists at this address.',
-    request: { params },
-  });
-
 const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
 
 const searchQuery = z.strictObject({
@@ -51,19 +43,7 @@ export const documentationRoutes = [
     ...documentRoute,
     path: '/openapi.json',
     operationId: 'getOpenApi',
-    summary: 'This document',
-    description:
-      'OpenAPI 3.1. The document changes only with the version of the service. Keep its `ETag` and send it as `If-None-Match`.',
     ...conditional('The document.', z.looseObject({ openapi: z.string() }).meta({ id: 'OpenApi' })),
-    examples: [
-      { name: 'document', summary: 'The beginning', request: {}, answer: excerpt({ openapi: '3.1.0' }) },
-      {
-        name: 'notModified',
-        summary: 'Nothing has changed',
-        request: { headers: { 'if-none-match': '*' } },
-        status: 304,
-      },
-    ],
     handler: (deps: Documents) => async (req, res) => {
       const { body, etag } = await deps.document();
       res.setHeader('ETag', etag);
@@ -76,81 +56,39 @@ export const documentationRoutes = [
     ...documentRoute,
     path: '/docs',
     operationId: 'getDocumentation',
-    summary: 'The documentation',
-    description: `Links to a page for each subject and to the reference. For a signed-in member, the examples use their own products, key prefixes and times.`,
     responses: htmlPage,
-    examples: [
-      { name: 'page', summary: 'Its title', request: {}, answer: '<title>Documentation – Gauge</title>' },
-    ],
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, 'index'),
   }),
   defineRoute({
     ...documentRoute,
     path: '/docs/search',
     operationId: 'searchDocumentation',
-    summary: 'Search the documentation',
-    description:
-      'Finds guides, requests, fields, error codes and webhook messages that have every word of `q`. Without `q`, the page has only the field to search.',
     query: searchQuery,
     responses: htmlPage,
-    examples: [
-      {
-        name: 'field',
-        summary: 'A field',
-        request: { query: { q: 'idempotencyKey' } },
-        answer: '<mark>idempotencyKey</mark>',
-      },
-    ],
     handler: (deps: Documents) => (req, res) => deps.sendSearch(req, res),
   }),
   defineRoute({
     ...documentRoute,
     path: '/docs/{topic}',
     operationId: 'getTopic',
-    summary: 'A subject of the documentation',
-    description: '`/docs/errors` explains each `code` and its remedy. The `type` of a problem links to it.',
     params: z.object({
       topic: z.enum(Object.keys(topics)).meta({ description: 'The name in the link from `/docs`.' }),
     }),
     responses: htmlPage,
-    examples: [
-      {
-        name: 'errors',
-        summary: 'The section of a code',
-        request: { params: { topic: 'errors' } },
-        answer: '<section class="problem" id="rate_limited">',
-      },
-      notFoundExample('No such page', { topic: 'weather' }),
-    ],
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `topics/${req.params.topic}`),
   }),
   defineRoute({
     ...documentRoute,
     path: '/docs/reference/{group}',
     operationId: 'getReference',
-    summary: 'A part of the reference',
-    description:
-      'The routes of a group with their fields, responses and examples. With JavaScript, requests can be tried on the page; an entered key stays in the memory of the tab.',
     params: z.object({ group: z.string().meta({ description: 'The name in the link from `/docs`.' }) }),
     responses: htmlPage,
-    examples: [
-      {
-        name: 'page',
-        summary: 'The section of a route',
-        request: { params: { group: 'usage' } },
-        answer: '<section class="operation" id="recordUsageEvents"',
-      },
-      notFoundExample('No such group', { group: 'weather' }),
-    ],
     handler: (deps: Documents) => (req, res) => deps.sendPage(req, res, `reference/${req.params.group}`),
   }),
   defineRoute({
     ...documentRoute,
     path: '/docs/assets/{version}/{file}',
     operationId: 'getReferenceFile',
-    summary: 'The files of the pages',
-    description:
-      'Scripts and styles of `/docs`. The version changes with their content, so they can be cached indefinitely.',
     params: z.object({
       version: z.string().meta({ description: 'The version in the links of the pages.' }),
       file: z.string().meta({ description: 'A file name.' }),
@@ -161,15 +99,6 @@ export const documentationRoutes = [
         content: { 'text/javascript': null, 'text/css': null, 'font/woff2': null },
       },
     },
-    examples: [
-      {
-        name: 'script',
-        summary: 'The script of the page',
-        request: { params: { version: '0', file: 'docs.js' } },
-        answer: "credentials: 'omit'",
-      },
-      notFoundExample('No such file', { version: '0', file: 'other.js' }),
-    ],
     handler: ({ assets }: Documents) => assets.serve,
   }),
 ];

@@ -47,8 +47,8 @@ async function bundle(kept?: string): Promise<string> {
     symlinkSync(join(root, name), join(folder, name));
   // The compiled service looks here for the installation's empty database, so that a first start need not create one.
   symlinkSync(join(root, 'dist/database'), join(folder, 'src/database'));
-  const functions = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
-  for (const path of functions.filter((name) => name.endsWith('functions.sql')))
+  const data = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' });
+  for (const path of data.filter((name) => /functions\.sql$|reference\.yaml$/.test(name)))
     cpSync(join(root, 'src', path), join(folder, 'src', path));
   const folders = ['src', ...readdirSync(join(root, 'src')).map((name) => `src/${name}`)]
     .map((name) => `${name}/commands`)

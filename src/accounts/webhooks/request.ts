@@ -5,7 +5,7 @@ import { cutPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
 import type { Example, ExampleRequest, Route, RouteDescription } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../reference/example-world.js';
-import { goodRequest, problemExample } from '../../core/reference/problem-examples.js';
+import { problemExample } from '../../core/reference/problem-examples.js';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
 import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
@@ -25,15 +25,12 @@ import { bodyOf } from './send.js';
 export const mayManage = requireRole(...managingRoles);
 
 interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
-  /** Request shown in the examples of refusals; defaults to the request of the first example. */
-  refused?: ExampleRequest;
   handler: (deps: EndpointDeps) => RequestHandler;
 }
 
 /** Adds the parts that all webhook routes share: the permission check and the examples for unknown ids. */
-export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<EndpointDeps> {
+export function webhookRoute({ handler, ...own }: OwnParts): Route<EndpointDeps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
-  const request = refused ?? goodRequest(own);
   return {
     ...own,
     tag: 'Webhooks',
@@ -41,8 +38,7 @@ export function webhookRoute({ refused, handler, ...own }: OwnParts): Route<Endp
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    examples: [
-      ...own.examples,
+    moreExamples: (request) => [
       ...names.flatMap((name) =>
         parameters[name].unknown.map((unknown) => unknownExample(name, unknown, request)),
       ),

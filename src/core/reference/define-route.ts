@@ -4,16 +4,13 @@ import type { ErrorCode } from '../errors.js';
 import type { ResponseHeader } from './headers.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
-/** Description of a route, from which its part of the OpenAPI document is built. */
+/** A route's part of the OpenAPI document, without the words and examples of its `reference.yaml`. */
 export interface RouteDescription {
   method: 'get' | 'post' | 'put' | 'delete';
   /** OpenAPI notation: `/dashboard/api-keys/{id}`. */
   path: string;
   operationId: string;
   tag: Tag;
-  summary: string;
-  /** Markdown. Must be enough to use the route without reading anything else. */
-  description: string;
   credential: 'apiKey' | 'session' | 'operator' | 'none';
   isCredentialOptional?: boolean;
   /** Scope that an API key needs; null if any valid key is enough. */
@@ -32,6 +29,15 @@ export interface RouteDescription {
   errors?: ErrorCode[];
   /** Status whose errors include `Retry-After` if waiting helps. */
   waitingMayHelp?: number;
+  /** Makes further examples from a valid request. */
+  moreExamples?: (good: ExampleRequest) => Example[];
+}
+
+/** What `reference.yaml` says of a route. */
+export interface RouteProse {
+  summary: string;
+  /** Markdown. Must be enough to use the route without reading anything else. */
+  description: string;
   /** At least one example for each successful status and for each error that `describeRoute` does not derive. */
   examples: Example[];
   /**
@@ -172,8 +178,6 @@ export class Excerpt {
   }
 }
 
-export const excerpt = (shown: Record<string, unknown>) => new Excerpt(shown);
-
 export class Beginning {
   readonly items: unknown[];
   constructor(items: unknown[]) {
@@ -183,8 +187,6 @@ export class Beginning {
     return this.items;
   }
 }
-
-export const beginning = (items: unknown[]) => new Beginning(items);
 
 /** A list in an example request that is too long to show. The document shows its first item. */
 export class Repeated {

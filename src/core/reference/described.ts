@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { ErrorCode, StatusByCode } from '../errors.js';
-import type { Example, ExampleRequest, RouteDescription } from './define-route.js';
+import type { Example, ExampleRequest, RouteDescription, RouteProse } from './define-route.js';
 import type { ErrorGuide, Guide } from './error-guide.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
@@ -14,7 +14,7 @@ export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circums
   response: { status: number; body?: unknown; headers?: Record<string, string> };
 }
 
-export interface DescribedRoute extends Omit<RouteDescription, 'examples'> {
+export interface DescribedRoute extends Omit<RouteDescription, 'moreExamples'>, Omit<RouteProse, 'examples'> {
   /** Every code that a caller may get, each with at least one example. */
   errors: ErrorCode[];
   statuses: StatusByCode;

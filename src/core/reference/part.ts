@@ -1,7 +1,9 @@
 import { commonStatuses } from '../errors.js';
+import type { RouteProse } from './define-route.js';
 import type { Reference, ReferencePart, Refusal } from './described.js';
 import { commonGuide, joinGuides } from './error-guide.js';
 import { describeRoute } from './problem-examples.js';
+import type { Prose } from './prose.js';
 
 const commonPart: ReferencePart = {
   routes: [],
@@ -34,10 +36,11 @@ export const callsPerKey = (calls: string): Refusal => ({
   detail: `This API key can make ${calls} calls a minute.`,
 });
 
-/** Joins the parts. Groups, and the routes within a group, keep the order of the parts. */
+/** Joins the parts with the words of their routes. Groups, and the routes within a group, keep the order of the parts. */
 export function joinReference(
   { introduction, webhooks }: Pick<Reference, 'introduction' | 'webhooks'>,
   ownParts: readonly ReferencePart[],
+  prose: Prose,
 ): Reference {
   const parts = [commonPart, ...ownParts];
   const joined = {
@@ -55,7 +58,16 @@ export function joinReference(
   const routes = parts
     .flatMap((part) => part.routes)
     .toSorted((a, b) => order.indexOf(a.tag) - order.indexOf(b.tag));
-  return { ...joined, routes: routes.map((route) => describeRoute(route, joined)) };
+  return {
+    ...joined,
+    routes: routes.map((route) => describeRoute(route, proseOf(route.operationId, prose), joined)),
+  };
+}
+
+function proseOf(operationId: string, prose: Prose): RouteProse {
+  const own = prose[operationId];
+  if (!own) throw new Error(`No reference.yaml describes ${operationId}.`);
+  return own;
 }
 
 const join = (parts: readonly ReferencePart[], name: keyof ReferencePart): object =>

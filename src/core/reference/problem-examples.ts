@@ -13,13 +13,14 @@ import {
   type ExampleRequest,
   type Generated,
   type RouteDescription,
+  type RouteProse,
 } from './define-route.js';
 import { asShown } from './example-prose.js';
 import { exampleWorld } from './example-world.js';
 import type { DescribedRoute, Reference, Refusal, ScopeExamples, SentRequest } from './described.js';
 import type { Circumstance, Credential } from './names.js';
 
-interface ProblemExample {
+export interface ProblemExample {
   summary: string;
   detail: string | Generated;
   at?: string;
@@ -89,12 +90,15 @@ class ProblemAnswer {
 
 /** Adds the codes and examples that follow from the route's body, credential, limit and database use. */
 export function describeRoute(
-  route: RouteDescription,
+  { moreExamples, ...description }: RouteDescription,
+  prose: RouteProse,
   { limits, scopes, statuses }: Pick<Reference, 'limits' | 'scopes' | 'statuses'>,
 ): DescribedRoute {
-  const { errors = [], examples } = route;
+  const good = goodRequest(prose);
+  const examples = [...prose.examples, ...(moreExamples?.(good) ?? [])];
+  const route = { ...description, ...prose, examples };
+  const { errors = [] } = route;
   const scope = route.scope ? scopes[route.scope] : undefined;
-  const good = goodRequest(route);
   const parts = [
     inputProblems(route, good),
     bodyProblems(route, good),
@@ -141,7 +145,7 @@ export function describeRoute(
   };
 }
 
-export function goodRequest({ good, examples }: Pick<RouteDescription, 'good' | 'examples'>): ExampleRequest {
+function goodRequest({ good, examples }: RouteProse): ExampleRequest {
   const { query: _query, ...first } = examples[0]!.request;
   return good ?? first;
 }
@@ -204,7 +208,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
 }
 
 /** Adds an example with an unknown field, unless the route already has its own example of invalid input. */
-function inputProblems(route: RouteDescription, good: ExampleRequest): Example[] {
+function inputProblems(route: RouteDescription & RouteProse, good: ExampleRequest): Example[] {
   const { query, body, examples } = route;
   const colour = 'red';
   const derived =

@@ -25,51 +25,13 @@ import {
 } from './cloud-events.js';
 import { sendJson } from '../../core/http/json.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
-import { asCloudEvents, good, problems, successes } from './examples.js';
 import type { Ingestion } from './ingestion.js';
-import { MAX_BODY_BYTES, MAX_EVENTS, usageAnswerSchema, usageBatchSchema } from './schema.js';
+import { MAX_BODY_BYTES, usageAnswerSchema, usageBatchSchema } from './schema.js';
 import type { BatchOutcome } from './outcome.js';
 
 interface UsageDeps extends CallDeps, Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
 }
-
-const description = `
-Records a batch of 1 to ${MAX_EVENTS} usage events for the key's Organization, of at most ${MAX_BODY_BYTES.toLocaleString('en')} bytes. The body is UTF-8 JSON, plain or
-compressed (\`Content-Encoding: gzip\`, \`deflate\` or \`br\`; the limit applies to the decompressed body).
-
-**202 means durable.** The response is sent after the commit. The totals in it, and in every later response of
-the entitlement routes, include the batch. Without a response, or after a 5xx, the batch may or may not have been recorded. Send it again unchanged.
-
-**Counted once.** \`idempotencyKey\` identifies an event within the Organization, forever or up to the horizon below. A repeat, in a later batch, in the same batch or in a
-concurrent request, is counted as \`deduped\` and changes nothing. If its product, metric, quantity, mode or (if given) time differs
-from the recorded event, the response has the warning \`duplicate_mismatch\`. Live and test events share their keys: a live event that repeats a
-test event is not counted, and \`differs\` in the warning contains \`livemode\`.
-
-**Old repeats.** If the operator of the service has set a horizon for archiving, an event's key is kept for that many whole months after the
-month of the event. A later repeat with \`occurredAt\` is refused with \`timestamp_out_of_range\`, like every event older than 7 days.
-A later repeat **without** \`occurredAt\` counts again. Repeat events within days, and always with \`occurredAt\`.
-
-**All or nothing.** If any event breaks a rule, nothing is recorded. The status is that of the first broken rule in this order:
-\`entitlement_required\` (403), \`entitlement_read_only\` (403), \`unknown_metric\` (422), \`timestamp_out_of_range\` (422), \`quantity_out_of_range\` (422);
-\`errors\` lists all of them. With \`Prefer: handling=lenient\` (RFC 7240), the valid events are recorded, the status is 202, and \`rejected\` lists the others. A
-body that does not match the schema is 400 in both cases.
-
-**Exact.** Quantities are decimals and are added without rounding. Live and test usage are counted separately.
-
-**Caps.** A product can have a cap of units per calendar month in UTC. The month is that of \`occurredAt\`. Usage above the cap is
-still recorded, and the response has the warning \`unit_cap_exceeded\` with the month's total.
-
-**Credits.** If the product has a price, an event burns quantity times price of the Organization's grants in the same commit, and the price stays with the event.
-The grants that have begun and end after the event's hour burn by priority, expiry and age. What they do not cover is the product's overdraft: the response has the warning
-\`credits_overdrawn\` with its amount. No event is refused for lack of credits.
-
-With \`?dryRun=true\`, the response is the same and nothing is recorded.
-
-**CloudEvents 1.0** are accepted in structured mode as \`${cloudEventType}\` (one event) or \`${cloudEventBatchType}\`. The idempotency key is \`source\`, a slash and \`id\` (or its
-SHA-256 in hex, above 255 characters); in an \`id\` with a slash, \`%\` and \`/\` are written as \`%25\` and \`%2F\`. \`type\` is the metric, \`data.productSlug\` or else \`subject\` the product, \`time\` is \`occurredAt\`, and \`data.quantity\` the quantity. Other
-attributes and fields of \`data\` are ignored. Everything else is as above. The pointers in \`errors\` refer to the body as sent, and \`index\` counts from 0.
-`.trim();
 
 const querySchema = z.strictObject({
   dryRun: z
@@ -83,10 +45,7 @@ export const usageRoutes = [
     method: 'post',
     path: '/api/usage/events',
     operationId: 'recordUsageEvents',
-    python: ['print(gauge.send({events}, lenient={Prefer:True}, dry_run={dryRun:True}))'],
     tag: 'Usage',
-    summary: 'Send usage events',
-    description,
     credential: 'apiKey',
     limit: 'usage',
     scope: 'usage:write',
@@ -104,8 +63,6 @@ export const usageRoutes = [
     responses: {
       202: json('Durably recorded, or the result of a dry run.', usageAnswerSchema, ['Preference-Applied']),
     },
-    examples: [...successes, ...asCloudEvents, ...problems],
-    good: { body: good },
     handler:
       ({ config, db, clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
       async (req, res) => {

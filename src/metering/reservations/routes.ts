@@ -15,7 +15,6 @@ import { limitJson } from '../entitlements/limits.js';
 import { toExactNumber } from '../entitlements/exact-number.js';
 import { warningJson } from '../ingestion/answer.js';
 import { isInWindow, toStorableTime } from '../ingestion/batch.js';
-import { examples } from './examples.js';
 import { stateOf, type Reservation, type Reservations } from './reservations.js';
 import {
   DEFAULT_TTL_SECONDS,
@@ -46,27 +45,12 @@ const reserve = defineRoute({
   method: 'post',
   path: '/api/usage/reservations',
   operationId: 'reserveUsage',
-  python: ['with gauge.reserve({body}) as hold:\n    print(hold.reservation)\n    hold.used = 1'],
-  summary: 'Reserve usage',
-  description: `
-Holds a quantity for work whose size is known only afterwards, or whose concurrent requests must not exceed a limit together. The held quantity counts against the entitlement's limits
-until the reservation is settled or released, or expires at \`expiresAt\` without a further call.
-
-**201 means durably held.** On any number of instances, no reservation takes used plus held units above a blocking limit. If a blocking limit leaves no room, the response is
-\`limit_reached\` (409) with that limit, and nothing is held. The response has \`Retry-After\` if waiting helps. A product that costs credits also holds quantity × today's price, which is the price of
-the settlement. If the credits do not cover it and the product blocks, the response is \`credits_exhausted\` (409) with \`required\` and \`available\`.
-
-**Retries.** The same idempotency key and body return the same reservation (200) in its current state; another body is \`idempotency_conflict\` (409). The event that settles the
-reservation gets this key, so use a new key for each piece of work and never an event's key.
-`.trim(),
   body: { schema: reserveSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
     200: json('The reservation already exists.', reservedSchema),
     201: json('Held, durably.', reservedSchema),
   },
   waitingMayHelp: 409,
-  good: examples.good.reserve,
-  examples: examples.reserve,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const input = await readInput(deps, hashedSecret, req, res, reserveSchema);
@@ -91,18 +75,9 @@ const settle = defineRoute({
   method: 'post',
   path: '/api/usage/reservations/{id}/settle',
   operationId: 'settleReservation',
-  summary: 'Settle a reservation',
-  description: `
-Ends the hold and records the usage as one event with the reservation's idempotency key, in one commit. \`quantity\` can be less or more than was held. A larger quantity is still
-recorded, with the warning \`reservation_exceeded\`. Usage is also recorded after the hold expired or was released, with the warning \`reservation_expired\`, and after the entitlement ended.
-
-The same body again gets the same response, with current limits; another body is \`idempotency_conflict\` (409). Without a response, or after a 5xx, send the request again unchanged.
-`.trim(),
   params: idParams,
   body: { schema: settleSchema, maxBytes: MAX_BODY_BYTES },
   responses: { 200: json('Durably recorded.', settledSchema) },
-  good: examples.good.settle,
-  examples: examples.settle,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const receivedAtMs = deps.clock.now();
@@ -132,12 +107,8 @@ const release = defineRoute({
   method: 'delete',
   path: '/api/usage/reservations/{id}',
   operationId: 'releaseReservation',
-  summary: 'Release a reservation',
-  description:
-    'Ends the hold without usage. A repeat gets the same response. A settled reservation stays settled, and the response shows it.',
   params: idParams,
   responses: { 200: json('Released.', foundSchema) },
-  examples: examples.release,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const hashedSecret = readHashedSecret(req);
     const reservationId = await preferKeyError(
@@ -155,12 +126,8 @@ const find = defineRoute({
   method: 'get',
   path: '/api/usage/reservations/{id}',
   operationId: 'getReservation',
-  python: ['print(gauge.reservation({id}))'],
-  summary: 'Read a reservation',
-  description: "A reservation of the key's Organization, in the key's mode.",
   params: idParams,
   responses: { 200: json('The reservation.', foundSchema) },
-  examples: examples.find,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);
     const reservation = await deps.reservations.find(principal, readPathId(req, 'id', 'reservation'));
@@ -180,13 +147,8 @@ const list = defineRoute({
   method: 'get',
   path: '/api/usage/reservations',
   operationId: 'listReservations',
-  python: ['print(list(gauge.reservations(status={status})))'],
-  summary: 'List reservations',
-  description:
-    "The reservations of the key's Organization in the key's mode, newest first. At most `limit` per page; `nextCursor` gets the next page.",
   query: listQuery,
   responses: { 200: json('One page.', reservationListSchema) },
-  examples: examples.list,
   handler: (deps: ReservationDeps) => async (req, res) => {
     const principal = await authenticateCall(deps, readHashedSecret(req), scope);
     const { status } = parseQuery(listQuery, req.query);

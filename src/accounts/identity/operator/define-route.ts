@@ -3,7 +3,6 @@ import type { Context } from '../../../core/http/context.js';
 import { nextCursorField } from '../../../core/http/fields.js';
 import {
   defineRoute,
-  generated,
   json,
   type Example,
   type ExampleRequest,
@@ -11,7 +10,7 @@ import {
   type RouteDefinition,
 } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../reference/example-world.js';
-import { goodRequest, problemExample } from '../../../core/reference/problem-examples.js';
+import { problemExample } from '../../../core/reference/problem-examples.js';
 import { MAX_BODY_BYTES } from './http.js';
 import { pageSchema } from '../../../core/http/page.js';
 import { emailSchema, slugSchema } from './schema.js';
@@ -31,7 +30,6 @@ export function operatorRoute<Path extends string, Deps = Context>({
   ...own
 }: OwnParts<Path, Deps>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
-  const good = goodRequest(own);
   return defineRoute<Path, Deps>({
     ...own,
     tag: 'Operator',
@@ -40,8 +38,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),
-    examples: [
-      ...own.examples,
+    moreExamples: (good) => [
       ...names.flatMap((name) => {
         const { complaint } = parameters[name];
         return complaint === undefined ? [] : [badParameterExample(name, complaint, good)];
@@ -113,13 +110,4 @@ export const putResponses = (schema: z.ZodType) => ({
 
 export const deletedResponses = { 204: { description: 'Deleted.' } };
 
-export function notFoundExample(detail: string, request: ExampleRequest): Example {
-  return problemExample('not_found', {
-    summary: 'Not found',
-    detail,
-    request,
-  });
-}
-
-export const madeId = generated('019c13c7-9a00-7000-8000-4b1d0a6e2f90');
 export const { now, createdAt } = exampleWorld;

@@ -6,27 +6,18 @@ import { AppError } from '../../../core/errors.js';
 import { isForm, readForm, readJsonBody } from '../../../core/http/body.js';
 import { parseInput } from '../../../core/http/validate.js';
 import { defineRoute, json } from '../../../core/reference/define-route.js';
-import { exampleWorld } from '../../reference/example-world.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
 import { chooseOrganization, listOrganizationsOf } from './queries.js';
 import { chooseOrganizationSchema, MAX_BODY_BYTES, sessionSchema } from './schema.js';
 
 const MAX_ORGANIZATIONS = 1_000;
-
-const { organization, users } = exampleWorld;
-const { role, ...user } = users.owner;
-const shownSession = { user, organization, role, organizations: [{ ...organization, role }] };
 
 const read = defineRoute({
   method: 'get',
   path: '/dashboard/session',
   operationId: 'getSession',
   tag: 'Signing in',
-  summary: 'Read the session',
-  description: 'The person, their current Organization and role, and all their Organizations.',
   credential: 'session',
   responses: { 200: json('The session.', sessionSchema) },
-  examples: [{ name: 'session', summary: 'An owner', request: {}, answer: shownSession }],
   handler: (deps: ChangeDeps) => async (_req, res) => {
     const session = sessionOf(res);
     res.json(
@@ -35,40 +26,17 @@ const read = defineRoute({
   },
 });
 
-const body = { organization: 'acme' };
-
 const choose = defineRoute({
   method: 'post',
   path: '/dashboard/organization',
   operationId: 'chooseOrganization',
   tag: 'Signing in',
-  summary: 'Choose the current Organization',
-  description:
-    'For people who belong to several Organizations. Later requests of this session use the chosen one. A form (`application/x-www-form-urlencoded`) gets a 303 to the dashboard.',
   credential: 'session',
   body: { schema: chooseOrganizationSchema, maxBytes: MAX_BODY_BYTES },
   responses: {
     200: json('The updated session.', sessionSchema),
     303: { description: 'The response to a form.', headers: ['Location'] },
   },
-  examples: [
-    { name: 'chosen', summary: 'Chosen', request: { body }, answer: shownSession },
-    {
-      name: 'chosenByForm',
-      summary: 'Chosen with a form',
-      request: {
-        headers: { 'content-type': 'application/x-www-form-urlencoded' },
-        rawBody: 'organization=acme',
-      },
-      status: 303,
-      answerHeaders: { location: '/dashboard' },
-    },
-    problemExample('not_found', {
-      summary: 'An Organization without the person',
-      detail: 'You do not belong to that Organization.',
-      request: { body: { organization: 'globex' } },
-    }),
-  ],
   handler: (deps: ChangeDeps) => async (req, res) => {
     const session = sessionOf(res);
     const body = isForm(req)

@@ -1,21 +1,9 @@
 import type { Request } from 'express';
 import { z } from 'zod';
-import {
-  pageSchema,
-  parseQuery,
-  queryError,
-  readRange,
-  sendPage,
-  toCursor,
-} from '../../../core/http/page.js';
+import { pageSchema, parseQuery, queryError, readRange, sendPage } from '../../../core/http/page.js';
 import { sendCsv } from '../../../core/pages/csv.js';
-import { problemExample } from '../../../core/reference/problem-examples.js';
 import { getProduct } from '../../entitlements/products.js';
-import {
-  listParts,
-  notFoundExample,
-  operatorRoute,
-} from '../../../accounts/identity/operator/define-route.js';
+import { listParts, operatorRoute } from '../../../accounts/identity/operator/define-route.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import { granularities, listCustomerUsage } from './queries.js';
@@ -63,85 +51,16 @@ const { query: _page, responses } = listParts(
   usageSchema,
   'Ordered by `organization`, `product`, `start` and `metric`.',
 );
-const january = { from: '2026-01-01', to: '2026-02-01' };
-const used = {
-  organization: 'acme',
-  product: 'api-calls',
-  metric: 'calls',
-  livemode: true,
-  start: '2026-01-01T00:00:00.000Z',
-  end: '2026-02-01T00:00:00.000Z',
-  quantity: '400',
-  events: 1,
-  credits: '50',
-};
 
 export const customerUsageRoutes = [
   operatorRoute({
     method: 'get',
     path: '/operator/usage',
     operationId: 'listCustomerUsage',
-    summary: 'Read the usage of all customers',
-    description: `
-For billing systems: the usage of each Organization and product, as exact sums of events by the time at which they occurred. Periods without events have no row.
-
-At most 366 days, or 31 days by hour. With \`Accept: text/csv\` or \`format=csv\`, the response is one file with all rows; its columns are the fields in their order. New columns are only added at the end.
-
-An event can be reported up to seven days after it occurred, so the sums of a month are final on the eighth of the next month.
-`.trim(),
     query: querySchema,
     responses: {
       200: { ...responses[200], content: { ...responses[200].content, 'text/csv': null } },
     },
-    good: { query: { ...january, granularity: 'month' } },
-    examples: [
-      {
-        name: 'month',
-        summary: 'The invoices for January',
-        request: { query: { ...january, granularity: 'month' } },
-        answer: { usage: [used], nextCursor: null },
-      },
-      {
-        name: 'hours',
-        summary: 'A morning by hour, for one Organization and product',
-        request: {
-          query: {
-            from: '2026-01-05T06:00:00Z',
-            to: '2026-01-05T12:00:00Z',
-            granularity: 'hour',
-            organization: 'acme',
-            product: 'api-calls',
-          },
-        },
-        answer: {
-          usage: [{ ...used, start: '2026-01-05T09:00:00.000Z', end: '2026-01-05T10:00:00.000Z' }],
-          nextCursor: null,
-        },
-      },
-      {
-        name: 'nextPage',
-        summary: 'A page after the last row',
-        request: {
-          query: { ...january, granularity: 'total', cursor: toCursor(keyOf(used)) },
-        },
-        answer: { usage: [], nextCursor: null },
-      },
-      {
-        name: 'csv',
-        summary: 'A file',
-        request: { query: { ...january, granularity: 'day', format: 'csv' } },
-        answer:
-          'organization,product,metric,livemode,start,end,quantity,events,credits\r\n"acme","api-calls","calls","true","2026-01-05T00:00:00.000Z","2026-01-06T00:00:00.000Z",400,1,50\r\n',
-      },
-      problemExample('invalid_request', {
-        summary: 'Months that do not start at a month',
-        detail: 'The query parameter from must be the start of a month in UTC.',
-        request: { query: { from: '2026-01-15', to: '2026-02-15', granularity: 'month' } },
-      }),
-      notFoundExample('There is no Organization "initech".', {
-        query: { ...january, granularity: 'month', organization: 'initech' },
-      }),
-    ],
     handler:
       ({ db, log }) =>
       async (req, res) => {
