@@ -1,5 +1,5 @@
 import type { AheadCase } from '../../src/markets/learning/day-ahead.js';
-import { crpsOfEnsemble } from '../../src/markets/learning/pit.js';
+import { crpsOfEnsemble } from './scoring-rules.js';
 
 export interface CaseRow {
   row: number;

@@ -1,4 +1,4 @@
-import { crpsAndGradient } from '../../src/markets/learning/pit.js';
+import { crpsAndGradient } from '../../src/markets/learning/crps.js';
 import { minimize, type Minimum, type Objective } from '../../src/markets/learning/minimize.js';
 
 const ROUNDING = 1e-12;

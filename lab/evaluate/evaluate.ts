@@ -8,7 +8,7 @@ import { createEmos, type Model } from './models.js';
 import type { FileCases } from './read-cases.js';
 import { meanScores, scoreForecast, scoreRaw } from './scores.js';
 import { formatEpochDay } from './training.js';
-import { crpsOfNormal } from '../../src/markets/learning/pit.js';
+import { crpsOfNormal } from '../../src/markets/learning/crps.js';
 
 /** @throws CommandError if no row gets a forecast */
 export function evaluate(

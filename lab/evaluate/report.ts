@@ -4,13 +4,13 @@ import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import { toCoverageChart, type CoverageSide } from '../../src/markets/charts/diagonal.js';
-import { toPitChart, toRankChart } from '../../src/markets/charts/histogram.js';
-import { toScatterChart, type Pair } from '../../src/markets/charts/scatter.js';
+import { toPitChart, toRankChart } from './histogram.js';
+import { toScatterChart, type Pair } from './scatter.js';
 import { toSeriesChart, type SeriesPoint } from '../../src/markets/charts/series.js';
 import { formatFixed, formatPercent, formatSigned } from '../../src/core/charts/text.js';
 import * as ui from '../../src/core/pages/format.js';
 import type { EmosCoefficients } from './emos.js';
-import { flatnessOfShares } from '../../src/markets/learning/pit.js';
+import { flatnessOfShares } from './scoring-rules.js';
 import { CommandError } from '../../src/commands/kit/command.js';
 import {
   leftOutReasons,

@@ -6,7 +6,8 @@ import {
   normalQuantile,
 } from '../../src/core/statistics/distributions.js';
 import type { NoFitReason, ScoreKernel } from './emos.js';
-import { logScoreOfNormal, crpsAndGradient } from '../../src/markets/learning/pit.js';
+import { crpsAndGradient } from '../../src/markets/learning/crps.js';
+import { logScoreOfNormal } from './scoring-rules.js';
 
 /** Trains for each date on the latest `days` dates with data that are more than `lagDays` days earlier. */
 export interface RollingTraining {

@@ -1,12 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  crpsAndGradient,
-  crpsOfEnsemble,
-  crpsOfNormal,
-  logScoreOfNormal,
-} from '../../../src/markets/learning/pit.js';
+import { crpsAndGradient, crpsOfNormal } from '../../../src/markets/learning/crps.js';
+import { crpsOfEnsemble, logScoreOfNormal } from '../../evaluate/scoring-rules.js';
 import {
   fitEmos,
   predictEmos,

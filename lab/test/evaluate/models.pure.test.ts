@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { normalCdf } from '../../../src/core/statistics/distributions.js';
 import { decompose, weightedCrps } from '../../evaluate/decomposition.js';
 import { formatEpochDay, parseDay } from '../../evaluate/training.js';
-import { crpsOfNormal } from '../../../src/markets/learning/pit.js';
+import { crpsOfNormal } from '../../../src/markets/learning/crps.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 import { evaluate } from './run-evaluate.js';
 

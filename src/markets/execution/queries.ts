@@ -4,7 +4,7 @@ import { selectRows, timeText } from '../../core/db/sql.js';
 import { queuePositions, type ShadowPlace, type TradeMode } from '../ledger/orders-table.js';
 import type { Side } from '../market/book.js';
 import { perContract, valueOf } from '../market/contracts.js';
-import { CENT, DOLLAR, type Micros } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import { executionMarks } from './table.js';
 
 /** Seconds after a fill at which its price is sampled. */
@@ -220,21 +220,6 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     /** Two entries, both after fees: valued at the price a minute later, and at the market's payout. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
-}
-
-/** Counts fills by how far the price moved in the order's favour within a minute: whole cents, clamped to ±`most`. */
-export async function countMoves(orm: Orm, { orgId, from, until }: ExecutionPeriod, most: number) {
-  const move = sql`round(${gainAt(sql`m.after_60`)} / m.contracts / ${String(CENT)}::bigint)::int`;
-  return selectRows<{ mode: TradeMode; cents: number; fills: number; contracts: number; missed: number }>(
-    orm,
-    sql`
-    select m.mode, greatest(${-most}::int, least(${most}::int, ${move})) as cents, count(*)::int as fills,
-      sum(m.contracts)::float8 as contracts, (count(*) filter (where m.missed))::int as missed
-    from execution_marks m
-    where m.org_id = ${orgId}::uuid and m.mode in ('paper', 'live') and m.at >= ${from.toISOString()}::timestamptz
-      and m.at < ${until.toISOString()}::timestamptz and m.n > 0 and m.after_60 is not null
-    group by 1, 2 order by 1, 2`,
-  );
 }
 
 const toMicros = (text: string | number | null | undefined): Micros | null =>

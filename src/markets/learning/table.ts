@@ -134,8 +134,6 @@ export const forecastRecords = pgTable(
     climateCrps: doublePrecision('climate_crps'),
     marketCrps: doublePrecision('market_crps'),
     /** The model's probabilities of a value below the outcome and of a value at or below the outcome. */
-    pitLow: doublePrecision('pit_low'),
-    pitHigh: doublePrecision('pit_high'),
   },
   (t) => [
     primaryKey({

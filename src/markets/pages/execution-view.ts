@@ -2,17 +2,12 @@ import { formatChange, formatCount, formatDecimal, formatPrice } from '../../cor
 import { horizons, type FillSums, type ShadowedOrder } from '../execution/queries.js';
 import type { ExecutionReport } from '../execution/report.js';
 import { DAY_MS } from '../../core/time.js';
-import { toMovesChart, type MoveStep } from '../charts/moves.js';
-import type { TradeMode } from '../ledger/orders-table.js';
 import { perContract } from '../market/contracts.js';
-import { CENT, type Micros } from '../market/money.js';
+import type { Micros } from '../market/money.js';
 import { ORDERS_PATH } from './addresses.js';
 import { findMarketView } from './labels.js';
 
-export function toExecutionPage(
-  { period, paper, live }: ExecutionReport,
-  moves: readonly (MoveStep & { mode: TradeMode })[],
-) {
+export function toExecutionPage({ period, paper, live }: ExecutionReport) {
   const fills = [{ name: 'Paper', sums: paper }, ...(live ? [{ name: 'Live', sums: live.fills }] : [])];
   const shown = fills.filter(({ sums }) => sums.fills > 0);
   const day = (at: Date) => at.toISOString().slice(0, 10);
@@ -20,13 +15,6 @@ export function toExecutionPage(
   const queue = live && live.queue.places > 0 ? live.queue : undefined;
   return {
     days: { from: day(period.from), to: day(new Date(period.until.getTime() - DAY_MS)) },
-    moves: shown.flatMap(({ name, sums }) => {
-      const steps = moves.filter(({ mode }) => mode === name.toLowerCase());
-      const { gain, contracts } = sums.after.at(-1)!;
-      const mean = gain === null ? null : perContract(gain, contracts);
-      const chart = toMovesChart(name, steps, mean === null ? null : Number(mean) / Number(CENT));
-      return chart ? [{ name, mean: mean === null ? null : describeMean(mean), chart }] : [];
-    }),
     isEmpty: shown.length === 0 && !shadow && !queue,
     queue,
     horizons,
@@ -60,11 +48,6 @@ const toFillsRow = (
     move: gain === null ? null : formatMove(perContract(gain, count)),
     known: gain === null ? null : `of ${formatCount(known, 'fill')}`,
   })),
-});
-
-const describeMean = (move: Micros) => ({
-  amount: formatPrice(move < 0n ? -move : move),
-  direction: move < 0n ? 'against' : 'in favour of',
 });
 
 const formatMove = (move: Micros): string =>

@@ -14,8 +14,6 @@ import { temperatureKinds, type TemperatureKind } from '../market/market.js';
 import { findPlace, placesOf } from '../market/stations.js';
 import { leadsOf } from '../signals/signal.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
-import { MAX_MOVE } from '../charts/moves.js';
-import { countMoves } from '../execution/queries.js';
 import { readExecution, toPeriod } from '../execution/report.js';
 import { executionQuerySchema } from '../execution/schema.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -53,8 +51,7 @@ export function scoresPages(
       const days = toPeriod(parseInput(daysSchema, query), context.clock.now());
       const now = new Date(context.clock.now());
       const period = { orgId, ...days };
-      const report = await readExecution(context.db.orm, period, { withLive: true, now });
-      return toExecutionPage(report, await countMoves(context.db.orm, period, MAX_MOVE));
+      return toExecutionPage(await readExecution(context.db.orm, period, { withLive: true, now }));
     });
     const page = { view: 'markets/scores/execution', title: 'Execution', section: 'scores' };
     const shown = result ? { ...form, values: result.days } : form;

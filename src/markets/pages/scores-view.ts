@@ -1,4 +1,3 @@
-import { toPitChart } from '../charts/histogram.js';
 import { toIntervalChart } from '../charts/intervals.js';
 import { toReliabilityChart } from '../charts/diagonal.js';
 import { toCrpsChart } from '../charts/series.js';
@@ -64,12 +63,11 @@ const SHOWN_RESULTS = 14;
 
 export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: GateBook) {
   const { overall, uncalibrated, gateRule, gatesJudgedAt, diagnostics, records, windowDays } = answer;
-  const isOneOfEachDay = asked.station !== undefined && asked.leadHours !== undefined;
   return {
     labels: kindLabels[answer.kind],
     windowDays,
     isEmpty: records.length === 0 && overall.n === 0,
-    hasScores: overall.n > 0 || diagnostics.pit.n > 0,
+    hasScores: overall.n > 0,
     firstScores: describeFirstScores(answer),
     city: asked.station === undefined ? null : (answer.stations[0]?.city ?? null),
     allHref: scoresAddress(answer.kind),
@@ -90,7 +88,6 @@ export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: Gat
       { name: 'model', label: 'Model', bins: diagnostics.reliability.model },
       { name: 'market', label: 'Market', bins: diagnostics.reliability.market },
     ]),
-    pit: toPitChart(diagnostics.pit, isOneOfEachDay ? undefined : diagnostics.crps.length || undefined),
     models: toModels(answer),
     leads: answer.leads.map(({ leadHours }) => `${leadHours} h`),
     results: toResults(answer),

@@ -1,66 +1,8 @@
 import { binomialRange } from '../../core/statistics/distributions.js';
-import { groupBy } from '../../core/collections.js';
-import { chiSquareTail, pitHistogram } from '../learning/pit.js';
 import { bracketPays } from '../market/brackets.js';
 import type { ReliabilityBin } from '../charts/diagonal.js';
 import { recordedBracket } from './score.js';
 import type { ForecastRecord } from '../learning/table.js';
-
-const PIT_BINS = 10;
-const MIN_PIT_DAYS = 20;
-
-/**
- * Position of an outcome in its forecast distribution: the probabilities of values below the outcome and of values up
- * to the outcome.
- */
-export interface DatedPit {
-  date: string;
-  below: number;
-  atMost: number;
-}
-
-/** The flatness test uses days as its unit, because stations and leads on the same day share their errors. */
-export function toPitHistogram(values: readonly DatedPit[]) {
-  const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
-  const n = values.length;
-  const shares = Array.from({ length: PIT_BINS }, (_, bin) =>
-    n === 0 ? 0 : days.reduce((sum, { counts }) => sum + counts[bin]!, 0) / n,
-  );
-  return { n, shares, pFlat: days.length < MIN_PIT_DAYS ? null : testFlatness(days, shares, n) };
-}
-
-interface DayCounts {
-  n: number;
-  /** Each whole-degree outcome is spread over the bins that it covers. */
-  counts: readonly number[];
-}
-
-function countBins(pits: readonly DatedPit[]): DayCounts {
-  const n = pits.length;
-  const { shares } = pitHistogram(
-    pits.map(({ below, atMost }) => ({ below, atMost, steps: [] })),
-    PIT_BINS,
-  );
-  return { n, counts: shares.map((share) => share * n) };
-}
-
-/**
- * Pearson's χ² for equal shares, divided by the ratio of the shares' variance between days to the variance of
- * independent values. The ratio can be below 1, because whole degrees are spread over bins. First-order correction of
- * J. N. K. Rao & A. J. Scott, The Analysis of Categorical Data from Complex Sample Surveys, JASA 76 (1981).
- */
-function testFlatness(days: readonly DayCounts[], shares: readonly number[], total: number): number {
-  const even = 1 / PIT_BINS;
-  let distance = 0;
-  let variance = 0;
-  for (const [bin, share] of shares.entries()) {
-    distance += (share - even) ** 2 / even;
-    for (const { n, counts } of days) variance += (counts[bin]! - share * n) ** 2 / even;
-  }
-  const unit = (variance * days.length) / (days.length - 1) / total ** 2 / (PIT_BINS - 1);
-  if (!(unit > 0)) return distance > 1e-12 ? 0 : 1;
-  return chiSquareTail(distance / unit, PIT_BINS - 1);
-}
 
 const BINS = 10;
 

@@ -3,7 +3,7 @@ import type { Orm } from '../../core/db/client.js';
 import { selectRows } from '../../core/db/sql.js';
 import { forecastRecords, type ForecastRecord } from '../learning/table.js';
 import type { TemperatureKind } from '../market/market.js';
-import type { DatedPit, ForecastOutcome } from './diagnostics.js';
+import type { ForecastOutcome } from './diagnostics.js';
 import { ofSources } from './queries.js';
 import type { SourceNames } from '../learning/queries.js';
 import type { CrpsPoint } from '../charts/series.js';
@@ -33,19 +33,6 @@ export async function listForecastOutcomes(
       where ${calibratedRows(wanted)} and market_log_score is not null
       order by date desc, hour desc, lead_hours
       limit 2000
-    `,
-  );
-}
-
-export async function listPits(orm: Orm, wanted: Wanted): Promise<DatedPit[]> {
-  return selectRows<DatedPit>(
-    orm,
-    sql`
-      select date::text as date, pit_low as below, pit_high as "atMost"
-      from forecast_records
-      where ${calibratedRows(wanted)} and pit_low is not null and pit_high is not null
-      order by date desc, hour desc, station, lead_hours
-      limit 10000
     `,
   );
 }

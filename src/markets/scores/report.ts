@@ -6,14 +6,13 @@ import type { TemperatureKind } from '../market/market.js';
 import { placesOf } from '../market/stations.js';
 import { gateAt, type GateBook, leadsOf } from '../signals/signal.js';
 import type { CalibrationStore } from '../snapshot/snapshot.js';
-import { countReliability, toPitHistogram, toReliability, type ReliabilityCount } from './diagnostics.js';
+import { countReliability, toReliability, type ReliabilityCount } from './diagnostics.js';
 import { seenVersions, type SeenVersion } from '../weather/versions.js';
 import { gateErrorRates, gateRule, gateRuleText, judgedSince } from './gates.js';
 import type { SourceNames } from '../learning/queries.js';
 import {
   countRecords,
   listCrpsByDay,
-  listPits,
   listForecastOutcomes,
   listScoredRecords,
   listStatedVersions,
@@ -51,12 +50,11 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
   const asOf = new Date(clock.now());
   const { kind, station, leadHours } = asked;
   const wanted: Wanted = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
-  const [means, models, records, reliability, pits, crps, stated] = await Promise.all([
+  const [means, models, records, reliability, crps, stated] = await Promise.all([
     meanScores(db.orm, wanted),
     meanModelScores(db.orm, wanted),
     listScoredRecords(db.orm, wanted, MAX_RECORDS),
     readReliability(db, wanted),
-    listPits(db.orm, wanted),
     listCrpsByDay(db.orm, wanted),
     listStatedVersions(db.orm, wanted, placesOf(kind)[0]!.id),
   ]);
@@ -102,7 +100,6 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
         model: toReliability(reliability.model),
         market: toReliability(reliability.market),
       },
-      pit: toPitHistogram(pits),
       crps,
     },
     records: records.map(toRecord),

@@ -117,22 +117,6 @@ const diagnosticsSchema = z
       .describe(
         'Observed frequencies by forecast probability, from the same forecasts for model and market.',
       ),
-    pit: z
-      .object({
-        n: z.int(),
-        shares: z
-          .array(z.number())
-          .describe('The shares of bins of equal width from 0 to 1; they sum to one.'),
-        pFlat: z
-          .number()
-          .nullable()
-          .describe(
-            'The probability that a calibrated forecast has a histogram at least as uneven, with days as the unit; `null` for too few days.',
-          ),
-      })
-      .describe(
-        'The positions of outcomes in the forecast distributions: flat if calibrated, U-shaped if overconfident, hump-shaped if underconfident. A whole degree counts in proportion in each bin that it covers.',
-      ),
     crps: z
       .array(crpsPointSchema)
       .describe('Mean CRPS in °F by climate day, over the forecasts for which all four have a CRPS.'),

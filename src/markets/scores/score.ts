@@ -181,8 +181,6 @@ function scoreDegrees(record: ScorableRecord, temperatureF: number) {
       rawCrps: null,
       climateCrps: null,
       marketCrps: null,
-      pitLow: null,
-      pitHigh: null,
     };
   const step = stepOf(kind);
   const crps = (atMost: AtMost) => degreeCrps(atMost, temperatureF, step);
@@ -197,8 +195,6 @@ function scoreDegrees(record: ScorableRecord, temperatureF: number) {
     rawCrps: crps(atMostOfMembers(members, step)),
     climateCrps: climate && crps(climate),
     marketCrps: market && crps(market),
-    pitLow: model(temperatureF - step),
-    pitHigh: model(temperatureF),
   };
 }
 

@@ -10,7 +10,7 @@ import {
 import { MAX_LEAD_HOURS, findFit, fitLeadOf, type Fit, type FitBook, type FitOf } from '../learning/fits.js';
 import { rawDeviation } from '../learning/day-forecast.js';
 import { MIN_MEMBERS } from '../weather/weather.js';
-import { crpsOfNormal } from '../learning/pit.js';
+import { crpsOfNormal } from '../learning/crps.js';
 import { spanOf, type TemperatureKind } from '../market/market.js';
 import type { KnownHistory } from './forecast-archive.js';
 import type { KnownRun } from '../learning/queries.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { binomialRange } from '../../../src/core/statistics/distributions.js';
-import { toPitChart, toRankChart } from '../../../src/markets/charts/histogram.js';
+import { toPitChart, toRankChart } from '../../../lab/evaluate/histogram.js';
 import { toIntervalChart, type IntervalRow } from '../../../src/markets/charts/intervals.js';
 import {
   choosePeriod,
@@ -10,8 +10,7 @@ import {
   toSeriesChart,
 } from '../../../src/markets/charts/series.js';
 import { toCoverageChart, toReliabilityChart } from '../../../src/markets/charts/diagonal.js';
-import { toMovesChart } from '../../../src/markets/charts/moves.js';
-import { toScatterChart } from '../../../src/markets/charts/scatter.js';
+import { toScatterChart } from '../../../lab/evaluate/scatter.js';
 
 describe('the range of chance', () => {
   // n = 10, p = 1/2: P(X ≤ 1) = 11/1024 = 0.0107, P(X ≤ 2) = 56/1024 = 0.0547; by symmetry, 8 is the upper end.
@@ -322,29 +321,5 @@ describe('observed against forecast', () => {
   it('stays small with any number of pairs', () => {
     const pairs = Array.from({ length: 20_000 }, (_, i) => ({ forecast: i % 500, observed: (i * 7) % 500 }));
     expect(toScatterChart(pairs, '')!.dots.length).toBeLessThanOrEqual(71 * 71);
-  });
-});
-
-describe('the chart of moves after fills', () => {
-  const step = (cents: number, contracts: number) => ({ cents, contracts, fills: 1, missed: 0 });
-
-  it('draws a bar per cent around zero, with the mean between them', () => {
-    const chart = toMovesChart('Paper', [step(-1, 30), step(0, 10), step(2, 60)], 0.9)!;
-    // Seven steps from −3¢ to +3¢; each bar fills 76% of its step.
-    expect(chart.axis.map(({ label }) => label)).toEqual(['−3¢', '−2¢', '−1¢', '0¢', '+1¢', '+2¢', '+3¢']);
-    expect(chart.bars.map(({ x, side }) => [x, side])).toEqual([
-      ['30.286%', 'against'],
-      ['44.571%', 'even'],
-      ['73.143%', 'favour'],
-    ]);
-    expect(chart.mean).toBe('62.857%');
-    expect(chart.summary).toBe('Contracts by price move: against the order for 30%, in its favour for 60%.');
-  });
-
-  it('names the outermost steps as open-ended, and stays inside with a mean beyond them', () => {
-    const chart = toMovesChart('Live', [step(-8, 1), step(8, 1)], -20)!;
-    expect(chart.table.rows.map(([move]) => move)).toEqual(['−8¢ or worse', '+8¢ or better']);
-    expect(chart.mean).toBe('2.941%');
-    expect(toMovesChart('Live', [], null)).toBeNull();
   });
 });

@@ -1,14 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import {
-  chiSquareTail,
-  flatness,
-  flatnessOfShares,
-  pitHistogram,
-  type PitValue,
-} from '../../../src/markets/learning/pit.js';
+import { chiSquareTail, flatnessOfShares } from '../../../lab/evaluate/scoring-rules.js';
 import { fitEmos, predictEmos, type EmosCase } from '../../../lab/evaluate/emos.js';
 import { gaussian, uniform } from '../../../src/markets/venue/simulation/random.js';
-import { pitOfMaximum, pitOfNormal, pitOfOutcome } from './pit-of.js';
+import { flatness, pitHistogram, pitOfMaximum, pitOfNormal, pitOfOutcome, type PitValue } from './pit-of.js';
 
 it.each([
   // Quantile tables: M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions, table 26.8.

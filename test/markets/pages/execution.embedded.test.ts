@@ -34,14 +34,6 @@ describe('the execution page', () => {
     const { words } = await see();
     expect(words).toContain('Paper 5 50 $0.87 2 of 4 20 contracts – +1¢ of 5 fills +2¢ of 5 fills');
     expect(words).toContain('Live 2 14 $0.24 – – +0.71¢ of 2 fills +1.71¢ of 2 fills');
-    expect(words).toContain(
-      'Paper slippage The price moved 2¢ in favour of the order within a minute of a fill.',
-    );
-    expect(words).toContain('against the order for 0%, in its favour for 100%.');
-    expect(words).toContain('+2¢ 50 5 2');
-    // Four of the fourteen contracts gained 1¢, the others 2¢.
-    expect(words).toContain('Live slippage The price moved 1.71¢ in favour');
-    expect(words).toMatch(/\+1¢ 4 1 0 \+2¢ 10 1 0/);
     // 50 · 2¢ − $0.87; two of the five fills would have missed.
     expect(words).toContain('Paper, for a minute 5 fills +$0.13 +$0.05 +$0.08');
     expect(words).not.toContain('Paper, to the end');

@@ -125,12 +125,12 @@ describe('the scores page', () => {
 
   it('gives every chart a name, a sentence and a table', async () => {
     const { main, words } = await see();
-    for (const id of ['forest', 'crps', 'reliability', 'pit']) {
+    for (const id of ['forest', 'crps', 'reliability']) {
       expect(main).toContain(`aria-labelledby="${id}-title" aria-describedby="${id}-desc"`);
       expect(main).toContain(`<desc id="${id}-desc">`);
     }
     // The reliability chart has a table for each side.
-    expect(main.match(/<caption>/g)).toHaveLength(5);
+    expect(main.match(/<caption>/g)).toHaveLength(4);
     expect(words).toMatch(/Mean over 360 forecasts: Model [\d.]+ °F, Market [\d.]+ °F, Raw ensemble/);
     expect(words).toMatch(/360 calibrated forecasts compared with the market since 7 Oct 2026/);
   });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { probabilityOf, type TemperatureDistribution } from '../../../src/markets/market/distribution.js';
+import type { TemperatureDistribution } from '../../../src/markets/market/distribution.js';
 import {
   atMostOf,
   atMostOfMembers,
@@ -9,9 +9,6 @@ import {
   type ScorableRecord,
 } from '../../../src/markets/scores/score.js';
 import { atMostOfMarket, fitNormal, type Share, type AtMost } from '../../../src/markets/scores/implied.js';
-import type { Bracket } from '../../../src/markets/market/brackets.js';
-
-const degree = (d: number): Bracket => ({ kind: 'between', floor: d, cap: d });
 
 /** The same score in kernel form, E|X − y| − ½ E|X − X′|, computed from the probabilities of individual degrees. */
 function kernelScore(atMost: AtMost, outcome: number, from: number, to: number): number {
@@ -185,17 +182,6 @@ describe('a record', () => {
     expect(scores.marketCrps).toBeCloseTo(kernelScore(market, 72, 20, 130), 9);
   });
 
-  it('has the position of the outcome in its forecast', () => {
-    // Given a maximum so far of 71, the whole 0.259715 of the bracket 70 to 71 lies on 71; 72 is part of the next
-    // bracket's 0.455365.
-    const { pitLow, pitHigh } = scoreRecord(record, 72);
-    expect(pitLow).toBeCloseTo(0.259715, 6);
-    expect(pitHigh! - pitLow!).toBeCloseTo(probabilityOf(model, degree(72)), 12);
-    expect(scoreRecord(record, 71)).toMatchObject({ pitLow: 0, pitHigh: pitLow });
-    // The report is below the maximum that was already certain.
-    expect(scoreRecord(record, 69)).toMatchObject({ pitLow: 0, pitHigh: 0 });
-  });
-
   it('has null scores for missing inputs', () => {
     expect(scoreRecord({ ...record, climateMean: null, climateDeviation: null }, 72).climateCrps).toBeNull();
     const unpriced = record.brackets.map((bracket, i) => (i === 3 ? { ...bracket, market: null } : bracket));
@@ -209,8 +195,6 @@ describe('a record', () => {
       rawCrps: null,
       climateCrps: null,
       marketCrps: null,
-      pitLow: null,
-      pitHigh: null,
       modelLogScore: -Math.log(0.455365),
     });
   });

@@ -1,15 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { normalQuantile } from '../../../src/core/statistics/distributions.js';
-import { atMostOf } from '../../../src/markets/scores/score.js';
-import {
-  countReliability,
-  toPitHistogram,
-  toReliability,
-  type DatedPit,
-} from '../../../src/markets/scores/diagnostics.js';
-import { endOf, randomOf } from '../support/gate-seasons.js';
-
-const dateOf = (day: number): string => endOf(day).toISOString().slice(0, 10);
+import { countReliability, toReliability } from '../../../src/markets/scores/diagnostics.js';
 
 describe('a reliability bin', () => {
   it('has mean probability, observed frequency and the range of a reliable forecast', () => {
@@ -66,60 +56,5 @@ describe('a reliability bin', () => {
   it('expects certain forecasts to be exact', () => {
     const [first] = toReliability([{ bin: 0, n: 7, probabilitySum: 0, wins: 1, variance: 0 }]);
     expect(first).toMatchObject({ meanProbability: 0, frequency: 1 / 7, expected: { low: 0, high: 0 } });
-  });
-});
-
-describe('the PIT histogram', () => {
-  it('spreads a whole degree over the bins that it covers', () => {
-    const { n, shares, pFlat } = toPitHistogram([
-      { date: dateOf(0), below: 0.15, atMost: 0.35 },
-      { date: dateOf(1), below: 0.92, atMost: 0.94 },
-    ]);
-    expect(n).toBe(2);
-    // The first value spans 0.15 to 0.35, so a quarter, a half and a quarter of it fall into three bins. The second
-    // lies in one bin. Each value counts for half.
-    const expected = [0, 0.125, 0.25, 0.125, 0, 0, 0, 0, 0, 0.5];
-    for (const [i, share] of shares.entries()) expect(share).toBeCloseTo(expected[i]!, 12);
-    expect(pFlat).toBeNull();
-  });
-
-  it('counts a report below the certain minimum in the lowest bin', () => {
-    expect(toPitHistogram([{ date: dateOf(0), below: 0, atMost: 0 }]).shares[0]).toBe(1);
-  });
-
-  it('is empty without values', () => {
-    expect(toPitHistogram([])).toEqual({ n: 0, shares: Array.from({ length: 10 }, () => 0), pFlat: null });
-  });
-
-  /** Generates seasons of whole-degree forecasts in which stations share their errors, and leads share even more. */
-  function seasonPits(seed: number, { days = 60, stations = 3, leads = 2, claimed = 2.4 }): DatedPit[] {
-    const random = randomOf(seed);
-    const gaussian = () => normalQuantile(random());
-    return Array.from({ length: days }).flatMap((_, day) => {
-      const common = gaussian();
-      return Array.from({ length: stations }).flatMap(() => {
-        const error = Math.SQRT1_2 * common + Math.SQRT1_2 * gaussian();
-        const truth = 70 + 10 * gaussian();
-        return Array.from({ length: leads }, () => {
-          const mean = truth - 2.4 * (Math.sqrt(0.9) * error + Math.sqrt(0.1) * gaussian());
-          const atMost = atMostOf({ mean, deviation: claimed, atLeast: null });
-          const outcome = Math.round(truth);
-          return { date: dateOf(day), below: atMost(outcome - 1), atMost: atMost(outcome) };
-        });
-      });
-    });
-  }
-  const rejectedShare = (times: number, over: Parameters<typeof seasonPits>[1]): number =>
-    Array.from({ length: times }, (_, seed) => toPitHistogram(seasonPits(seed + 1, over)).pFlat!).filter(
-      (p) => p < 0.05,
-    ).length / times;
-
-  it('passes the flatness test for calibrated forecasts about 19 times in 20, despite errors shared within days', () => {
-    expect(rejectedShare(120, {})).toBeLessThanOrEqual(0.09);
-  });
-
-  it('fails the flatness test for overconfident and underconfident forecasts', () => {
-    expect(rejectedShare(20, { claimed: 1.2 })).toBe(1);
-    expect(rejectedShare(20, { claimed: 5 })).toBeGreaterThanOrEqual(0.9);
   });
 });

@@ -3,13 +3,12 @@ import { KnownHistory } from '../../../src/markets/training/forecast-archive.js'
 import { train } from '../../../src/markets/training/training.js';
 import { lineOf, predictAhead } from '../../../src/markets/learning/day-ahead.js';
 import { noFits, type FitBook } from '../../../src/markets/learning/fits.js';
-import { pitHistogram, type PitValue } from '../../../src/markets/learning/pit.js';
 import { rawEnsemble } from '../learning/raw-ensemble.js';
 import { gaussian } from '../../../src/markets/venue/simulation/random.js';
 import { leadingStations } from '../../../src/markets/venue/simulation/world.js';
 import { dateAfter, first, makePast, together, type Past } from '../support/forecast-past.js';
 import type { KnownRun } from '../../../src/markets/learning/queries.js';
-import { pitOfMaximum } from '../learning/pit-of.js';
+import { pitHistogram, pitOfMaximum, type PitValue } from '../learning/pit-of.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
 
 /** Biased, overconfident members: their mean is off by 2.5 °F, but they deviate by only 1.2 °F. */

@@ -1,6 +1,6 @@
-import { formatCount } from '../../core/pages/format.js';
-import { binomialRange } from '../../core/statistics/distributions.js';
-import { ticksAround } from '../../core/charts/line-chart.js';
+import { formatCount } from '../../src/core/pages/format.js';
+import { binomialRange } from '../../src/core/statistics/distributions.js';
+import { ticksAround } from '../../src/core/charts/line-chart.js';
 import {
   anchorOf,
   formatChance,
@@ -10,7 +10,7 @@ import {
   toPercent,
   toPixels,
   type Anchor,
-} from '../../core/charts/text.js';
+} from '../../src/core/charts/text.js';
 
 /**
  * Positions of the outcomes in their forecast distributions: flat for a calibrated forecast, U-shaped for an

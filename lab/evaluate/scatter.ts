@@ -1,5 +1,5 @@
-import { formatCount, formatDecimal } from '../../core/pages/format.js';
-import { ticksAround } from '../../core/charts/line-chart.js';
+import { formatCount, formatDecimal } from '../../src/core/pages/format.js';
+import { ticksAround } from '../../src/core/charts/line-chart.js';
 import {
   formatFixed,
   formatSigned,
@@ -7,7 +7,7 @@ import {
   toPercent,
   toPixels,
   type ChartTable,
-} from '../../core/charts/text.js';
+} from '../../src/core/charts/text.js';
 
 export interface Pair {
   forecast: number;
