@@ -24,6 +24,12 @@ function quote(value: string): string {
   return special.test(value) ? `"${value.replace(allSpecial, '\\$&')}"` : `"${value}"`;
 }
 
+/** Part of a hot statement's text: `text` if it applies. */
+export const when = (applies: unknown, text: string): string => (applies ? text : '');
+
+/** Columns of a hot statement's text; those that do not apply are false. */
+export const list = (...columns: (string | false)[]): string => columns.filter(Boolean).join(', ');
+
 export const intArray = (values: readonly number[]): string => `{${values.join(',')}}`;
 
 /** Formats decimals given as text, which need no quoting. */

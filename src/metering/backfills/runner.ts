@@ -8,7 +8,7 @@ import { correctCredits } from '../corrections/credits.js';
 import { insertCorrections, listTargets } from '../corrections/queries.js';
 import { priceOfEncoded } from '../entitlements/price.js';
 import { effectiveCap } from '../entitlements/table.js';
-import { addToSums } from '../ingestion/statements.js';
+import { addToSums } from '../ingestion/sums.js';
 import { endStep } from './backfills.js';
 import {
   addReverted,
@@ -83,7 +83,7 @@ const applyNext: Template = {
     select has_own_cap, unit_cap, limits, thresholds from ${t('entitlements')}
     where org_id = b.org_id and product_id = b.product_id limit 1
   ) e
-), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', hasSubjects: true, hasDimensions: true, burns: 'open now' })}, shown as (
+), ${addToSums(t, { now: '$4::timestamptz', entitled: 'entitled', hasThresholds: true, hasSubjects: true, hasDimensions: true, burns: 'open now' }).join(', ')}, shown as (
   update ${t('usage_backfill_sums')} s
   set counted_events = s.counted_events + n.events, counted_quantity = s.counted_quantity + n.quantity,
     archived_events = s.archived_events + n.archived

@@ -2,7 +2,7 @@ import { sql } from 'drizzle-orm';
 import { textArray, selectRows, timeText } from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { countedSubject, OTHER_SQL } from '../entitlements/dimensions.js';
-import { addToHours, addToSubjects, addToTotals } from '../ingestion/statements.js';
+import { addToHours, addToSubjects, addToTotals } from '../ingestion/sums.js';
 import { noteCorrected } from '../thresholds/statements.js';
 import type { usageCorrections } from '../ingestion/table.js';
 

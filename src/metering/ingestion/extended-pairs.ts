@@ -1,6 +1,6 @@
 import { createRecentMap } from '../../core/collections.js';
 import { MINUTE_MS } from '../../core/time.js';
-import type { FlushPair } from './outcome.js';
+import type { FlushPair } from './plan.js';
 
 type Pair = Pick<FlushPair, 'hashedSecret' | 'slug' | 'metric'>;
 

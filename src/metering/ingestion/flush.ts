@@ -1,12 +1,14 @@
-import { isDecimalAbove } from '../../core/decimal.js';
-import { intArray, numericArray, textArray } from '../../core/db/sql.js';
 import { sqlState, UNIQUE_VIOLATION, type Run } from '../../core/db/client.js';
 import { MINUTE_MS } from '../../core/time.js';
-import type { LimitState } from '../entitlements/limits.js';
-import { latestBySubject, latestTimes, leaveOut, pairName, totalsOf, type Batch } from './batch.js';
 import { addCombinations, type Combination } from '../entitlements/dimensions.js';
+import type { LimitState } from '../entitlements/limits.js';
+import { latestBySubject, latestTimes, leaveOut, totalsOf, type Batch } from './batch.js';
 import { createExtendedPairs, joinKinds, type ExtendedPairs, type TextKind } from './extended-pairs.js';
 import { createHeadroom, limitKinds, type Headroom, type LimitedUse } from './headroom.js';
+import type { BatchOutcome, OverCap, PairVerdict } from './outcome.js';
+import { NEEDS_COMBINATION } from './pair.js';
+import { planFlush, toValues, type FlushPair, type FlushPlan } from './plan.js';
+import { recordText, type IngestRow } from './record.js';
 import {
   addOverCap,
   examineRepeats,
@@ -18,8 +20,6 @@ import {
   noteOverdrawn,
   textAfter,
 } from './repeats.js';
-import { ingestText, NEEDS_COMBINATION, type IngestRow } from './statements.js';
-import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from './outcome.js';
 
 export interface FlushMemory {
   headroom: Headroom;
@@ -40,54 +40,50 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
 /** How long after a repeat further repeats are considered likely. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
-/**
- * Records the batches and returns each batch's outcome after the commit. One statement decides all batches. A batch
- * with a refused pair records nothing and does not affect the others; in a lenient batch, only that pair's events are
- * left out. If an event exceeded its product's maximum quantity, the pair's other events are sent again without that
- * event. Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
- * combination of dimensions are sent again once the combination is listed.
- * @param onNoted called when a threshold evaluation was queued
- */
+/** @param onNoted called when a threshold evaluation was queued */
 export async function recordBatches(
   run: Run,
   batches: Batch[],
   nowMs: number,
   memory: FlushMemory = createFlushMemory(Infinity),
   onNoted: () => void = () => undefined,
-  least: TextKind = 'plain',
 ): Promise<BatchOutcome[]> {
-  const outcomes = await recordOnce(run, batches, nowMs, memory, onNoted, least);
-  const again: { at: number; batch: Batch }[] = [];
-  for (const [at, batch] of batches.entries()) {
-    const outcome = outcomes[at]!;
-    if (needsOtherText(outcome) || needsCombination(outcome)) {
-      again.push({ at, batch });
-      continue;
-    }
-    if (!hasCeilingProblem(outcome)) continue;
-    const above = findAbove(batch, outcome);
-    if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
-    else again.push({ at, batch: leaveOut(batch, above) });
-  }
-  // The loop terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
-  // combination.
-  if (again.length > 0) {
-    await addCombinations(run, findUnlisted(again, outcomes));
-    const decided = await recordBatches(
+  const outcomes: BatchOutcome[] = [];
+  let kind: TextKind = 'plain';
+  let open = batches.map((batch, at) => ({ at, batch }));
+  // Each round excludes an event, decides a batch, moves to a further variant of the statement, or lists a combination.
+  while (open.length > 0) {
+    const round = await recordRound(
       run,
-      again.map(({ batch }) => batch),
-      nowMs,
-      memory,
-      onNoted,
-      joinKinds([
-        least,
-        ...outcomes.flatMap(({ verdicts }) => verdicts.map((v) => textAfter(v?.problem) ?? least)),
-      ]),
+      open.map(({ batch }) => batch),
+      { nowMs, memory, onNoted, kind },
     );
-    for (const [i, { at }] of again.entries()) outcomes[at] = decided[i]!;
+    const again: typeof open = [];
+    for (const [i, { at, batch }] of open.entries()) {
+      const outcome = round[i]!;
+      outcomes[at] = outcome;
+      const rest = restOf(batch, outcome);
+      if (rest) again.push({ at, batch: rest });
+    }
+    if (again.length > 0) await addCombinations(run, findUnlisted(again, outcomes));
+    kind = joinKinds([kind, ...round.flatMap(kindsAfter)]);
+    open = again;
   }
   return outcomes;
 }
+
+/** What of the batch is to be sent again; undefined if its outcome is final. */
+function restOf(batch: Batch, outcome: BatchOutcome): Batch | undefined {
+  if (needsOtherText(outcome) || needsCombination(outcome)) return batch;
+  if (!hasCeilingProblem(outcome)) return undefined;
+  const above = findAbove(batch, outcome);
+  if (batch.isLenient || above.size === 0) return leaveOut(batch, above);
+  outcome.aboveCeiling = above;
+  return undefined;
+}
+
+const kindsAfter = ({ verdicts }: BatchOutcome): TextKind[] =>
+  verdicts.flatMap((verdict) => textAfter(verdict?.problem) ?? []);
 
 function findUnlisted(again: { at: number; batch: Batch }[], outcomes: BatchOutcome[]): Combination[] {
   return again.flatMap(({ at, batch }) =>
@@ -100,67 +96,31 @@ function findUnlisted(again: { at: number; batch: Batch }[], outcomes: BatchOutc
   );
 }
 
-async function recordOnce(
-  run: Run,
-  batches: Batch[],
-  nowMs: number,
-  memory: FlushMemory,
-  onNoted: () => void,
-  least: TextKind,
-): Promise<BatchOutcome[]> {
-  const { headroom, extendedPairs } = memory;
+interface Round {
+  nowMs: number;
+  memory: FlushMemory;
+  onNoted: () => void;
+  /** The variant that records at least what earlier rounds found. */
+  kind: TextKind;
+}
+
+/**
+ * Decides all batches with one statement and returns after the commit. A batch with a refused pair records nothing and
+ * does not affect the others; in a lenient batch, only that pair's events are left out.
+ */
+async function recordRound(run: Run, batches: Batch[], round: Round): Promise<BatchOutcome[]> {
+  const { nowMs, memory, onNoted } = round;
   const plan = planFlush(batches);
-  const kind = joinKinds([least, extendedPairs.textFor(plan.pairs, nowMs)]);
-  const now = new Date(nowMs).toISOString();
-  const values = [
-    textArray(plan.pairs.map((pair) => pair.hashedSecret)),
-    textArray(plan.pairs.map((pair) => pair.slug)),
-    textArray(plan.pairs.map((pair) => pair.metric)),
-    intArray(plan.pairs.map((pair) => pair.group)),
-    intArray(plan.eventPairs),
-    textArray(plan.keys),
-    numericArray(plan.quantities),
-    textArray(plan.times),
-    now,
-    numericArray(plan.pairs.map((pair) => pair.largest)),
-  ];
-  const { hasSubjects, hasDimensions } = plan;
-  if (hasDimensions)
-    values.push(
-      textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
-      textArray(plan.pairs.map((pair) => pair.month ?? null)),
-    );
-  if (hasSubjects) values.push(textArray(plan.subjects));
-  const isExtended = kind === 'extended' || kind === 'full';
-  const isPriced = kind === 'priced' || kind === 'full';
-  const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
-  const form = { isExtended, isPriced, hasSubjects, hasDimensions, expectsNew };
-  const [first, ...rows] = await run<IngestRow>(ingestText(form), values).catch((error: unknown) => {
-    if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
-    memory.repeatedAtMs = nowMs;
-    return run<IngestRow>(ingestText({ ...form, expectsNew: false }), values);
-  });
-  if (Number(first!.noted) > 0) onNoted();
-  const verdicts: (PairVerdict | undefined)[] = [];
-  const overCap = new Map<number, OverCap[]>();
-  for (const row of rows) {
-    readPairRow(row, plan.pairs, verdicts, overCap);
-    const next = textAfter(row.problem);
-    if (next !== undefined) extendedPairs.add(plan.pairs[Number(row.place)]!, next, nowMs);
+  const kind = joinKinds([round.kind, memory.extendedPairs.textFor(plan.pairs, nowMs)]);
+  const [first, ...rows] = await runRecord(run, plan, kind, round);
+  const { inserted, noted } = first!;
+  if (Number(noted) > 0) onNoted();
+  const { verdicts, overCap } = readPairRows(rows, plan.pairs);
+  for (const [n, verdict] of verdicts.entries()) {
+    const next = textAfter(verdict?.problem);
+    if (next !== undefined) memory.extendedPairs.add(plan.pairs[n]!, next, nowMs);
   }
-  const outcomes = batches.map((batch, b): BatchOutcome => {
-    const numbers = plan.pairNumbers[b]!;
-    return {
-      verdicts: numbers.map((n) => verdicts[n]),
-      repeats: [],
-      mismatches: [],
-      aboveCeiling: batch.aboveCeiling,
-      overCap: overCap.size === 0 ? [] : findOwnOverCap(batch, numbers, overCap),
-      overLimit: [],
-      overdrawn: [],
-    };
-  });
-  const { inserted } = first!;
+  const outcomes = batches.map((batch, b) => outcomeOf(batch, plan.pairNumbers[b]!, verdicts, overCap));
   if (inserted !== null) {
     const repeats = findRepeats(plan, batches, outcomes, verdicts, inserted);
     if (repeats.length > 0) {
@@ -168,12 +128,52 @@ async function recordOnce(
       await examineRepeats(run, plan, batches, outcomes, verdicts, repeats);
     }
   }
-  if (isPriced) await noteOverdrawn(run, batches, outcomes, now);
+  if (isPriced(kind)) await noteOverdrawn(run, batches, outcomes, new Date(nowMs).toISOString());
   // Runs after the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has
   // limits.
-  await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
+  await memory.headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
 }
+
+const isExtended = (kind: TextKind): boolean => kind === 'extended' || kind === 'full';
+const isPriced = (kind: TextKind): boolean => kind === 'priced' || kind === 'full';
+
+/** Runs the variant that expects only new keys unless repeats are likely, and the other one if a key was a repeat. */
+async function runRecord(
+  run: Run,
+  plan: FlushPlan,
+  kind: TextKind,
+  { nowMs, memory }: Pick<Round, 'nowMs' | 'memory'>,
+): Promise<IngestRow[]> {
+  const { hasSubjects, hasDimensions } = plan;
+  const values = toValues(plan, new Date(nowMs).toISOString());
+  const expectsNew = !isExtended(kind) && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
+  const form = { isExtended: isExtended(kind), isPriced: isPriced(kind), hasSubjects, hasDimensions };
+  try {
+    return await run<IngestRow>(recordText({ ...form, expectsNew }), values);
+  } catch (error) {
+    if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
+    memory.repeatedAtMs = nowMs;
+    return run<IngestRow>(recordText({ ...form, expectsNew: false }), values);
+  }
+}
+
+type Verdicts = (PairVerdict | undefined)[];
+
+const outcomeOf = (
+  batch: Batch,
+  numbers: number[],
+  verdicts: Verdicts,
+  overCap: Map<number, OverCap[]>,
+): BatchOutcome => ({
+  verdicts: numbers.map((n) => verdicts[n]),
+  repeats: [],
+  mismatches: [],
+  aboveCeiling: batch.aboveCeiling,
+  overCap: overCap.size === 0 ? [] : findOwnOverCap(batch, numbers, overCap),
+  overLimit: [],
+  overdrawn: [],
+});
 
 function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
   return outcomes.flatMap(({ verdicts, overLimit }, b) => {
@@ -202,35 +202,44 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
   });
 }
 
-function readPairRow(
-  row: IngestRow,
-  pairs: FlushPair[],
-  verdicts: (PairVerdict | undefined)[],
-  overCap: Map<number, OverCap[]>,
-): void {
-  const { problem, orgId, productId, usageMetric, maxQuantity, used, total } = row;
-  const number = Number(row.place);
-  const { slug, metric } = pairs[number]!;
-  verdicts[number] = {
-    problem,
-    orgId,
-    productId,
-    isLive: row.livemode === 'true',
-    usageMetric,
-    maxQuantity,
-    limited: total == null ? undefined : { declared: row.declared!, total },
-    dimensions: row.dimensions ?? '',
-    keys: row.keys == null ? [] : (JSON.parse(row.keys) as string[]),
-    isOther: row.isOther === 'true',
-    isPriced: row.isPriced === 'true',
-    overdraft: row.overdraft ?? null,
-  };
-  if (used !== null) {
+/** Both by the index of the pair. */
+function readPairRows(rows: IngestRow[], pairs: FlushPair[]) {
+  const verdicts: Verdicts = [];
+  const overCap = new Map<number, OverCap[]>();
+  for (const row of rows) {
+    const number = Number(row.place);
+    const { slug, metric } = pairs[number]!;
+    verdicts[number] = toVerdict(row);
+    const { used, unitCap, period } = row;
+    if (used === null) continue;
     const list = overCap.get(number) ?? [];
-    list.push({ slug, metric, unitCap: row.unitCap!, used, period: row.period! });
+    list.push({ slug, metric, unitCap: unitCap!, used, period: period! });
     overCap.set(number, list);
   }
+  return { verdicts, overCap };
 }
+
+const toVerdict = ({
+  problem,
+  orgId,
+  productId,
+  usageMetric,
+  maxQuantity,
+  ...row
+}: IngestRow): PairVerdict => ({
+  problem,
+  orgId,
+  productId,
+  isLive: row.livemode === 'true',
+  usageMetric,
+  maxQuantity,
+  limited: row.total == null ? undefined : { declared: row.declared!, total: row.total },
+  dimensions: row.dimensions ?? '',
+  keys: row.keys == null ? [] : (JSON.parse(row.keys) as string[]),
+  isOther: row.isOther === 'true',
+  isPriced: row.isPriced === 'true',
+  overdraft: row.overdraft ?? null,
+});
 
 /** Batches of different months may share a pair, so each batch gets only the totals that it affects. */
 function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, OverCap[]>): OverCap[] {
@@ -241,55 +250,4 @@ function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, Ov
     for (const one of overCap.get(n) ?? [])
       if (own.has(`${pair} ${one.period}`)) addOverCap(found, { ...one });
   return found;
-}
-
-function planFlush(batches: Batch[]): FlushPlan {
-  const plan: FlushPlan = {
-    pairs: [],
-    pairNumbers: [],
-    eventPairs: [],
-    keys: [],
-    quantities: [],
-    times: [],
-    subjects: [],
-    hasSubjects: batches.some((batch) => batch.hasSubjects),
-    hasDimensions: batches.some((batch) => batch.pairs.some(({ dimensions }) => dimensions !== undefined)),
-    sources: [],
-  };
-  const shared = new Map<string, number>();
-  for (const [b, batch] of batches.entries()) {
-    // Pairs that must be decided together are not shared with other batches; their group ties them together.
-    const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
-    const numbers = batch.pairs.map((pair) => {
-      const { slug, metric, dimensions, month, largest } = pair;
-      const { hashedSecret } = batch;
-      // Copies field by field, because spreading takes longer.
-      const add = () =>
-        plan.pairs.push({ hashedSecret, slug, metric, dimensions, month, group, largest }) - 1;
-      if (group !== 0) return add();
-      const name = `${hashedSecret}\n${pairName(pair)}`;
-      let number = shared.get(name);
-      if (number === undefined) shared.set(name, (number = add()));
-      else if (isDecimalAbove(largest, plan.pairs[number]!.largest)) plan.pairs[number]!.largest = largest;
-      return number;
-    });
-    plan.pairNumbers.push(numbers);
-    addEvents(plan, batch, b, numbers);
-  }
-  return plan;
-}
-
-function addEvents(plan: FlushPlan, batch: Batch, b: number, numbers: number[]): void {
-  const hasOutOfRange = batch.outOfRange.size > 0;
-  if (hasOutOfRange && !batch.isLenient) return;
-  const receivedAt = new Date(batch.receivedAtMs).toISOString();
-  for (let i = 0; i < batch.keys.length; i++) {
-    if ((hasOutOfRange && batch.outOfRange.has(i)) || batch.aboveCeiling.has(i)) continue;
-    plan.eventPairs.push(numbers[batch.pairOf[i]!]!);
-    plan.keys.push(batch.keys[i]!);
-    plan.quantities.push(batch.quantities[i]!);
-    plan.times.push(batch.times[i] ?? receivedAt);
-    plan.subjects.push(batch.subjects[i]!);
-    plan.sources.push({ batch: b, event: i });
-  }
 }

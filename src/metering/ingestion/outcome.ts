@@ -1,27 +1,6 @@
 import type { LimitState } from '../entitlements/limits.js';
 import type { Limited } from './headroom.js';
 
-interface Source {
-  batch: number;
-  event: number;
-}
-
-export interface FlushPair {
-  hashedSecret: string;
-  slug: string;
-  metric: string;
-  /** The dimensions as JSON. `dimensions` and `month` are undefined for a pair without dimensions. */
-  dimensions: string | undefined;
-  month: string | undefined;
-  /**
-   * For a batch with several pairs, the batch's number, negated if the batch is lenient. 0 for a pair that batches may
-   * share.
-   */
-  group: number;
-  /** The largest quantity among the pair's events, an exact decimal. */
-  largest: string;
-}
-
 export interface PairVerdict {
   problem: string | null;
   orgId: string | null;
@@ -74,19 +53,4 @@ export interface BatchOutcome {
   /** Products whose credits are overdrawn. Overdrafts are exact decimals. */
   overdrawn: { slug: string; overdraft: string }[];
   aboveCeiling: ReadonlyMap<number, string>;
-}
-
-export interface FlushPlan {
-  pairs: FlushPair[];
-  /** For each batch, the index in `pairs` of each of its pairs. */
-  pairNumbers: number[][];
-  /** Columns with one value per recordable event. */
-  eventPairs: number[];
-  keys: string[];
-  quantities: string[];
-  times: string[];
-  subjects: string[];
-  hasSubjects: boolean;
-  hasDimensions: boolean;
-  sources: Source[];
 }

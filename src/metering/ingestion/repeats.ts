@@ -5,16 +5,10 @@ import { monthOf } from '../../core/time.js';
 import { findOverdrawn, type OverdrawnRow } from '../credits/statements.js';
 import { latestTimes, type Batch } from './batch.js';
 import type { TextKind } from './extended-pairs.js';
-import {
-  findMismatches,
-  findOverCap,
-  NEEDS_COMBINATION,
-  NEEDS_EXTENDED,
-  NEEDS_PRICED,
-  type MismatchRow,
-  type OverCapRow,
-} from './statements.js';
-import type { FlushPlan, BatchOutcome, OverCap, PairVerdict } from './outcome.js';
+import type { BatchOutcome, OverCap, PairVerdict } from './outcome.js';
+import { NEEDS_COMBINATION, NEEDS_EXTENDED, NEEDS_PRICED } from './pair.js';
+import type { FlushPlan } from './plan.js';
+import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from './repeat-statements.js';
 
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';

@@ -3,7 +3,7 @@ import { accountGate, creditRooms } from '../credits/statements.js';
 import { hasUnknownKey, joinEncoded } from '../entitlements/dimensions.js';
 import { heldFor, heldForSubject, limitUsage, subjectUsage } from '../entitlements/limit-queries.js';
 import { priceOf } from '../entitlements/price.js';
-import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements.js';
+import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/pair.js';
 
 /**
  * Stores the holds that have room, in one round trip and one commit for all waiting requests. Key, entitlement, limits,

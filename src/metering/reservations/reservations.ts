@@ -14,7 +14,7 @@ import { toLimitState, type LimitRow, type Subject } from '../entitlements/limit
 import type { LimitState } from '../entitlements/limits.js';
 import { createExtendedPairs, type ExtendedPairs } from '../ingestion/extended-pairs.js';
 import { createRecorder, shareOfQueue } from '../ingestion/ingestion.js';
-import { NEEDS_EXTENDED } from '../ingestion/statements.js';
+import { NEEDS_EXTENDED } from '../ingestion/pair.js';
 import { createRefusalReporter } from '../thresholds/thresholds.js';
 import {
   explainRefusals,

@@ -19,14 +19,13 @@ import {
   type LimitedUse,
 } from '../ingestion/headroom.js';
 import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion/ingestion.js';
+import { NEEDS_COMBINATION, NEEDS_PRICED } from '../ingestion/pair.js';
 import {
   findMismatches,
   findOverCap,
-  NEEDS_COMBINATION,
-  NEEDS_PRICED,
   type MismatchRow,
   type OverCapRow,
-} from '../ingestion/statements.js';
+} from '../ingestion/repeat-statements.js';
 import { toReservation, type Reservation } from './reservations.js';
 import { settle, settlePriced, type SettlementRow } from './statements.js';
 

@@ -3,7 +3,8 @@ import type { Names, Template } from '../../core/db/client.js';
 import { countedDimensions, needsListing, OTHER_SQL } from '../entitlements/dimensions.js';
 import { effectiveCap } from '../entitlements/table.js';
 import { totalAround } from '../ingestion/headroom.js';
-import { addToSums, NEEDS_COMBINATION, NEEDS_PRICED } from '../ingestion/statements.js';
+import { NEEDS_COMBINATION, NEEDS_PRICED } from '../ingestion/pair.js';
+import { addToSums } from '../ingestion/sums.js';
 import { reservationEnds } from '../ingestion/table.js';
 import type { ReservationStatus } from './table.js';
 
@@ -160,7 +161,7 @@ ${t.with} target as materialized (
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions${priced(', credit_price')}
-), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', hasSubjects: true, hasDimensions: true, burns })}, ended as (
+), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', hasThresholds: true, hasSubjects: true, hasDimensions: true, burns }).join(', ')}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)
