@@ -165,6 +165,18 @@ export const measures: Measure[] = [
     },
   },
   {
+    key: 'check-query',
+    name: 'check of 50 slugs ÷ Express with one prepared query a request',
+    ...atLeast(1.5),
+    async run(world) {
+      const requests = world.tenants.map((tenant) => checkRequest(tenant, 50));
+      const ask = (port: number) => measureLoad(port, world.seconds, requests, { connections: 64 });
+      const baseline = await ask(world.express.port);
+      const { perSecond } = await ask(world.product.port);
+      return ratio(perSecond, baseline.perSecond, 'requests/s');
+    },
+  },
+  {
     key: 'grown',
     name: 'the full table ÷ an empty one, time-ordered keys, batch 500',
     ...atLeast(0.8),

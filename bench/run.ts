@@ -98,7 +98,7 @@ async function startSide(name: string, rows: number) {
 const side = await startSide('product', 0);
 const directUrl = await createDatabase('direct');
 await (await openDatabase({ databaseUrl: directUrl, dataDir: '' }, silent)).close();
-const express = await startBaseline('bench/baseline-express.ts');
+const express = await startBaseline('bench/baseline-express.ts', side.url);
 const world: World = {
   seconds: Number(options.seconds),
   tenants: side.tenants,
