@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, TypedDict
+from uuid import UUID
 
 
 class UsageBatch(TypedDict):
@@ -12,14 +15,14 @@ class UsageBatch(TypedDict):
 class _UsageEventRequired(TypedDict):
     productSlug: str
     metric: str
-    idempotencyKey: str
+    idempotencyKey: str | UUID
 
 
 class UsageEvent(_UsageEventRequired, total=False):
-    quantity: float
-    occurredAt: str
-    subject: str
-    dimensions: dict[str, Any]
+    quantity: float | Decimal | None
+    occurredAt: str | datetime | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
 
 
 class CloudEventData(TypedDict, total=False):
@@ -37,10 +40,10 @@ class _CloudEventRequired(TypedDict):
 
 
 class CloudEvent(_CloudEventRequired, total=False):
-    subject: str | None
-    time: str | None
-    datacontenttype: str | None
-    data: CloudEventData | None
+    subject: str | None | UUID | None
+    time: str | None | datetime | None
+    datacontenttype: str | None | None
+    data: CloudEventData | None | None
     data_base64: None
 
 
@@ -197,7 +200,7 @@ class EventCorrection(TypedDict):
 
 
 class UsageLookup(TypedDict):
-    idempotencyKeys: list[str]
+    idempotencyKeys: list[str | UUID]
 
 
 class UsageLookupAnswer(TypedDict):
@@ -233,14 +236,14 @@ class LookupResult(_LookupResultRequired, total=False):
 class _ReservationInputRequired(TypedDict):
     productSlug: str
     metric: str
-    quantity: float
-    idempotencyKey: str
+    quantity: float | Decimal
+    idempotencyKey: str | UUID
 
 
 class ReservationInput(_ReservationInputRequired, total=False):
-    ttlSeconds: int
-    subject: str
-    dimensions: dict[str, Any]
+    ttlSeconds: int | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
 
 
 class ReservationAnswer(TypedDict):
@@ -290,8 +293,8 @@ class FoundReservation(TypedDict):
 
 
 class SettlementInput(TypedDict, total=False):
-    quantity: float
-    occurredAt: str
+    quantity: float | Decimal | None
+    occurredAt: str | datetime | None
 
 
 class SettlementAnswer(TypedDict):
@@ -316,10 +319,10 @@ class UsageCorrections(TypedDict):
 
 
 class CorrectionInput(TypedDict):
-    idempotencyKey: str
-    quantity: float
+    idempotencyKey: str | UUID
+    quantity: float | Decimal
     reason: str
-    correctionKey: str
+    correctionKey: str | UUID
 
 
 class CorrectionAnswer(TypedDict):
@@ -422,8 +425,8 @@ class Entitlement(_EntitlementRequired, total=False):
 
 
 class EntitlementCheck(TypedDict, total=False):
-    productSlugs: list[str]
-    items: list[EntitlementCheckItem]
+    productSlugs: list[str] | None
+    items: list[EntitlementCheckItem] | None
 
 
 class _EntitlementCheckItemRequired(TypedDict):
@@ -431,9 +434,9 @@ class _EntitlementCheckItemRequired(TypedDict):
 
 
 class EntitlementCheckItem(_EntitlementCheckItemRequired, total=False):
-    quantity: float
-    subject: str
-    dimensions: dict[str, Any]
+    quantity: float | Decimal | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
 
 
 class EntitlementCheckAnswer(TypedDict):
