@@ -136,7 +136,7 @@ function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
   const series = toKeySeries(rows, steps).map(({ place, name, prefix, keyCount, quantities }) => ({
     place,
-    name: name ?? prefix ?? 'Unknown key',
+    name: name ?? prefix ?? 'Operator',
     count: keyCount - SHOWN_KEYS,
     values: quantities,
   }));

@@ -124,7 +124,7 @@ async function recordOnce(
     now,
     numericArray(plan.pairs.map((pair) => pair.largest)),
   ];
-  const { hasSubjects, hasDimensions } = plan;
+  const { hasSubjects, hasDimensions, isByOperator } = plan;
   if (hasDimensions)
     values.push(
       textArray(plan.pairs.map((pair) => pair.dimensions ?? null)),
@@ -134,7 +134,7 @@ async function recordOnce(
   const isExtended = kind === 'extended' || kind === 'full';
   const isPriced = kind === 'priced' || kind === 'full';
   const expectsNew = !isExtended && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
-  const form = { isExtended, isPriced, hasSubjects, hasDimensions, expectsNew };
+  const form = { isExtended, isPriced, hasSubjects, hasDimensions, isByOperator, expectsNew };
   const [first, ...rows] = await run<IngestRow>(ingestText(form), values).catch((error: unknown) => {
     if (!expectsNew || sqlState(error) !== UNIQUE_VIOLATION) throw error;
     memory.repeatedAtMs = nowMs;
@@ -253,7 +253,8 @@ function planFlush(batches: Batch[]): FlushPlan {
     times: [],
     subjects: [],
     hasSubjects: batches.some((batch) => batch.hasSubjects),
-    hasDimensions: batches.some((batch) => batch.pairs.some(({ dimensions }) => dimensions !== undefined)),
+    hasDimensions: batches.some((batch) => batch.pairs.some(({ month }) => month !== undefined)),
+    isByOperator: batches[0]?.orgId !== undefined,
     sources: [],
   };
   const shared = new Map<string, number>();

@@ -10,7 +10,7 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
-  /** The dimensions as JSON. `dimensions` and `month` are undefined for a pair without dimensions. */
+  /** The dimensions as JSON, and the first day of the month; undefined without dimensions, except an operator's month. */
   dimensions: string | undefined;
   month: string | undefined;
   /**
@@ -88,5 +88,7 @@ export interface FlushPlan {
   subjects: string[];
   hasSubjects: boolean;
   hasDimensions: boolean;
+  /** Whether the batches are operators'. Those of keys are in other flushes. */
+  isByOperator: boolean;
   sources: Source[];
 }

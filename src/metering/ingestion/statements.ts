@@ -14,6 +14,8 @@ import { burnCredits } from '../credits/statements.js';
 import { priceOf } from '../entitlements/price.js';
 import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
+import { MAX_PAST_MS } from './batch.js';
+import { OPERATOR_KEY_ID } from './table.js';
 
 /**
  * CTEs that add the rows of `inserted` to the sums: totals before hours, each in primary-key order, then subjects.
@@ -21,7 +23,7 @@ import { noteRaised } from '../thresholds/statements.js';
  * listen, `noted` holds the threshold evaluations that were queued.
  */
 export const addToSums = (t: Names, sums: Sums): string =>
-  `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled)}`;
+  `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled, sums.oldMs)}`;
 
 interface Sums {
   now: string;
@@ -36,11 +38,10 @@ interface Sums {
   hasDimensions: boolean;
   /** Whether `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
   knowsOthers?: boolean;
-  /**
-   * Which grants the events burn if `inserted` has credit_price: those open in the hour of the usage, or those open
-   * now.
-   */
-  burns?: 'of their hour' | 'open now' | undefined;
+  /** Whether `inserted` has credit_price. */
+  burns: boolean;
+  /** Age in ms from which events report only the thresholds of the current month. Default: they are never so old. */
+  oldMs?: number | undefined;
 }
 
 /**
@@ -49,7 +50,7 @@ interface Sums {
  */
 const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bounds: '' }): string => {
   const { hasSubjects, hasDimensions, burns } = sums;
-  const isAwaited = hasSubjects || burns !== undefined;
+  const isAwaited = hasSubjects || burns;
   return `hourly as materialized (
   select org_id, product_id, livemode, metric, api_key_id,
     date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour,
@@ -66,15 +67,14 @@ const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bou
   on conflict (org_id, period, livemode, product_id, metric)
   do update set quantity = t.quantity + excluded.quantity, events = t.events + excluded.events
   returning org_id, period, livemode, product_id, metric, quantity${bounds}
-), ${hasDimensions ? addCombinedHours(t, sums, isAwaited) : addHours(t, isAwaited)}${hasSubjects ? `, ${addBySubject(t, sums)}` : ''}${burns ? `, ${burn(t, sums, burns)}` : ''}`;
+), ${hasDimensions ? addCombinedHours(t, sums, isAwaited) : addHours(t, isAwaited)}${hasSubjects ? `, ${addBySubject(t, sums)}` : ''}${burns ? `, ${burn(t, sums)}` : ''}`;
 };
 
-const burn = (t: Names, { now, hasSubjects }: Sums, burns: NonNullable<Sums['burns']>): string =>
+const burn = (t: Names, { now, hasSubjects }: Sums): string =>
   burnCredits(t, {
     from: 'hourly',
     now,
     after: `(select count(*) from ${hasSubjects ? 'by_subject' : 'charted'}) >= 0`,
-    onlyOpen: burns === 'open now',
   });
 
 const addHours = (t: Names, isAwaited: boolean): string => `charted as (
@@ -173,10 +173,9 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
  * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
  * sub-selects of one row by its whole key make the plan use indexes even if the planner misjudges table sizes.
  */
-export const joinPair = (t: Names, now: string): string => `
+export const joinPair = (t: Names, now: string, isByOperator = false): string => `
   left join lateral (
-    select id, org_id, livemode, revoked_at, archived_at, expires_at, scopes from ${t('api_keys')}
-    where hashed_secret = p.hashed_secret limit 1
+    ${isByOperator ? operatorKey : keyOf(t)}
   ) k on true
   left join lateral (
     select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices,
@@ -189,6 +188,15 @@ export const joinPair = (t: Names, now: string): string => `
       and starts_at <= ${now} and (ends_at is null or ends_at > ${now})
     limit 1
   ) e on true`;
+
+const keyOf = (
+  t: Names,
+): string => `select id, org_id, livemode, revoked_at, archived_at, expires_at, scopes from ${t('api_keys')}
+    where hashed_secret = p.hashed_secret limit 1`;
+
+/** Stands for the key of `operatorSender`. */
+const operatorKey = `select '${OPERATOR_KEY_ID}'::uuid as id, left(p.hashed_secret, 36)::uuid as org_id, substr(p.hashed_secret, 38)::bool as livemode,
+      null::timestamptz as revoked_at, null::timestamptz as archived_at, null::timestamptz as expires_at, '{usage:write}'::text[] as scopes`;
 
 /**
  * Internal problem code for a pair that only an extended variant of the statement can record. Never returned to
@@ -223,6 +231,7 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * Subjects and dimensions have variants of their own, which a flush uses if an event names a subject or a dimension.
  * With dimensions, pairs also differ by dimensions and month. The priced variants find the price once per pair and burn
  * the credits of the inserted events after all sums. The other variants refuse every pair whose product has a price.
+ * Operators' variants have no key, refuse archived months, and report no threshold of a window that has passed.
  * The first row lists the inserted events, but only if some were not inserted (repeats, or a refused pair), and counts
  * the threshold evaluations queued. The other rows are the pairs that need an answer: refused, above the cap, with
  * limits, or possibly repeated.
@@ -231,30 +240,30 @@ export const NEEDS_COMBINATION = 'needs_combination';
  * first day of the month, per pair · only with subjects: the last parameter, subject, per event
  */
 function recordEvents(form: TextForm): Template {
-  const { isExtended, expectsNew, hasSubjects, hasDimensions, isPriced } = form;
+  const { isExtended, expectsNew, hasSubjects, hasDimensions, isPriced, isByOperator } = form;
   const extended = (part: string) => (isExtended ? part : '');
   const withSubjects = (part: string) => (hasSubjects ? part : '');
   const combined = (part: string) => (hasDimensions ? part : '');
   const priced = (part: string) => (isPriced ? part : '');
-  const burns = isPriced ? ('of their hour' as const) : undefined;
   const sums = {
     now: '$9::timestamptz',
     entitled: 'pair',
     hasSubjects,
     hasDimensions,
     knowsOthers: hasDimensions,
-    burns,
+    burns: isPriced,
+    oldMs: isByOperator ? MAX_PAST_MS : undefined,
   };
   const text = (t: Names) => `
 ${t.with} ${hasDimensions ? 'found' : 'pair'} as materialized (
   select p.ord - 1 as place, p.grp, p.metric, pr.max_quantity, k.org_id, k.id as api_key_id, k.livemode, pr.id as product_id, pr.usage_metric,
     ${effectiveCap('e', 'pr')} as unit_cap${extended(', e.limits, e.thresholds')}${withSubjects(', pr.subjects_since')}${combined(', pr.dimensions as keys, p.month, d.dimensions')}${priced(`, pr.credit_price is not null as is_priced, ${hasDimensions ? priceOf('p.asked') : 'coalesce(pr.credit_price, 0)'} as credit_price`)},
     case${whenPairIsBad('$9::timestamptz')}${combined(`
-      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isPriced ? '' : whenPriced}${isExtended ? '' : whenNotPlain(t)}
+      when ${hasUnknownKey('p.asked')} then 'unknown_dimension'`)}${isByOperator ? whenArchived(t) : ''}${isPriced ? '' : whenPriced}${isExtended ? '' : whenNotPlain(t)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as ${hasDimensions ? 'own_problem' : 'problem'}
   from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]${combined(', $11::jsonb[], $12::date[]')}) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest${combined(', asked, month')}, ord)${t.held}${joinPair(t, '$9::timestamptz')}${combined(joinEncoded('p.asked'))}
+    as p (hashed_secret, slug, metric, grp, largest${combined(', asked, month')}, ord)${t.held}${joinPair(t, '$9::timestamptz', isByOperator)}${combined(joinEncoded('p.asked'))}
 ), ${combined(withListed(t))}good as (
   select * from pair
   where problem is null and (grp = 0 or grp not in (
@@ -298,6 +307,9 @@ const withListed = (t: Names): string => `pair as materialized (
   ) f
 ), `;
 
+const whenArchived = (t: Names): string => `
+      when exists (select from ${t('usage_archives')} where org_id = k.org_id and period = p.month and livemode = k.livemode) then 'month_archived'`;
+
 const whenPriced = `
       when pr.credit_price is not null then '${NEEDS_PRICED}'`;
 
@@ -309,14 +321,18 @@ interface TextForm {
   isPriced: boolean;
   hasSubjects: boolean;
   hasDimensions: boolean;
+  /** An operator's pairs have a month, so it has dimensions, too. */
+  isByOperator: boolean;
   /** If true, a key that exists or occurs twice makes the statement fail. */
   expectsNew: boolean;
 }
 
-const nameOf = ({ isExtended, isPriced, hasSubjects, hasDimensions, expectsNew }: TextForm): string =>
-  `usage_ingest${isPriced ? '_priced' : ''}${hasSubjects ? '_subjects' : ''}${hasDimensions ? '_dimensions' : ''}${isExtended ? '_extended' : ''}${expectsNew ? '_new' : ''}`;
+const nameOf = (form: TextForm): string => {
+  const { isExtended, isPriced, hasSubjects, hasDimensions, isByOperator, expectsNew } = form;
+  return `usage_ingest${isByOperator ? '_operator' : ''}${isPriced ? '_priced' : ''}${hasSubjects ? '_subjects' : ''}${hasDimensions ? '_dimensions' : ''}${isExtended ? '_extended' : ''}${expectsNew ? '_new' : ''}`;
+};
 
-const texts = createRecall<Template>(32);
+const texts = createRecall<Template>(48);
 
 export const ingestText = (form: TextForm): Template => texts(nameOf(form), () => recordEvents(form));
 

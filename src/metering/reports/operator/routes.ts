@@ -87,7 +87,7 @@ For billing systems: the usage of each Organization and product, as exact sums o
 
 At most 366 days, or 31 days by hour. With \`Accept: text/csv\` or \`format=csv\`, the response is one file with all rows; its columns are the fields in their order. New columns are only added at the end.
 
-An event can be reported up to seven days after it occurred, so the sums of a month are final on the eighth of the next month.
+An event can be reported up to seven days after it occurred, so the sums of a month are final on the eighth of the next month, unless the operator sends older events or corrects.
 `.trim(),
     query: querySchema,
     responses: {
