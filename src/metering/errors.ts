@@ -1,7 +1,6 @@
 export const meteringStatuses = {
   entitlement_not_found: 404,
   event_not_found: 404,
-  backfill_state: 409,
   limit_reached: 409,
   credits_exhausted: 409,
   too_many_grants: 409,

@@ -4,8 +4,6 @@ import { mountRoutes } from '../core/reference/define-route.js';
 import type { Section } from '../dashboard/frame.js';
 import type { Product } from '../product.js';
 
-import { backfillRoutes } from './backfills/routes.js';
-import { createBackfillRunner } from './backfills/runner.js';
 import { meteringConfig } from './config.js';
 import { consolePages, consoleSections, customerTabs } from './console/console.js';
 import { customerSummary } from './console/customer-summary.js';
@@ -26,6 +24,7 @@ import { createEntitlementReader } from './entitlements/reader.js';
 import { entitlementRoutes } from './entitlements/routes.js';
 import { meteringStatuses } from './errors.js';
 import { createIngestion } from './ingestion/ingestion.js';
+import { operatorUsageRoutes } from './ingestion/operator-routes.js';
 import { usageRoutes } from './ingestion/routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
@@ -94,7 +93,10 @@ export const metering: Product = {
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),
       findForOperator: createMeteringOperatorFinder(context),
-      mountOperator: (router) => mountRoutes(router, '/operator', operatorMeteringRoutes, context),
+      mountOperator(router) {
+        mountRoutes(router, '/operator', operatorMeteringRoutes, context);
+        mountRoutes(router, '/operator', operatorUsageRoutes, deps);
+      },
       jobs: [...meteringJobs(context, services), ...noticeJobs(context), ...stripeJobs(context)],
       greet,
       fillDemo: seedDemoUsage,
@@ -112,7 +114,6 @@ const operatorMeteringRoutes = [
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
   ...operatorCreditRoutes,
-  ...backfillRoutes,
 ];
 
 function createMeteringServices(context: Context) {
@@ -140,7 +141,6 @@ const meteringJobs = (
     schedule: '40 * * * * *',
     run: createReservationWatch({ db, clock, metrics, log }),
   },
-  { name: 'run-backfills', schedule: '*/2 * * * * *', run: createBackfillRunner({ db, clock }) },
 ];
 
 /** If email is off, the only job is the one that deletes old rows from earlier runs. */

@@ -1,11 +1,11 @@
 import type { ReferencePart } from '../core/reference/described.js';
 import { callsPerKey } from '../core/reference/part.js';
-import { backfillRoutes } from './backfills/routes.js';
 import { correctionRoutes, operatorCorrectionRoutes } from './corrections/routes.js';
 import { creditRoutes, operatorCreditRoutes } from './credit-grants/routes.js';
 import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/operator/routes.js';
 import { productRoutes } from './entitlements/products/routes.js';
 import { entitlementRoutes } from './entitlements/routes.js';
+import { operatorUsageRoutes } from './ingestion/operator-routes.js';
 import { usageRoutes } from './ingestion/routes.js';
 import { meteringStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
@@ -64,6 +64,6 @@ export const meteringReference: ReferencePart = {
     ...customerUsageRoutes,
     ...operatorCorrectionRoutes,
     ...operatorCreditRoutes,
-    ...backfillRoutes,
+    ...operatorUsageRoutes,
   ],
 };

@@ -37,14 +37,7 @@ function toConsolePath(route: string): string {
     .replace(/credits\/forgive$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
-    .replace(
-      '{id}',
-      route.includes('/backfills/')
-        ? hostile.backfillId
-        : route.includes('/webhooks/')
-          ? hostile.webhook.id
-          : hostile.keyIds[0]!,
-    );
+    .replace('{id}', route.includes('/webhooks/') ? hostile.webhook.id : hostile.keyIds[0]!);
 }
 
 /** Route of a page that exists only for customers that trade live. */

@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { describeService } from '../../src/reference.js';
 import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
-import { hasPython, pythonClient } from '../support/python.js';
+import { checkTypes, hasMypy, hasPython, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 
 const run = promisify(execFile);
@@ -26,7 +26,14 @@ it('the types of the Python client match the OpenAPI document', async () => {
   );
 });
 
-it.skipIf(spawnSync('mypy', ['--version']).status !== 0)('mypy accepts the Python client', async () => {
+it.skipIf(!hasMypy)('mypy accepts each Python program of the READMEs', async () => {
+  const texts = ['README.md', 'clients/python/README.md'].map((path) => readFileSync(path, 'utf8'));
+  const programs = texts.flatMap((text) => [...text.matchAll(/^```python\n(.*?)^```$/gms)]);
+  expect(programs).toHaveLength(6);
+  await checkTypes(programs.map(([, program]) => program!));
+});
+
+it.skipIf(!hasMypy)('mypy accepts the Python client', async () => {
   const cache = mkdtempSync(join(tmpdir(), 'gauge-mypy-'));
   await run('mypy', ['--cache-dir', cache], { cwd: pythonClient });
   rmSync(cache, { recursive: true });

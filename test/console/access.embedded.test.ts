@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 /** Routes that require a fresh password and code. */
 const dangerous =
-  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|corrections|backfills|apply|revert|discard)$/;
+  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|corrections)$/;
 
 const send = async (browser: Browser, route: string) => {
   const [method, path] = route.split(' ') as [string, string];

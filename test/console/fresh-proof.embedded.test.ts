@@ -187,15 +187,6 @@ describe('usage', () => {
     const form = { idempotencyKey: 'of acme', quantity: '2.5', why: 'Too many', correctionKey: uuid() };
     await expectProof({ path: '/usage/corrections', form, page: '/usage' });
   });
-
-  it('is backfilled only with a fresh proof, at every step', async () => {
-    const form = { from: '2020-01-01', to: '2020-02-01', mode: 'test', reason: 'A collector was down' };
-    await expectProof({ path: '/usage/backfills', form, page: '/usage' });
-    const page = /\/usage\/backfills\/[\da-f-]{36}/.exec(await open(`${base}/usage`))![0];
-    await expectProof({ path: `${page}/discard`, form: {}, page });
-    for (const step of ['apply', 'revert'])
-      expect(await sendLate(`${base}${page}/${step}`, {}, base + page)).toContain('/confirm?');
-  });
 });
 
 describe('credits', () => {

@@ -1,6 +1,5 @@
 import { v7 as uuid } from 'uuid';
 import { beforeAll, expect, it } from 'vitest';
-import { createBackfillRunner } from '../../src/metering/backfills/runner.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { operatorClient } from '../support/operator.js';
@@ -26,7 +25,6 @@ beforeAll(async () => {
 });
 
 const html = { accept: 'text/html' };
-const page = (path: string) => operator.browser.get(`/console/customers/acme/usage${path}`, html);
 const post = (path: string, form: Record<string, string> = {}) =>
   operator.browser.send('POST', `/console/customers/acme/usage${path}`, { headers: html, form });
 const totalOf = async (month: string) => {
@@ -61,50 +59,4 @@ it('corrects an event by its key, and reports errors beside their fields', async
     expect([status, headers.get('location')]).toEqual([303, '/console/customers/acme/usage?done=corrected']);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);
-});
-
-it('opens a backfill, shows the staged changes, applies and reverts it', async () => {
-  expect((await page('')).text).toContain('No backfills');
-  const range = { from: '2026-01-01', to: '2026-02-01', mode: 'live', reason: 'A collector was down' };
-  const backwards = await post('/backfills', { ...range, to: '2025-12-01' });
-  expect(backwards.status).toBe(400);
-  expect(backwards.text).toContain('Must be later than the first day.');
-  const opened = await post('/backfills', range);
-  const path = /\/usage(\/backfills\/[^?]+)\?done=opened$/.exec(opened.headers.get('location')!)![1]!;
-  const open = await page(path);
-  expect(open.text).toContain(`npm run send -- FILE --backfill ${path.split('/').at(-1)}`);
-  expect(open.text).toContain('No events are staged.');
-
-  const event = { ...usageEvent('calls', 'lost'), quantity: 3, occurredAt: '2026-01-12T08:00:00Z' };
-  expect((await api('POST', `/organizations/acme/usage${path}/events`, { events: [event] })).status).toBe(
-    202,
-  );
-  expect((await page(path)).text).toMatch(/January 2026/);
-  expect((await page('')).text).toContain('1 event');
-
-  const run = createBackfillRunner({ db: database.db, clock: service.clock });
-  const step = async (name: string) => {
-    const { headers } = await post(`${path}/${name}`);
-    expect(headers.get('location')).toBe(`/console/customers/acme/usage${path}?done=${name}`);
-    await run();
-    return (await page(path)).text;
-  };
-  expect(await step('apply')).toContain('Revert backfill');
-  expect(await totalOf('2026-01')).toEqual(['3']);
-  const discarded = await post(`${path}/discard`);
-  expect(discarded.status).toBe(409);
-  expect(discarded.text).toContain('cannot be discarded');
-  expect(await step('revert')).toContain('Reverted');
-  expect(await totalOf('2026-01')).toEqual(['0']);
-});
-
-it('shows nothing of another customer', async () => {
-  const opened = await operator.browser.send('POST', '/console/customers/initech/usage/backfills', {
-    headers: html,
-    form: { from: '2026-01-01', to: '2026-02-01', mode: 'live', reason: 'Theirs' },
-  });
-  const path = /\/usage(\/backfills\/[^?]+)\?/.exec(opened.headers.get('location')!)![1]!;
-  expect((await page(path)).status).toBe(404);
-  for (const step of ['apply', 'revert', 'discard']) expect((await post(`${path}/${step}`)).status).toBe(404);
-  expect((await page('')).text).not.toContain('Theirs');
 });

@@ -58,6 +58,38 @@ describe('the overview of a new Organization', () => {
     expect(arrived.text).toMatch(/id="overview-now"/);
   });
 
+  it('names a product for which the Organization can send, however many it can only read', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    for (let i = 0; i < 14; i++) {
+      const product = await createProduct(db, { slug: `a-${i}-${uuid()}`, name: 'Archive of maps' });
+      await grant(db, organization.id, product.id, { kind: 'read_only' });
+    }
+    const reading = await openOverview(browser);
+    expect(reading.seen).toContain('This Organization can only read Archive of maps');
+    expect(reading.seen).not.toContain('curl');
+
+    const product = await createProduct(db, { slug: `z-${uuid()}` });
+    await grant(db, organization.id, product.id);
+    expect((await openOverview(browser)).text).toContain(product.slug);
+  });
+
+  it('asks for a key that can send if the keys only read or have ended', async () => {
+    const { db } = database;
+    const { browser, organization } = await signedIn(db, service.url);
+    await createKey(db, organization.id, { revokedAt: new Date(service.clock.now() - DAY_MS) });
+    await createKey(db, organization.id, { expiresAt: new Date(service.clock.now() - DAY_MS) });
+    const ended = await openOverview(browser);
+    expect(ended.text).toContain('href="/dashboard/api-keys/new"');
+    expect(ended.seen).not.toContain('none has the scope');
+    await createKey(db, organization.id, { scopes: ['usage:read', 'entitlements:read'] });
+    const reading = await openOverview(browser);
+    expect(reading.seen).toContain('Your keys cannot send usage: none has the scope usage:write');
+    expect(reading.text).toContain('href="/dashboard/api-keys/new"');
+    await createKey(db, organization.id, { scopes: ['usage:write'] });
+    expect((await openOverview(browser)).text).not.toContain('href="/dashboard/api-keys/new"');
+  });
+
   it('leads from the mode without usage to the mode of the first events', async () => {
     const { db } = database;
     const { browser, organization } = await signedIn(db, service.url);

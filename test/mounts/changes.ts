@@ -11,7 +11,6 @@ import {
   sessions,
 } from '../../src/accounts/identity/table.js';
 import { invitations, memberships, organizations, users } from '../../src/accounts/organizations/table.js';
-import { usageBackfills } from '../../src/metering/backfills/table.js';
 import { products } from '../../src/metering/entitlements/table.js';
 import { usageEvents, usageReservations } from '../../src/metering/ingestion/table.js';
 import type { Database } from '../../src/core/db/client.js';
@@ -252,28 +251,6 @@ const correctionOf = (idempotencyKey: string) => ({
   corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
 });
 
-/** Creates a backfill in this state and returns its path. */
-const backfill =
-  (state: 'open' | 'applied', more = '') =>
-  async ({ db, own, service }: World): Promise<string> => {
-    const id = uuid();
-    const at = new Date(service.clock.now());
-    await db.orm.insert(usageBackfills).values({
-      orgId: own.id,
-      id,
-      fromTime: new Date('2020-01-01'),
-      toTime: at,
-      createdAt: at,
-      changedAt: at,
-      livemode: true,
-      state,
-      reason: 'half-sent',
-      actor: 'operator',
-    });
-    return `/organizations/${own.slug}/usage/backfills/${id}${more}`;
-  };
-const ofBackfills = '/operator/organizations/{slug}/usage/backfills';
-
 /** Prepares a request that carries its own proof: a password, a code or a link's secret. */
 const byProof =
   (
@@ -415,9 +392,6 @@ const customerPath =
   ({ own }: World) =>
     `${CUSTOMERS}/${own.slug}${end}`;
 
-const backfillPage = (state: 'open' | 'applied', more: string) => async (world: World) =>
-  (await backfill(state, more)(world)).replace('/organizations', CUSTOMERS);
-
 /** Uses a separate customer, because archiving the shared one would break other requests. */
 const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
 
@@ -508,27 +482,6 @@ const inConsole: Record<string, Prepare[]> = {
         true,
       ),
     ),
-  ],
-  'post /console/customers/{slug}/usage/backfills': [
-    byOperatorPerson(
-      customerPath('/usage/backfills'),
-      () => ({
-        reason: 'half-sent',
-        from: '2020-01-01',
-        to: '2020-02-01',
-        mode: 'live',
-      }),
-      true,
-    ),
-  ],
-  'post /console/customers/{slug}/usage/backfills/{id}/apply': [
-    byOperatorPerson(backfillPage('open', '/apply'), () => ({}), true),
-  ],
-  'post /console/customers/{slug}/usage/backfills/{id}/revert': [
-    byOperatorPerson(backfillPage('applied', '/revert'), () => ({}), true),
-  ],
-  'post /console/customers/{slug}/usage/backfills/{id}/discard': [
-    byOperatorPerson(backfillPage('open', '/discard'), () => ({}), true),
   ],
   'post /console/customers/{slug}/credits/grant': [
     withCredits(({ slug }) =>
@@ -1071,27 +1024,12 @@ export const changes: Record<string, Prepare[]> = {
       byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/corrections`, correctionOf(key)),
     ),
   ],
-  [`post ${ofBackfills}`]: [
-    byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/backfills`, {
-      reason: 'half-sent',
-      from: '2020-01-01T00:00:00Z',
-      to: '2020-02-01T00:00:00Z',
-    }),
-  ],
-  [`post ${ofBackfills}/{id}/events`]: [
-    async (world) =>
-      byOperator('POST', backfill('open', '/events'), {
-        events: [
-          usageEvent(world.own.productSlugs[0]!, uuid(), {
-            metric: 'requests',
-            occurredAt: '2021-01-01T00:00:00Z',
-          }),
-        ],
+  'post /operator/organizations/{slug}/usage/events': [
+    (world) =>
+      byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/events`, {
+        events: [usageEvent(world.own.productSlugs[0]!, uuid(), { metric: 'requests' })],
       })(world),
   ],
-  [`post ${ofBackfills}/{id}/apply`]: [byOperator('POST', backfill('open', '/apply'))],
-  [`post ${ofBackfills}/{id}/revert`]: [byOperator('POST', backfill('applied', '/revert'))],
-  [`delete ${ofBackfills}/{id}`]: [byOperator('DELETE', backfill('open'))],
   'post /dashboard/usage/events/correction': [
     withEvent((idempotencyKey) =>
       byMember(

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
 import { createKey } from '../support/fixtures.js';
-import { hasPython, pythonClient } from '../support/python.js';
+import { checkTypes, hasMypy, hasPython, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
@@ -117,6 +117,7 @@ it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
       return key === undefined ? [] : [usageEvent('forecast-api', key, { metric: 'requests' })];
     });
     if (events.length > 0) await sendUsage(service.url, secret, events);
+    if (hasMypy) await checkTypes(samples);
     const { stdout } = await run('python3', ['-c', runAll, JSON.stringify(samples)], withKey());
     expect(stdout).not.toBe('');
   },

@@ -47,8 +47,6 @@ export interface Populated {
   keyIds: string[];
   rotated: { oldKeyId: string; newKeyId: string };
   revokedKeyId: string;
-  /** An open backfill with one event. */
-  backfillId: string;
   /** A failing endpoint, and a delivery to it that is waiting to be retried after its first attempt. */
   webhook: { id: string; messageId: string };
   productSlugs: string[];
@@ -197,7 +195,6 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     rotated: { oldKeyId: third!.id, newKeyId: rotation.body.apiKey.id },
     revokedKeyId: fourth!.id,
     webhook: await createFailing(service, owner),
-    backfillId: await stageBackfill(),
     productSlugs,
     eventKeys,
     position: await buy(service, people.owner),
@@ -208,23 +205,6 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     newInvitation: () => createInvitation(owner),
     newRestingOrder: createRestingOrders(service, people.owner),
   };
-
-  async function stageBackfill(): Promise<string> {
-    const path = `/organizations/${slug}/usage/backfills`;
-    const at = (daysAgo: number) => new Date(service.clock.now() - daysAgo * DAY_MS).toISOString();
-    const { body } = await operator('POST', path, { reason: names.keys[0], from: at(60), to: at(10) });
-    const id: string = body.id;
-    const event = {
-      productSlug: productSlugs[0],
-      metric: names.metric,
-      quantity: 1_234_567.25,
-      occurredAt: at(30),
-      idempotencyKey: `long ago ${names.events[0]}`,
-    };
-    const staged = await operator('POST', `${path}/${id}/events`, { events: [event] });
-    if (staged.status !== 202) throw new Error(`nothing was staged: ${JSON.stringify(staged.body)}`);
-    return id;
-  }
 
   async function hire(name: string, role: Role): Promise<{ id: string; email: string }> {
     const { id, email } = await createUser(service.context.db, { name });

@@ -1,5 +1,9 @@
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 export const pythonClient = fileURLToPath(new URL('../../clients/python', import.meta.url));
 
@@ -11,3 +15,14 @@ if (!hasPython && process.env.REQUIRE_PYTHON === '1')
   throw new Error('REQUIRE_PYTHON=1, but python3 is not 3.10 or later with venv.');
 if (!hasPython)
   console.warn('Tests of the Python client are skipped: they need Python 3.10 or later with venv.');
+
+export const hasMypy = spawnSync('mypy', ['--version']).status === 0;
+
+/** Checks programs with `mypy --strict`. @throws an Error with mypy's output, in which line numbers count from the program's start */
+export async function checkTypes(programs: string[]): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-mypy-'));
+  for (const [i, program] of programs.entries()) writeFileSync(join(folder, `program_${i}.py`), program);
+  const env = { ...process.env, MYPYPATH: join(pythonClient, 'src') };
+  await promisify(execFile)('mypy', ['--strict', '--cache-dir', join(folder, 'cache'), folder], { env });
+  rmSync(folder, { recursive: true });
+}

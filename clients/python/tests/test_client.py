@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import unittest
+from datetime import date, datetime, timezone
+from decimal import Decimal
 from email.utils import formatdate
 from typing import Any, cast
 from unittest import mock
@@ -11,6 +14,7 @@ from gauge import DeliveryError, GaugeClient, OtherModeError, RefusedError
 from gauge.types import ReservationInput, UsageEvent
 
 from .fake import Answer, FakeService, Request, problem, reply
+from .values import BAD_NUMBERS, EXACT, KEY, NATIVE, REGION, SUBJECT, WRITTEN
 
 
 def event(key: str, **more: Any) -> UsageEvent:
@@ -139,11 +143,16 @@ class ClientTest(WithService):
         self.service.fault = lambda _request, _count: reply(200, {})
         self.gauge.event("a/b?c d#é")
         self.gauge.usage("2026-01-01", "2026-02-01", product_slug="a&b", granularity="hour")
+        self.gauge.event(KEY)
+        midnight = datetime(2026, 2, 1, tzinfo=timezone.utc)
+        self.gauge.usage(date(2026, 1, 1), midnight, subject=SUBJECT, dimensions={"region": REGION, "model": None})
         self.assertEqual(
             [request.path for request in self.service.requests],
             [
                 "/api/usage/events/a%2Fb%3Fc%20d%23%C3%A9",
                 "/api/usage?from=2026-01-01&to=2026-02-01&productSlug=a%26b&granularity=hour",
+                f"/api/usage/events/{KEY}",
+                f"/api/usage?from=2026-01-01&to=2026-02-01T00%3A00%3A00.000000Z&subject={SUBJECT}&dimension.region={REGION}",
             ],
         )
 
@@ -173,9 +182,23 @@ class ClientTest(WithService):
             self.assertNotIn("s3cret", str(raised.exception))
 
     def test_a_number_that_json_does_not_have_is_refused_before_it_is_sent(self) -> None:
-        with self.assertRaises(ValueError):
-            self.gauge.send([event("a", quantity=float("nan"))])
+        for bad in BAD_NUMBERS[:-1]:
+            with self.assertRaisesRegex(ValueError, "^events/1/quantity "):
+                self.gauge.send([EVENT, event("a", quantity=bad)])
+        with self.assertRaisesRegex(ValueError, "^events/0/occurredAt is .* without a time zone"):
+            self.gauge.send([event("a", occurredAt=datetime(2026, 1, 31, 12))])
+        with self.assertRaisesRegex(TypeError, "^events/0/occurredAt is of the type date"):
+            self.gauge.send([event("a", occurredAt=date(2026, 1, 31))])
+        with self.assertRaisesRegex(ValueError, "^The time is .* without a time zone"):
+            self.gauge.usage(datetime(2026, 1, 31), "2026-02-01")
         self.assertEqual(self.service.requests, [])
+
+    def test_decimals_times_and_uuids_arrive_exactly_and_none_is_left_out(self) -> None:
+        self.gauge.send([NATIVE, event("a", quantity=Decimal("0.1"), subject=None)])
+        body = self.service.requests[0].body.decode()
+        self.assertEqual(json.loads(body.replace(EXACT, "0.5"))["events"][0], WRITTEN)
+        self.assertIn(f'"quantity":{EXACT},', body)
+        self.assertTrue(body.endswith('"idempotencyKey":"a","quantity":0.1}]}'), body)
 
     @unittest.skipUnless(hasattr(os, "fork"), "needs fork")
     def test_a_forked_process_opens_its_own_connection(self) -> None:
@@ -222,6 +245,12 @@ class ReserveTest(WithService):
         with self.gauge.reserve(self.WORK):
             pass
         self.assertEqual(self.calls[1], ("POST", "/api/usage/reservations/r1/settle", {}))
+
+    def test_settles_an_exact_quantity(self) -> None:
+        work = cast(ReservationInput, {**self.WORK, "quantity": Decimal("0.3"), "subject": None})
+        with self.gauge.reserve(work) as hold:
+            hold.used = Decimal("0.1")
+        self.assertEqual([call[2] for call in self.calls], [{**self.WORK, "quantity": 0.3}, {"quantity": 0.1}])
 
     def test_settles_zero_units(self) -> None:
         with self.gauge.reserve(self.WORK) as hold:

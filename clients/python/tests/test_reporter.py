@@ -14,6 +14,7 @@ import time
 import unittest
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 from unittest import mock
@@ -22,6 +23,7 @@ from gauge import ReportedEvent, RefusedEvent, Reporter, SpoolFullError
 from gauge.types import UsageEvent
 
 from .fake import Answer, FakeService, Request, problem, reply
+from .values import BAD_NUMBERS, EXACT, NATIVE, WRITTEN
 
 
 FAST: dict[str, Any] = {"interval": 0.005}
@@ -264,14 +266,41 @@ class ReporterTest(unittest.TestCase):
 
     def test_impossible_events_are_refused_at_once(self) -> None:
         reporter = self.start()
-        for bad in (float("nan"), float("inf"), -1):
-            with self.assertRaises(ValueError):
+        for bad in BAD_NUMBERS:
+            with self.assertRaisesRegex(ValueError, "^quantity "):
                 reporter.report(event("a", quantity=bad))
+        for value in (True, "3", object()):
+            with self.assertRaisesRegex(TypeError, "^quantity "):
+                reporter.report(event("a", quantity=value))
+        with self.assertRaisesRegex(ValueError, "^occurredAt is 2026-01-31 12:00:00 without a time zone"):
+            reporter.report(event("a", occurredAt=datetime(2026, 1, 31, 12)))
+        with self.assertRaisesRegex(ValueError, "^dimensions/model is nan"):
+            reporter.report(event("a", dimensions={"model": float("nan")}))
         with self.assertRaises(ValueError):
             reporter.report(event("x" * 70_000))
         self.assertEqual(reporter.bytes, 0)
-        reporter.report(event("large", quantity=10**400))
         reporter.report(event("lone surrogate \ud800"))
+
+    def test_the_spool_has_the_values_of_python_programs_exactly(self) -> None:
+        self.service.fault = away
+        reporter = self.start(interval=60)
+        reporter.report(cast(ReportedEvent, NATIVE))
+        reporter.report(event(occurredAt=None, idempotencyKey=None, quantity=None))
+        db = sqlite3.connect(self.directory / "spool.db")
+        self.addCleanup(db.close)
+        (first,), (second,) = db.execute("select line from lines order by id")
+        self.assertEqual(json.loads(first.replace(EXACT, "0.5")), WRITTEN)
+        self.assertEqual(json.loads(second).keys(), {"productSlug", "metric", "occurredAt", "idempotencyKey"})
+
+    def test_refused_events_keep_all_digits(self) -> None:
+        refused: list[RefusedEvent] = []
+        reporter = self.start(on_refused=refused.extend)
+        for quantity in (Decimal(EXACT), 0.1):
+            reporter.report(event("a", "unknown", quantity=quantity))
+        self.assertTrue(reporter.flush())
+        until(lambda: len(refused) == 2)
+        self.assertEqual([one.event and one.event.get("quantity") for one in refused], [Decimal(EXACT), 0.1])
+        self.assertIn(f'"quantity":{EXACT}', (self.directory / "refused.ndjson").read_text())
 
     def test_an_event_that_cannot_be_written_is_not_accepted(self) -> None:
         self.service.fault = away

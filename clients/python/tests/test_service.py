@@ -8,6 +8,7 @@ import tempfile
 import unittest
 import uuid
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
 from typing import Any, cast
 
 from gauge import CreditsExhaustedError, GaugeClient, OtherModeError, RefusedError, RefusedEvent, Reporter
@@ -22,7 +23,7 @@ PRODUCT = os.environ.get("GAUGE_PRODUCT", "")
 PRICED = os.environ.get("GAUGE_PRICED_PRODUCT", "")
 
 
-def event(key: str, **more: Any) -> UsageEvent:
+def event(key: str | uuid.UUID, **more: Any) -> UsageEvent:
     return cast(UsageEvent, {"productSlug": PRODUCT, "metric": "calls", "idempotencyKey": key, **more})
 
 
@@ -54,6 +55,13 @@ class ServiceTest(unittest.TestCase):
 
     def total(self, start: str, end: str) -> float:
         return sum(series["total"] for series in self.gauge.usage(start, end, product_slug=PRODUCT)["series"])
+
+    def test_decimals_and_times_are_stored_exactly(self) -> None:
+        key, at = uuid.uuid4(), datetime.now(timezone(timedelta(hours=2)))
+        self.gauge.send([event(key, quantity=Decimal("0.1"), occurredAt=at)])
+        recorded = self.gauge.event(key)
+        self.assertEqual((recorded["quantity"], recorded["idempotencyKey"]), (0.1, str(key)))
+        self.assertEqual(datetime.fromisoformat(recorded["occurredAt"].replace("Z", "+00:00")), at)
 
     def test_strict_lenient_and_dry_run(self) -> None:
         mixed = [event(self.key), cast(UsageEvent, {**event("other"), "metric": "unknown"})]

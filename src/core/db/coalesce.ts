@@ -159,7 +159,10 @@ const overloaded = () =>
   new AppError('unavailable', 'Too many requests are waiting. Try again shortly.', { retryAfterSeconds: 1 });
 
 /** Creates a coalescer for each shard group, so that a blocked or unreachable group delays only its own requests. */
-export function createGroupCoalescer<Request extends { hashedSecret: string }, Answer>(
+export function createGroupCoalescer<
+  Request extends { hashedSecret: string; orgId?: string | undefined },
+  Answer,
+>(
   shards: Shards,
   optionsOf: (group: ShardGroup) => CoalesceOptions<Request, Answer>,
 ): Coalescer<Request, Answer> {
@@ -188,7 +191,8 @@ export function createGroupCoalescer<Request extends { hashedSecret: string }, A
     (coalescers.get(group) ?? open(group)).submit(request);
 
   function submit(request: Request): Promise<Answer> {
-    const group = shards.locate(request.hashedSecret);
+    const { orgId, hashedSecret } = request;
+    const group = orgId === undefined ? shards.locate(hashedSecret) : shards.locateOrganization(orgId);
     return 'then' in group ? group.then((found) => submitTo(found, request)) : submitTo(group, request);
   }
 

@@ -8,7 +8,7 @@ import { migrate as migratePglite } from 'drizzle-orm/pglite/migrator';
 import type pg from 'pg';
 import { once } from '../steps.js';
 import { explainRefusal, UnsuitableDatabaseError } from './check-server.js';
-import { SEQUENTIAL, sqlState, type Database, type Orm } from './client.js';
+import { describeCause, SEQUENTIAL, sqlState, type Database, type Orm } from './client.js';
 import { Connection } from './connection.js';
 import { distributeTables, isDistributed } from './distribute.js';
 import { createFunctions } from './functions.js';
@@ -69,10 +69,12 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
     // If the schema is up to date, the serving role or a read-only server is enough.
     if (!ownerUrl && (await isMigrated(db))) return;
     const { connectionString } = db.pool.options;
-    await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!));
+    await migrateAs(ownerUrl ?? connectionString!, ownerUrl && userOf(connectionString!)).catch(
+      explainRaised,
+    );
   } else {
     if (await isMigrated(db)) return;
-    await migratePglite(db.orm, { migrationsFolder });
+    await migratePglite(db.orm, { migrationsFolder }).catch(explainRaised);
     await createFunctions(db.orm);
   }
   if (await isMigrated(db)) return;
@@ -81,6 +83,12 @@ export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<vo
       'MIGRATION_DATABASE_URL and DATABASE_URL name different databases: the former is up to date, the latter is not. Both must name the same database.',
     );
   throw new Error('Only some of the migrations were applied. Check migrations/meta/_journal.json.');
+}
+
+/** P0001: a migration refuses the data that it finds, in a sentence of its own. */
+function explainRaised(error: unknown): never {
+  if (sqlState(error) !== 'P0001') throw error;
+  throw new UnsuitableDatabaseError(describeCause(error).replace(' (P0001)', ''));
 }
 
 async function migrateAs(connectionString: string, servingRole: string | undefined): Promise<void> {

@@ -1,13 +1,14 @@
 import type { OpenApiDocument } from './document.js';
 
 interface Document {
-  paths: object;
+  paths: Record<string, Record<string, { requestBody?: unknown }>>;
   components: { schemas: Record<string, Schema> };
 }
 
 interface Schema {
   $ref?: string;
   type?: string | string[];
+  format?: string;
   enum?: (string | null)[];
   anyOf?: Schema[];
   oneOf?: Schema[];
@@ -19,26 +20,51 @@ interface Schema {
 /** Returns Python TypedDicts for the schemas used below a path, in the order of first use. */
 export function toPythonTypes(document: OpenApiDocument, under: string): string {
   const { paths, components } = JSON.parse(JSON.stringify(document)) as Document;
-  const names = new Set<string>();
-  const visit = (value: unknown): void => {
-    if (typeof value !== 'object' || value === null) return;
+  const visit = (value: unknown, names: Set<string>): Set<string> => {
+    if (typeof value !== 'object' || value === null) return names;
     const name = '$ref' in value ? schemaName(String(value.$ref)) : undefined;
     if (name !== undefined && !names.has(name)) {
       names.add(name);
-      visit(components.schemas[name]);
+      visit(components.schemas[name], names);
     }
-    Object.values(value).forEach(visit);
+    for (const inner of Object.values(value)) visit(inner, names);
+    return names;
   };
-  for (const [path, item] of Object.entries(paths)) if (path.startsWith(under)) visit(item);
-
-  const classes = [...names].flatMap((name) => toClasses(name, components.schemas[name]!));
+  const items = Object.entries(paths).flatMap(([path, item]) => (path.startsWith(under) ? [item] : []));
+  const bodies = items.flatMap((item) => Object.values(item).map(({ requestBody }) => requestBody));
+  const sent = visit(bodies, new Set());
+  const classes = [...visit(items, new Set())].flatMap((name) =>
+    toClasses(name, sent.has(name) ? toInput(components.schemas[name]!) : components.schemas[name]!),
+  );
   return `"""Types of the requests and answers of \`${under}\`, generated from the OpenAPI document by \`npm run client:python\`."""
 
 from __future__ import annotations
 
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, TypedDict
+from uuid import UUID
 
 ${classes.join('\n')}`;
+}
+
+const identifiers = new Set(['idempotencyKey', 'idempotencyKeys', 'correctionKey', 'subject']);
+
+/** In requests, the client accepts Decimals, datetimes and UUIDs, and leaves out optional fields that are None. */
+function toInput(schema: Schema): Schema {
+  const fields = Object.entries(schema.properties ?? {}).map(([name, field]) => {
+    const accepted = widen(field, identifiers.has(name));
+    const isOptional = schema.required?.includes(name) !== true;
+    return [name, isOptional ? { anyOf: [accepted, { type: 'null' }] } : accepted] as const;
+  });
+  return schema.properties ? { ...schema, properties: Object.fromEntries(fields) } : schema;
+}
+
+function widen(schema: Schema, isIdentifier: boolean): Schema {
+  if (schema.type === 'number') return { anyOf: [schema, { type: 'decimal' }] };
+  if (schema.format === 'date-time') return { anyOf: [schema, { type: 'datetime' }] };
+  if (schema.items) return { ...schema, items: widen(schema.items, isIdentifier) };
+  return isIdentifier ? { anyOf: [schema, { type: 'uuid' }] } : schema;
 }
 
 const schemaName = (reference: string): string | undefined =>
@@ -77,6 +103,9 @@ const simple: Record<string, string> = {
   number: 'float',
   integer: 'int',
   boolean: 'bool',
+  decimal: 'Decimal',
+  datetime: 'datetime',
+  uuid: 'UUID',
 };
 
 /** @param inner collects the classes of objects that have no name in the document */

@@ -38,8 +38,6 @@ interface Burning {
   now: string;
   /** A condition that is true only once all sums are written. */
   after: string;
-  /** Burns only grants that are open now, regardless of the hour of the usage. */
-  onlyOpen?: boolean | undefined;
 }
 
 /**
@@ -47,7 +45,7 @@ interface Burning {
  * may repeat). Accounts are locked last, after all sums, and in primary-key order. The `burnt` CTE contains the
  * resulting accounts.
  */
-export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
+export const burnCredits = (t: Names, { from, now, after }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
     array_agg(credits order by hour, product_id) as costs
   from (
@@ -68,7 +66,7 @@ export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Bu
     select f.* from gauge_burn(${EMPTY}, d.asked, d.hours, d.costs, ${now}) f where k.is_known is null offset 0
   ) f on true
   order by 1, 2
-  on conflict (org_id, livemode) do update set ${setBurned(onlyOpen ? `${now}, true` : now, 'excluded.asked, excluded.hours, excluded.costs')}
+  on conflict (org_id, livemode) do update set ${setBurned(now, 'excluded.asked, excluded.hours, excluded.costs')}
   returning org_id, livemode, debtors, debts, ${list(TAKEN)}
 ), ${enterTaken(t, 'burnt', now)}`;
 

@@ -28,6 +28,7 @@ const titles: Wording['titles'] = {
   'usage.backfill_discarding': 'Backfill discard started',
   'usage.backfill_discarded': 'Backfill discarded',
   'usage.corrected': 'Events corrected',
+  'usage.events_sent': 'Events sent by the operator',
   'usage.stripe_decided': 'Stripe meter event decided',
 };
 
@@ -59,6 +60,8 @@ const sentences: Wording['sentences'] = {
     entry.details.corrections === 1
       ? say`Corrected the event ${target(entry)}`
       : say`Corrected ${target(entry)}`,
+  'usage.events_sent': (entry) =>
+    say`Sent ${mode(entry)}${eventsOf(entry, 'events')}, beginning with ${{ name: entry.target }}`,
   'usage.stripe_decided': (entry) =>
     say`Marked the Stripe meter event ${{ name: entry.target }} as ${textOf(entry.details, 'state') === 'sent' ? 'received' : 'missing'}`,
   'usage.totals_repaired': ({ details }) => {

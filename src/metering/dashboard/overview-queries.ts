@@ -116,12 +116,23 @@ function useOfTwoDays(orm: Orm, orgId: string, { now, livemode }: UseAt) {
     .as('daily');
 }
 
-/** A new Organization's progress: whether it has a key, and its total number of events by mode. */
+/** A new Organization's progress: whether it has usable keys, whether one can send, and its number of events by mode. */
 export async function readProgress(
   orm: Orm,
   orgId: string,
-): Promise<{ hasKey: boolean; live: number; test: number }> {
-  const [key] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(eq(apiKeys.orgId, orgId)).limit(1);
+  now: Date,
+): Promise<{ hasKey: boolean; canSend: boolean; live: number; test: number }> {
+  const [keys] = await orm
+    .select({ canSend: sql<boolean | null>`bool_or('usage:write' = any(${apiKeys.scopes}))` })
+    .from(apiKeys)
+    .where(
+      and(
+        eq(apiKeys.orgId, orgId),
+        isNull(apiKeys.revokedAt),
+        or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
+      ),
+    );
+  const canSend = keys?.canSend ?? null;
   const [sum] = await orm
     .select({
       live: sql<string | null>`sum(${usageTotals.events}) filter (where ${usageTotals.livemode})::text`,
@@ -129,7 +140,8 @@ export async function readProgress(
     })
     .from(usageTotals)
     .where(eq(usageTotals.orgId, orgId));
-  return { hasKey: key !== undefined, live: Number(sum?.live ?? 0), test: Number(sum?.test ?? 0) };
+  const [live, test] = [Number(sum?.live ?? 0), Number(sum?.test ?? 0)];
+  return { hasKey: canSend !== null, canSend: canSend === true, live, test };
 }
 
 const startOfDay = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);

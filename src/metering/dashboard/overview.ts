@@ -7,6 +7,7 @@ import { formatCompact, formatCount, formatDay, formatDecimal } from '../../core
 import { DAY_MS } from '../../core/time.js';
 import { isManager } from '../../accounts/organizations/table.js';
 import type { ReadOverviewPanel } from '../../dashboard/overview/pages.js';
+import { findLiveProduct } from '../entitlements/queries.js';
 import {
   readKeySteps,
   readProductSums,
@@ -38,14 +39,16 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   { session: { orgId, role }, livemode, origin },
 ) => {
   const now = new Date(clock.now());
-  const [inEffect, { hasKey, live, test }] = await Promise.all([
+  const [inEffect, { hasKey, canSend, live, test }] = await Promise.all([
     listCurrentUse(db.orm, orgId, { now, livemode, limit: SHOWN_PRODUCTS + 1 }),
-    readProgress(db.orm, orgId),
+    readProgress(db.orm, orgId, now),
   ]);
   const events = live + test;
   if (events === 0) {
-    const example = inEffect.find(({ kind }) => kind === 'live');
-    const data = { hasKey, mayChangeKeys: isManager(role), example, sendLine: toSendLine(origin, example) };
+    const example = await findLiveProduct(db.orm, orgId, now);
+    const sendLine = example && toSendLine(origin, example);
+    const readOnly = inEffect[0]?.productName;
+    const data = { hasKey, canSend, mayChangeKeys: isManager(role), example, readOnly, sendLine };
     return { view: 'metering/overview/first-steps', isAlone: true, data };
   }
   const shown = inEffect.slice(0, SHOWN_PRODUCTS);
@@ -86,11 +89,10 @@ export const readOverviewPanel: ReadOverviewPanel = async (
 
 const idOf = ({ productId }: ProductUse): string => productId;
 
-const toSendLine = (origin: string, example: ProductUse | undefined) =>
-  example &&
+const toSendLine = (origin: string, { slug, usageMetric }: { slug: string; usageMetric: string }) =>
   sendEventLine(origin, 'YOUR_API_KEY', {
-    productSlug: example.productSlug,
-    metric: example.usageMetric,
+    productSlug: slug,
+    metric: usageMetric,
     quantity: 1,
     idempotencyKey: 'first-event',
   });
@@ -134,7 +136,7 @@ function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
   const series = toKeySeries(rows, steps).map(({ place, name, prefix, keyCount, quantities }) => ({
     place,
-    name: name ?? prefix ?? 'Unknown key',
+    name: name ?? prefix ?? 'Operator',
     count: keyCount - SHOWN_KEYS,
     values: quantities,
   }));

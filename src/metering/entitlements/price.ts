@@ -166,14 +166,6 @@ export const describeCreditPrice = (price: CreditPrice | null): string =>
         .map(([value, one]) => `, ${price.by!.dimension} ${value}: ${one}`)
         .join('')} (${price.enforcement})`;
 
-const priceOfValue = (value: string): string =>
-  `coalesce((pr.credit_prices ->> ${value})::numeric, pr.credit_price, 0)`;
-
 /** SQL: price per unit of the product `pr` with the dimensions `asked` (jsonb); 0 if it has no price. */
-export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr.credit_dimension)`);
-
-/** SQL: like `priceOf`, for encoded dimensions. */
-export const priceOfEncoded = (dimensions: string): string =>
-  priceOfValue(
-    `split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`,
-  );
+export const priceOf = (asked: string): string =>
+  `coalesce((pr.credit_prices ->> (${asked} ->> pr.credit_dimension))::numeric, pr.credit_price, 0)`;

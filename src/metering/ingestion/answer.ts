@@ -171,10 +171,10 @@ function findBrokenRules(
   const broken: BrokenRule[] = [];
   for (let index = 0; index < batch.keys.length; index++) {
     const pair = batch.pairOf[index]!;
-    const { slug, metric, dimensions } = batch.pairs[pair]!;
+    const { slug, metric, dimensions, month } = batch.pairs[pair]!;
     const verdict = outcome.verdicts[pair];
     const { usageMetric, keys } = verdict ?? {};
-    const rule = brokenProductRule(verdict?.problem, { slug, metric, usageMetric, keys, dimensions });
+    const rule = brokenProductRule(verdict?.problem, { slug, metric, usageMetric, keys, dimensions, month });
     if (rule) broken.push({ index, ...rule, detail: `${rule.detail}${suggestions?.get(slug) ?? ''}` });
     if (batch.outOfRange.has(index)) {
       const detail = outOfRangeDetail(batch, index, horizonMonths);
@@ -190,10 +190,11 @@ function findBrokenRules(
 }
 
 function outOfRangeDetail(
-  { times, receivedAtMs }: Batch,
+  { times, receivedAtMs, orgId }: Batch,
   index: number,
   horizonMonths: number | undefined,
 ): string {
+  if (orgId !== undefined) return 'occurredAt must be from 400 days before to 5 minutes after the receipt.';
   const detail = 'occurredAt must be from 7 days before to 5 minutes after the receipt.';
   if (horizonMonths === undefined) return detail;
   if (Date.parse(times[index]!) >= Date.parse(firstRemembered(horizonMonths, receivedAtMs))) return detail;

@@ -9,6 +9,8 @@ import { DAY_MS, MINUTE_MS, monthOf } from '../../core/time.js';
 import { batchFrameSchema, isUsageEvent, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
 export const MAX_PAST_MS = 7 * DAY_MS;
+/** For events that an operator sends. */
+const OPERATOR_PAST_MS = 400 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
@@ -32,7 +34,10 @@ interface BatchPair {
 
 /** One request's validated events, as columns for the statement. */
 export interface Batch {
+  /** For an operator's batch, the Organization's id and the mode, from `operatorSender`. */
   hashedSecret: string;
+  /** The Organization of an operator's batch; undefined if the key names it. */
+  orgId: string | undefined;
   /** If true, records the valid events and reports the others. If false, records all events or none. */
   isLenient: boolean;
   /** When the request arrived, in ms since the epoch. The default time of its events. */
@@ -59,11 +64,15 @@ export interface Batch {
   bytes: number;
 }
 
+/** Stands in a batch for the secret that an operator's call does not have. No hash has this form. */
+export const operatorSender = (orgId: string, livemode: boolean): string => `${orgId} ${livemode}`;
+
 interface BatchInput {
   events: UsageEvent[];
   /** Exact digits of quantities that a double would round, by event index. */
   exactQuantities: ReadonlyMap<number, string>;
   hashedSecret: string;
+  orgId?: string | undefined;
   isLenient: boolean;
   receivedAtMs: number;
   bytes: number;
@@ -84,6 +93,7 @@ export function toBatch(input: BatchInput): Batch {
   // else here.
   const batch: Batch = {
     hashedSecret: input.hashedSecret,
+    orgId: input.orgId,
     isLenient: input.isLenient,
     receivedAtMs,
     pairs: [],
@@ -98,11 +108,14 @@ export function toBatch(input: BatchInput): Batch {
     bytes: input.bytes,
   };
   const known: Known = { next: new Map() };
+  const isByOperator = input.orgId !== undefined;
+  const maxPastMs = isByOperator ? OPERATOR_PAST_MS : MAX_PAST_MS;
   let pair = -1;
   for (const [i, event] of events.entries()) {
     // Usually the product is the same as the previous event's.
     if (
       pair < 0 ||
+      isByOperator ||
       event.dimensions !== undefined ||
       event.productSlug !== batch.pairs[pair]!.slug ||
       event.metric !== batch.pairs[pair]!.metric ||
@@ -119,19 +132,23 @@ export function toBatch(input: BatchInput): Batch {
     const own = batch.pairs[pair]!;
     if (isDecimalAbove(quantity, own.largest)) own.largest = quantity;
     batch.times.push(event.occurredAt === undefined ? undefined : toStorableTime(event.occurredAt));
-    if (event.occurredAt !== undefined && !isInWindow(event.occurredAt, receivedAtMs))
+    if (event.occurredAt !== undefined && !isInWindow(event.occurredAt, receivedAtMs, maxPastMs))
       batch.outOfRange.add(i);
   }
   return batch;
 }
 
-/** The same dimensions in another order form a separate pair; the statement adds the two together. */
+/**
+ * The same dimensions in another order form a separate pair; the statement adds the two together. An operator's pairs
+ * always have a month, because the statement refuses archived months.
+ */
 function numberOfPair(batch: Batch, known: Known, event: UsageEvent): number {
   const { productSlug: slug, metric, occurredAt, dimensions = {} } = event;
-  let month: string | undefined;
+  const toMonth = () => monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
+  let month = batch.orgId === undefined ? undefined : toMonth();
   let own = follow(follow(known, slug), metric);
   for (const key in dimensions) {
-    month ??= monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
+    month ??= toMonth();
     own = follow(follow(own, key), dimensions[key]!);
   }
   if (month !== undefined) own = follow(own, month);
@@ -148,7 +165,7 @@ function follow({ next }: Known, part: string): Known {
 
 /** Line feeds are safe separators, because control characters are refused in all parts. */
 export const pairName = ({ slug, metric, dimensions, month }: Omit<BatchPair, 'largest'>): string =>
-  dimensions === undefined ? `${slug}\n${metric}` : `${slug}\n${metric}\n${month}\n${dimensions}`;
+  month === undefined ? `${slug}\n${metric}` : `${slug}\n${metric}\n${month}\n${dimensions}`;
 
 export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Batch {
   const pairs = batch.pairs.map((pair) => ({ ...pair, largest: '0' }));
@@ -159,10 +176,10 @@ export function leaveOut(batch: Batch, aboveCeiling: Batch['aboveCeiling']): Bat
   return { ...batch, pairs, aboveCeiling };
 }
 
-/** Whether a time is at most 7 days before and at most 5 minutes after the receipt. */
-export function isInWindow(time: string, receivedAtMs: number): boolean {
+/** Whether a time is at most 7 days (or `maxPastMs`) before and at most 5 minutes after the receipt. */
+export function isInWindow(time: string, receivedAtMs: number, maxPastMs = MAX_PAST_MS): boolean {
   const ms = Date.parse(time);
-  return ms >= receivedAtMs - MAX_PAST_MS && ms <= receivedAtMs + MAX_FUTURE_MS;
+  return ms >= receivedAtMs - maxPastMs && ms <= receivedAtMs + MAX_FUTURE_MS;
 }
 
 /**

@@ -145,10 +145,16 @@ async function runRecord(
   kind: TextKind,
   { nowMs, memory }: Pick<Round, 'nowMs' | 'memory'>,
 ): Promise<IngestRow[]> {
-  const { hasSubjects, hasDimensions } = plan;
+  const { hasSubjects, hasDimensions, isByOperator } = plan;
   const values = toValues(plan, new Date(nowMs).toISOString());
   const expectsNew = !isExtended(kind) && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
-  const form = { isExtended: isExtended(kind), isPriced: isPriced(kind), hasSubjects, hasDimensions };
+  const form = {
+    isExtended: isExtended(kind),
+    isPriced: isPriced(kind),
+    hasSubjects,
+    hasDimensions,
+    isByOperator,
+  };
   try {
     return await run<IngestRow>(recordText({ ...form, expectsNew }), values);
   } catch (error) {

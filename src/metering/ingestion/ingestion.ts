@@ -32,15 +32,19 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
     bytes: shareOfQueue(shards, MAX_QUEUED_BYTES),
   });
   const recorder = createRecorder(recordOnce);
-  const coalescer = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
-    flush: (batches) => recorder(group, batches),
-    parallel: group.parallel,
-    fullWeight: 100,
-    maxWeight,
-    weigh: (batch) => batch.keys.length,
-    measure: (batch) => batch.bytes,
-    queueLimit: queueLimit(MAX_QUEUED_EVENTS),
-  }));
+  const openQueue = () =>
+    createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
+      flush: (batches) => recorder(group, batches),
+      parallel: group.parallel,
+      fullWeight: 100,
+      maxWeight,
+      weigh: (batch) => batch.keys.length,
+      measure: (batch) => batch.bytes,
+      queueLimit: queueLimit(MAX_QUEUED_EVENTS),
+    }));
+  const coalescer = openQueue();
+  // Operators' batches need another statement.
+  const operators = openQueue();
 
   // Dry runs go one at a time, because each holds locks on rows that real events need until it is rolled back.
   const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
@@ -53,10 +57,12 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   }));
 
   const memory = createFlushMemory();
+  const operatorMemory = createFlushMemory(Infinity);
 
   async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
     const startedAt = performance.now();
-    const outcomes = await recordBatches(group.run, batches, clock.now(), memory, () =>
+    const own = batches[0]!.orgId === undefined ? memory : operatorMemory;
+    const outcomes = await recordBatches(group.run, batches, clock.now(), own, () =>
       thresholds?.noted(group),
     );
     metrics.flushSeconds.observe((performance.now() - startedAt) / 1000);
@@ -71,13 +77,14 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
 
   return {
     /** Resolves after the commit. */
-    record: (batch: Batch): Promise<BatchOutcome> => coalescer.submit(batch),
+    record: (batch: Batch): Promise<BatchOutcome> =>
+      (batch.orgId === undefined ? coalescer : operators).submit(batch),
     /** Returns the outcome that recording the batch would have, without recording it. */
     dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
     },
-    drain: () => coalescer.drain(),
+    drain: async () => void (await Promise.all([coalescer.drain(), operators.drain()])),
   };
 }
 

@@ -1,5 +1,6 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Names } from '../../core/db/client.js';
+import { OPERATOR_KEY_ID } from './table.js';
 
 /** SQL: the branches of a `case` that names what is wrong with a pair from `joinPair`, in the terms of `rules.ts`. */
 export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usage:write')}
@@ -12,10 +13,9 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
  * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
  * sub-selects of one row by its whole key make the plan use indexes even if the planner misjudges table sizes.
  */
-export const joinPair = (t: Names, now: string): string => `
+export const joinPair = (t: Names, now: string, isByOperator = false): string => `
   left join lateral (
-    select id, org_id, livemode, revoked_at, archived_at, expires_at, scopes from ${t('api_keys')}
-    where hashed_secret = p.hashed_secret limit 1
+    ${isByOperator ? operatorKey : keyOf(t)}
   ) k on true
   left join lateral (
     select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices,
@@ -28,6 +28,15 @@ export const joinPair = (t: Names, now: string): string => `
       and starts_at <= ${now} and (ends_at is null or ends_at > ${now})
     limit 1
   ) e on true`;
+
+const keyOf = (
+  t: Names,
+): string => `select id, org_id, livemode, revoked_at, archived_at, expires_at, scopes from ${t('api_keys')}
+    where hashed_secret = p.hashed_secret limit 1`;
+
+/** Stands for the key of `operatorSender`. */
+const operatorKey = `select '${OPERATOR_KEY_ID}'::uuid as id, left(p.hashed_secret, 36)::uuid as org_id, substr(p.hashed_secret, 38)::bool as livemode,
+      null::timestamptz as revoked_at, null::timestamptz as archived_at, null::timestamptz as expires_at, '{usage:write}'::text[] as scopes`;
 
 /**
  * Internal problem code for a pair that only an extended variant of the statement can record. Never returned to

@@ -17,7 +17,7 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
-  /** The dimensions as JSON. `dimensions` and `month` are undefined for a pair without dimensions. */
+  /** The dimensions as JSON, and the first day of the month; undefined without dimensions, except an operator's month. */
   dimensions: string | undefined;
   month: string | undefined;
   /** The pairs that are decided together; undefined for a pair that batches may share. */
@@ -38,6 +38,8 @@ export interface FlushPlan {
   subjects: string[];
   hasSubjects: boolean;
   hasDimensions: boolean;
+  /** Whether the batches are operators'. Those of keys are in other flushes. */
+  isByOperator: boolean;
   sources: Source[];
 }
 
@@ -52,7 +54,8 @@ export function planFlush(batches: Batch[]): FlushPlan {
     times: [],
     subjects: [],
     hasSubjects: batches.some((batch) => batch.hasSubjects),
-    hasDimensions: batches.some((batch) => batch.pairs.some(({ dimensions }) => dimensions !== undefined)),
+    hasDimensions: batches.some((batch) => batch.pairs.some(({ month }) => month !== undefined)),
+    isByOperator: batches[0]?.orgId !== undefined,
     sources: [],
   };
   const shared = new Map<string, number>();

@@ -1,4 +1,4 @@
-import type { Request } from 'express';
+import type { Request, Response } from 'express';
 import { z } from 'zod';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import { preferKeyError, readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
@@ -14,7 +14,7 @@ import {
   withUnreadable,
   type UsageAnswer,
 } from './answer.js';
-import { parseUsageBatch, toBatch, type ParsedEvents } from './batch.js';
+import { parseUsageBatch, toBatch, type Batch, type ParsedEvents } from './batch.js';
 import {
   cloudEventBatchSchema,
   cloudEventBatchType,
@@ -29,16 +29,34 @@ import type { Ingestion } from './ingestion.js';
 import { MAX_BODY_BYTES, usageAnswerSchema, usageBatchSchema } from './schema.js';
 import type { BatchOutcome } from './outcome.js';
 
-interface UsageDeps extends CallDeps, Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
+export interface RecordingDeps extends Pick<Context, 'config' | 'db' | 'clock' | 'metrics'> {
   ingestion: Ingestion;
 }
+type UsageDeps = CallDeps & RecordingDeps;
 
-const querySchema = z.strictObject({
+export const recordQuerySchema = z.strictObject({
   dryRun: z
     .enum(['true', 'false'], 'must be true or false')
     .optional()
     .meta({ description: '`true`: respond as usual, but record nothing. Default: `false`.' }),
 });
+
+export const otherFormats = {
+  [cloudEventType]: cloudEventSchema,
+  [cloudEventBatchType]: cloudEventBatchSchema,
+};
+
+/** What the routes that record events have in common. */
+export const recordParts = {
+  headers: z.object({
+    Prefer: z.string().optional().meta({
+      description: '`handling=lenient` records the valid events of a batch. Other preferences are ignored.',
+    }),
+  }),
+  responses: {
+    202: json('Durably recorded, or the result of a dry run.', usageAnswerSchema, ['Preference-Applied']),
+  },
+};
 
 export const usageRoutes = [
   defineRoute({
@@ -49,58 +67,70 @@ export const usageRoutes = [
     credential: 'apiKey',
     limit: 'usage',
     scope: 'usage:write',
-    query: querySchema,
-    headers: z.object({
-      Prefer: z.string().optional().meta({
-        description: '`handling=lenient` records the valid events of a batch. Other preferences are ignored.',
-      }),
-    }),
-    body: {
-      schema: usageBatchSchema,
-      others: { [cloudEventType]: cloudEventSchema, [cloudEventBatchType]: cloudEventBatchSchema },
-      maxBytes: MAX_BODY_BYTES,
+    query: recordQuerySchema,
+    ...recordParts,
+    body: { schema: usageBatchSchema, others: otherFormats, maxBytes: MAX_BODY_BYTES },
+    handler: (deps: UsageDeps) => async (req, res) => {
+      const { clock, keys, keyUse } = deps;
+      const hashedSecret = readHashedSecret(req);
+      const receivedAtMs = clock.now();
+      // Checks the key before reading a large body. The statement checks every key again.
+      if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
+        await keys.authenticate(hashedSecret, 'usage:write');
+      const sent = await preferKeyError(
+        () => authenticateCall({ keys, keyUse }, hashedSecret, 'usage:write'),
+        () => {
+          const findOrgId = async () => (await keys.authenticate(hashedSecret, 'usage:write')).orgId;
+          return readBatch(deps, req, res, { hashedSecret, receivedAtMs }, findOrgId);
+        },
+      );
+      const isDryRun = readDryRun(req);
+      const answer = await record(deps, sent, isDryRun, () => keyUse.touch(hashedSecret, 'usage:write'));
+      sendAnswer(res, sent.batch, answer);
     },
-    responses: {
-      202: json('Durably recorded, or the result of a dry run.', usageAnswerSchema, ['Preference-Applied']),
-    },
-    handler:
-      ({ config, db, clock, metrics, ingestion, keys, keyUse }: UsageDeps) =>
-      async (req, res) => {
-        const hashedSecret = readHashedSecret(req);
-        const receivedAtMs = clock.now();
-        const isLenient = prefersLenient(req);
-        // Checks the key before reading a large body. The statement checks every key again.
-        if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
-          await keys.authenticate(hashedSecret, 'usage:write');
-        const { batch, pointerOf, unreadable } = await preferKeyError(
-          () => authenticateCall({ keys, keyUse }, hashedSecret, 'usage:write'),
-          async () => {
-            const body = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds, isKnownFormat);
-            const parsed = parseEvents(mediaTypeOf(req), body, isLenient);
-            const { events, exactQuantities, pointerOf, unreadable } = parsed;
-            const findOrgId = async () => (await keys.authenticate(hashedSecret, 'usage:write')).orgId;
-            if (mediaTypeOf(req) !== 'application/json') await restoreFormerKeys(db.orm, findOrgId, events);
-            const bytes = body.text.length;
-            const input = { events, exactQuantities, hashedSecret, isLenient, receivedAtMs, bytes };
-            return { batch: toBatch(input), pointerOf, unreadable };
-          },
-        );
-        const isDryRun = readDryRun(req);
-        const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
-        refuseBadKey(outcome);
-        keyUse.touch(hashedSecret, 'usage:write');
-        const unknown = findUnknownProducts(batch, outcome);
-        const suggestions =
-          unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
-        const { dedupeHorizonMonths } = config;
-        const readable = toUsageAnswer(batch, outcome, suggestions, pointerOf, dedupeHorizonMonths);
-        const answer = unreadable ? withUnreadable(readable, unreadable) : readable;
-        if (!isDryRun) count(metrics, answer, outcome);
-        if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
-        sendJson(res, 202, usageAnswerJson(answer));
-      },
   }),
 ];
+
+/** @param findOrgId called only for CloudEvents */
+export async function readBatch(
+  { db }: Pick<Context, 'db'>,
+  req: Request,
+  res: Response,
+  sender: Pick<Batch, 'hashedSecret' | 'receivedAtMs'> & { orgId?: string },
+  findOrgId: () => Promise<string>,
+) {
+  const isLenient = prefersLenient(req);
+  const body = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds, isKnownFormat);
+  const { events, exactQuantities, pointerOf, unreadable } = parseEvents(mediaTypeOf(req), body, isLenient);
+  if (mediaTypeOf(req) !== 'application/json') await restoreFormerKeys(db.orm, findOrgId, events);
+  const { hashedSecret, receivedAtMs, orgId } = sender;
+  const bytes = body.text.length;
+  const input = { events, exactQuantities, hashedSecret, orgId, isLenient, receivedAtMs, bytes };
+  return { batch: toBatch(input), pointerOf, unreadable };
+}
+
+/** Records a batch, or only says what recording it would answer. @param onAllowed called if the key is valid */
+export async function record(
+  { config, db, clock, metrics, ingestion }: RecordingDeps,
+  { batch, pointerOf, unreadable }: Awaited<ReturnType<typeof readBatch>>,
+  isDryRun: boolean,
+  onAllowed: () => void = () => undefined,
+): Promise<UsageAnswer> {
+  const outcome = await (isDryRun ? ingestion.dryRun(batch) : ingestion.record(batch));
+  refuseBadKey(outcome);
+  onAllowed();
+  const unknown = findUnknownProducts(batch, outcome);
+  const suggestions = unknown && (await suggestSlugs({ db, clock }, unknown.orgId, unknown.slugs, 'live'));
+  const readable = toUsageAnswer(batch, outcome, suggestions, pointerOf, config.dedupeHorizonMonths);
+  const answer = unreadable ? withUnreadable(readable, unreadable) : readable;
+  if (!isDryRun) count(metrics, answer, outcome);
+  return answer;
+}
+
+export function sendAnswer(res: Response, { isLenient }: Batch, answer: UsageAnswer): void {
+  if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
+  sendJson(res, 202, usageAnswerJson(answer));
+}
 
 const formats = new Set(['application/json', cloudEventType, cloudEventBatchType]);
 const isKnownFormat = (mediaType: string | undefined) => mediaType !== undefined && formats.has(mediaType);
@@ -113,10 +143,10 @@ function parseEvents(mediaType: string | undefined, body: JsonBody, isLenient: b
 
 /** Refuses a misspelled parameter, because its sender may have meant a dry run. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
-  req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
+  req.url.includes('?') && parseQuery(recordQuerySchema, req.query).dryRun === 'true';
 
 /** Follows RFC 7240, which requires that unknown preferences be ignored. */
-export function prefersLenient(req: Request): boolean {
+function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));
 }

@@ -20,8 +20,13 @@ export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly R
   broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
 
 interface BrokenProductRule {
-  field: 'productSlug' | 'metric' | 'dimensions';
-  code: 'entitlement_required' | 'entitlement_read_only' | 'unknown_metric' | 'unknown_dimension';
+  field: 'productSlug' | 'metric' | 'dimensions' | 'occurredAt';
+  code:
+    | 'entitlement_required'
+    | 'entitlement_read_only'
+    | 'unknown_metric'
+    | 'unknown_dimension'
+    | 'timestamp_out_of_range';
   detail: string;
 }
 
@@ -33,12 +38,14 @@ interface PairFacts {
   keys?: readonly string[] | undefined;
   /** The pair's dimensions as JSON. */
   dimensions?: string | undefined;
+  /** First day of the pair's month, if it has one. */
+  month?: string | undefined;
 }
 
 /** The product rule that the statement found broken; undefined if it found none, or a problem of another kind. */
 export function brokenProductRule(
   problem: string | null | undefined,
-  { slug, metric, usageMetric, keys, dimensions }: PairFacts,
+  { slug, metric, usageMetric, keys, dimensions, month }: PairFacts,
 ): BrokenProductRule | undefined {
   switch (problem) {
     case 'entitlement_required':
@@ -70,6 +77,12 @@ export function brokenProductRule(
         field: 'dimensions',
         code: problem,
         detail: unknownDimension(slug, keys ?? [], JSON.parse(dimensions ?? '{}') as Dimensions),
+      };
+    case 'month_archived':
+      return {
+        field: 'occurredAt',
+        code: 'timestamp_out_of_range',
+        detail: `The month ${month?.slice(0, 7)} is archived. No events can be added to it.`,
       };
     default:
       return undefined;

@@ -19,11 +19,10 @@ interface Sums {
   hasDimensions: boolean;
   /** Whether `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
   knowsOthers?: boolean;
-  /**
-   * Which grants the events burn if `inserted` has credit_price: those open in the hour of the usage, or those open
-   * now.
-   */
-  burns?: 'of their hour' | 'open now' | undefined;
+  /** Whether `inserted` has credit_price. */
+  burns: boolean;
+  /** Age in ms from which events report only the thresholds of the current month. Default: they are never so old. */
+  oldMs?: number | undefined;
 }
 
 /**
@@ -32,7 +31,7 @@ interface Sums {
  * webhook endpoints listen, `noted` holds the threshold evaluations that were queued.
  */
 export function addToSums(t: Names, sums: Sums): string[] {
-  const { now, entitled, hasThresholds, hasSubjects, burns } = sums;
+  const { now, entitled, hasThresholds, hasSubjects, burns, oldMs } = sums;
   const last = hasSubjects ? 'by_subject' : 'charted';
   const after = `(select count(*) from ${last}) >= 0`;
   return [
@@ -40,8 +39,8 @@ export function addToSums(t: Names, sums: Sums): string[] {
     raised(t, sums),
     charted(t, sums),
     ...(hasSubjects ? [bySubject(t, sums)] : []),
-    ...(burns ? [burnCredits(t, { from: 'hourly', now, after, onlyOpen: burns === 'open now' })] : []),
-    ...(hasThresholds ? [noteRaised(t, now, entitled)] : []),
+    ...(burns ? [burnCredits(t, { from: 'hourly', now, after })] : []),
+    ...(hasThresholds ? [noteRaised(t, now, entitled, oldMs)] : []),
   ];
 }
 

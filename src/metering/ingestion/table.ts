@@ -19,6 +19,9 @@ import { bytewiseText, time } from '../../core/db/sql.js';
  * Contains every event that was answered with 202, exactly once. Has no foreign keys: the statement checks references,
  * and three foreign keys would halve the ingestion rate.
  */
+/** Stands for the API key of events that an operator sent. */
+export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000';
+
 export const usageEvents = pgTable(
   'usage_events',
   {

@@ -24,11 +24,6 @@ export const errorGuide: ErrorGuide = {
     meaning:
       'The key of a correction is its `correctionKey`. A reservation that was settled before cannot be settled with another body. The key of a credit grant is in its address; a grant is never edited.',
   },
-  backfill_state: {
-    meaning:
-      "The backfill's state does not allow this step. Only an open backfill takes events and can be applied or discarded; only an applied one can be reverted.",
-    remedy: "Read the backfill's `state`. Background steps finish without further requests.",
-  },
   limit_reached: {
     meaning:
       'A blocking limit of the entitlement leaves no room for the reservation. `limit` has the limit and what remains of it. Nothing is held.',
@@ -66,7 +61,7 @@ export const errorGuide: ErrorGuide = {
     meaning:
       '`occurredAt` is more than 7 days before or 5 minutes after the request was received; or the event to correct was received more than 35 days ago.',
     remedy:
-      'Send events within 7 days, and check the clock. Leave out `occurredAt` to use the time of receipt. Older events can be corrected by the operator of the service, or by an owner or admin on the page of the event.',
+      'Send events within 7 days, and check the clock. Leave out `occurredAt` to use the time of receipt. The operator of the service can send events of the last 400 days. Older events can be corrected by the operator of the service, or by an owner or admin on the page of the event.',
   },
   quantity_out_of_range: {
     meaning: "`quantity` exceeds the product's `maxQuantity`, the most that one event may count.",

@@ -75,11 +75,4 @@ export const exampleWorld = {
     spentId: '019b8d9a-6400-7000-8000-000000000091',
     spentKey: 'trial',
   },
-  /** Acme's backfills of the first weeks of January: one open, one applied, one reverted. All are empty. */
-  backfill: {
-    id: '019c13c7-9a00-7000-8000-000000000081',
-    reason: 'A collector was down',
-    appliedId: '019c13c7-9a00-7000-8000-000000000082',
-    revertedId: '019c13c7-9a00-7000-8000-000000000083',
-  },
 } as const;

@@ -133,7 +133,7 @@ function chartOf(report: UsageReport): StackedChart {
   const all = steps.map((start) => byStart.get(start.getTime()) ?? '0');
   const isDay = period.range === 'day';
   const ofKeys = (byKey ?? []).map(({ name, prefix, quantities }) => ({
-    name: name ?? prefix ?? 'Unknown key',
+    name: name ?? prefix ?? 'Operator',
     values: quantities,
   }));
   const others = all.map((sum, i) =>

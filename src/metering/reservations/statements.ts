@@ -120,7 +120,6 @@ export const settlePriced: Template = { name: 'usage_settle_priced', text: (t) =
 
 function settleText(t: Names, isPriced: boolean): string {
   const priced = (part: string) => (isPriced ? part : '');
-  const burns = isPriced ? ('of their hour' as const) : undefined;
   return `
 ${t.with} target as materialized (
   select w.ord - 1 as place, k.id as key_id, r.*, pr.slug, pr.max_quantity, pr.dimensions as keys, pr.subjects_since, ${effectiveCap('e', 'pr')} as unit_cap,
@@ -161,7 +160,7 @@ ${t.with} target as materialized (
   order by org_id, idempotency_key
   on conflict (org_id, idempotency_key) do nothing
   returning org_id, idempotency_key, product_id, metric, quantity, livemode, api_key_id, occurred_at, subject, dimensions${priced(', credit_price')}
-), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', hasThresholds: true, hasSubjects: true, hasDimensions: true, burns }).join(', ')}, ended as (
+), ${addToSums(t, { now: '$5::timestamptz', entitled: 'target', hasThresholds: true, hasSubjects: true, hasDimensions: true, burns: isPriced }).join(', ')}, ended as (
   update ${t('usage_reservations')} r
   set settled_at = $5::timestamptz, settled_quantity = e.asked_quantity, settle_occurred_at = e.asked_at,
     is_counted = (e.org_id, e.idempotency_key) in (select org_id, idempotency_key from inserted)

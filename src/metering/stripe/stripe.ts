@@ -20,10 +20,10 @@ const CLOSED_AFTER_MS = 5 * MINUTE_MS;
 const RECENT_MS = 6 * HOUR_MS;
 /**
  * Age up to which API keys can change an hour's usage: they report late events and correct events within 35 days.
- * Operators may correct older events.
+ * Operators may correct older events, and send events of up to 400 days ago.
  */
 const LATE_MS = 36 * DAY_MS;
-const LATEST_MS = 400 * DAY_MS;
+const LATEST_MS = 402 * DAY_MS;
 const ORGANIZATIONS_PER_PAGE = 20;
 const PLAN_LEASE_SECONDS = 300;
 

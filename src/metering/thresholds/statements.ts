@@ -6,6 +6,8 @@ import { effectiveCap } from '../entitlements/table.js';
 import { defaultThresholds } from '../entitlements/limits.js';
 import { isListening, ONCE_KEPT_DAYS, queueInStatement } from '../../accounts/webhooks/outbox.js';
 
+const since = (now: string, ms: number): string => `${now} - interval '${ms / 1000} seconds'`;
+
 const thresholdsOf = (entitlement: string): string =>
   `coalesce(${entitlement}.thresholds, '{${defaultThresholds.join(',')}}')`;
 
@@ -34,12 +36,13 @@ const useJson = (row: string): string =>
  * Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
  * rows may repeat
+ * @param oldMs older events of past months queue nothing, and others count as usage of now, because their day and week have passed
  */
-export const noteRaised = (t: Names, now: string, entitled: string): string => `noted as (
+export const noteRaised = (t: Names, now: string, entitled: string, oldMs?: number): string => `noted as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
-  select h.org_id, gen_random_uuid(), h.product_id, h.livemode, h.metric, ${now}, max(h.latest_at)
+  select h.org_id, gen_random_uuid(), h.product_id, h.livemode, h.metric, ${now}, max(${oldMs === undefined ? 'h.latest_at' : `case when h.latest_at < ${since(now, oldMs)} then ${now} else h.latest_at end`})
   from hourly h
-  where ${isListening(t, 'h', 'usage.threshold_reached')}
+  where ${oldMs === undefined ? '' : `(h.latest_at >= ${since(now, oldMs)} or h.hour >= date_trunc('month', ${now}, 'UTC')) and `} ${isListening(t, 'h', 'usage.threshold_reached')}
     and ((h.org_id, h.product_id, h.livemode, h.metric, date_trunc('month', h.hour at time zone 'UTC')::date) in (
       select r.org_id, r.product_id, r.livemode, r.metric, r.period from raised r
       where not coalesce(r.quantity + r.lowered < r.unreached and (r.org_id, r.product_id, r.unreached_terms) in (

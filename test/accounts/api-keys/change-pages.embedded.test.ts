@@ -280,7 +280,7 @@ describe('the page with a new secret', () => {
     ] as const)
       await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id, values);
     const without = await create(browser);
-    expect(textOf(without)).toContain('has no entitlement yet');
+    expect(textOf(without)).toContain('has no live entitlement');
     expect(await shell(copiedOf(without, 'snippet-curl'))).toMatchObject({ apiKey: { name: 'edge proxy' } });
     const slug = `z-${newId()}`;
     await grant(database.db, organization.id, (await createProduct(database.db, { slug })).id);

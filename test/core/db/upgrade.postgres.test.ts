@@ -49,6 +49,19 @@ const catalog = `
   union all select concat_ws(' ', relname, array_to_string(reloptions, ',')) from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
   union all select pg_get_functiondef(oid) from pg_proc where pronamespace = 'public'::regnamespace`;
 
+it('a database with an unfinished backfill is refused in one sentence, and keeps it', async () => {
+  await query(
+    url,
+    `insert into usage_backfills (org_id, id, from_time, to_time, created_at, changed_at, livemode, state, reason, actor)
+    values (gen_random_uuid(), gen_random_uuid(), now(), now(), now(), now(), true, 'open', 'late', 'operator')`,
+  );
+  const refusal = await openDatabase({ databaseUrl: url, dataDir: '' }, log).catch((error: unknown) => error);
+  expect(refusal).toBeInstanceOf(UnsuitableDatabaseError);
+  expect((refusal as Error).message).toMatch(/^A backfill is unfinished: [^.]*\.$/);
+  expect(await query(url, 'select state from usage_backfills')).toEqual([{ state: 'open' }]);
+  await query(url, `update usage_backfills set state = 'discarded'`);
+});
+
 it('a database from before the baseline keeps its data and gets the schema of a new one', async () => {
   const db = await openDatabase({ databaseUrl: url, dataDir: '' }, log);
   expect(await readCatalog(url)).toEqual(await readCatalog(urlOf('template_gauge')));

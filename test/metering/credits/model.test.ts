@@ -2,7 +2,6 @@ import { sql } from 'drizzle-orm';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
-import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
 import { compareCredits } from '../../../src/metering/reconciliation/credits.js';
 import { compare } from '../../../src/metering/reconciliation/reconcile.js';
 import { isEmbedded } from '../../support/database.js';
@@ -231,8 +230,8 @@ async function setUp(start: string) {
         expect((await call('DELETE', `/usage/reservations/${ids.get(hold.key)}`)).status).toBe(200);
         if (hold.state === 'held') hold.state = 'released';
         return;
-      case 'backfill':
-        return backfill(step);
+      case 'old':
+        return sendOld(step);
       case 'wait':
         return wait(step.ms);
     }
@@ -257,37 +256,15 @@ async function setUp(start: string) {
     );
   }
 
-  async function backfill(step: Extract<Step, { do: 'backfill' }>): Promise<void> {
-    const path = `${root}/usage/backfills`;
-    const { body } = await operate('POST', path, {
-      reason: 'test',
-      from: iso(model.now - 60 * DAY),
-      to: iso(model.now),
-      ...(step.burns ? {} : { credits: 'none' }),
-    });
+  async function sendOld(step: Extract<Step, { do: 'old' }>): Promise<void> {
     const named = step.events.map((one) => ({
       one: { ...one, ago: 20 * DAY + Math.abs(one.ago ?? 0) },
       key: `b${String(++names).padStart(3, '0')}`,
     }));
     const events = named.map(({ one, key }) => toBody(one, key));
-    const staged = await operate('POST', `${path}/${body.id}/events`, { events });
-    expect([staged.status, staged.body.accepted]).toEqual([202, events.length]);
-    const run = createBackfillRunner({ db, clock: service.clock }, { chunk: 10, turnMs: 500 });
-    const finish = async (name: string) => {
-      expect((await operate('POST', `${path}/${body.id}/${name}`)).status).toBe(202);
-      while (((await operate('GET', `${path}/${body.id}`)).body.backfill.state as string).endsWith('ing'))
-        await run();
-    };
-    await finish('apply');
-    const recorded = named.map(({ one, key }) => {
-      const event = toEvent(one, key);
-      return step.burns ? event : { ...event, price: '0' };
-    });
-    model.record(recorded, true);
-    if (!step.isReverted) return;
-    wait(1);
-    await finish('revert');
-    model.revert(recorded);
+    const sent = await operate('POST', `${root}/usage/events`, { events });
+    expect([sent.status, sent.body.accepted]).toEqual([202, events.length]);
+    model.record(named.map(({ one, key }) => toEvent(one, key)));
   }
 
   /** Compares the account as a key can read it, and the stored ledger, with the model. */

@@ -7,7 +7,6 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { selectRows } from '../../../src/core/db/sql.js';
 import { archiveMonth, eachOpenMonth, readBack } from '../../../src/metering/archive/archive.js';
 import { listArchives } from '../../../src/metering/archive/queries.js';
-import { createBackfillRunner } from '../../../src/metering/backfills/runner.js';
 import { usageHours, usageSubjects } from '../../../src/metering/ingestion/table.js';
 import { compare, repair } from '../../../src/metering/reconciliation/reconcile.js';
 import { asMaintained } from '../../support/database.js';
@@ -175,46 +174,6 @@ it('a limit per subject needs a product that counts subjects, and an hour', asyn
       limitsPerSubject: [{ ...limits[0], enforcement: 'warn' }],
     },
   });
-});
-
-it('a backfill counts subjects and dimensions, and its revert takes them back', async () => {
-  const { organization, event, sums, drift, call } = await arrive();
-  const root = `/organizations/${organization.slug}/usage/backfills`;
-  const { body } = await operate('POST', root, {
-    reason: 'A collector was down',
-    from: '2031-01-01T00:00:00Z',
-    to: '2031-03-10T00:00:00Z',
-  });
-  const path = `${root}/${body.id}`;
-  const occurredAt = '2031-02-10T10:20:30Z';
-  const stage = (events: object[]) => operate('POST', `${path}/events`, { events });
-  const one = event('a', { occurredAt, subject: 'ann', dimensions: { model: 'large' }, quantity: 3 });
-  expect(await stage([one, event('b', { occurredAt })])).toMatchObject({
-    status: 202,
-    body: { accepted: 2 },
-  });
-  expect((await stage([{ ...one, subject: 'ben' }])).body).toMatchObject({
-    warnings: [{ code: 'duplicate_mismatch' }],
-  });
-  expect(await stage([{ ...one, idempotencyKey: 'c', dimensions: { size: 'a' } }])).toMatchObject({
-    status: 422,
-    body: { code: 'unknown_dimension', errors: [{ pointer: '/events/0/dimensions' }] },
-  });
-  const run = createBackfillRunner({ db: database.db, clock: service.clock }, { chunk: 10, turnMs: 500 });
-  const step = async (name: string) => {
-    expect((await operate('POST', `${path}/${name}`)).status).toBe(202);
-    while (((await operate('GET', path)).body.backfill.state as string).endsWith('ing')) await run();
-  };
-  await step('apply');
-  expect(await sums()).toEqual({ hours: [' 1', 'large 3'], subjects: ['ann 3'] });
-  expect((await call('GET', '/api/usage/events/a')).body).toMatchObject({
-    subject: 'ann',
-    dimensions: { model: 'large' },
-  });
-  expect(await drift()).toEqual(NONE);
-  await step('revert');
-  expect(await sums()).toEqual({ hours: [' 0', 'large 0'], subjects: ['ann 0'] });
-  expect(await drift()).toEqual(NONE);
 });
 
 it('an archived month keeps its sums, and its file has the subjects and dimensions', async () => {

@@ -21,11 +21,6 @@ import {
   tradingPositions,
 } from '../../../src/markets/ledger/portfolio-table.js';
 import { riskLimits, serviceSwitch, tradingSwitches } from '../../../src/markets/ledger/risk-table.js';
-import {
-  usageBackfillEvents,
-  usageBackfills,
-  usageBackfillSums,
-} from '../../../src/metering/backfills/table.js';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import {
   usageCorrections,
@@ -53,9 +48,6 @@ const emptied = [
   ledgerEntries,
   tradingAccounts,
   usageEvents,
-  usageBackfillEvents,
-  usageBackfills,
-  usageBackfillSums,
   usageCorrections,
   usageTotals,
   usageHours,
@@ -178,7 +170,6 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     );
     await insertReservation(tx);
     await insertWebhooks(tx);
-    await insertBackfills(tx);
     await insertCredits(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
@@ -243,30 +234,6 @@ async function insertWebhooks(tx: Orm): Promise<void> {
     .values({ ...delivery, status: 'failed', attempts: 1, failures: 1, nextAttemptAt: at });
   const outcome = { attempt: 1, at, durationMs: 120, statusCode: 503, answer: 'down for maintenance' };
   await tx.insert(webhookAttempts).values({ ...delivery, ...outcome });
-}
-
-async function insertBackfills(tx: Orm): Promise<void> {
-  const { id, appliedId, revertedId, reason } = exampleWorld.backfill;
-  const at = new Date(exampleWorld.now);
-  const states = [
-    [id, 'open'],
-    [appliedId, 'applied'],
-    [revertedId, 'reverted'],
-  ] as const;
-  await tx.insert(usageBackfills).values(
-    states.map(([backfillId, state]) => ({
-      orgId,
-      id: backfillId,
-      fromTime: new Date('2026-01-01'),
-      toTime: new Date('2026-01-20'),
-      createdAt: at,
-      changedAt: at,
-      livemode: true,
-      state,
-      reason,
-      actor: 'operator',
-    })),
-  );
 }
 
 async function insertCredits(tx: Orm): Promise<void> {

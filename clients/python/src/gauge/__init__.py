@@ -2,7 +2,7 @@
 
 from .client import GaugeClient, Hold
 from .errors import CreditsExhaustedError, DeliveryError, GaugeError, OtherModeError, RefusedError, SpoolFullError
-from .reporter import RefusedEvent, ReportedEvent, Reporter
+from .reporter import RefusedEvent, ReportedEvent, Reporter, SpooledEvent
 
 __all__ = [
     "CreditsExhaustedError",
@@ -16,4 +16,5 @@ __all__ = [
     "ReportedEvent",
     "Reporter",
     "SpoolFullError",
+    "SpooledEvent",
 ]

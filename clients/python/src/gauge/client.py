@@ -1,14 +1,17 @@
 from __future__ import annotations
 
-import json
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
+from uuid import UUID
 
+from .encode import to_json, to_plain, to_text
 from .errors import DeliveryError, GaugeError, OtherModeError, read_problem, to_refusal
 from .transport import NO_ANSWER, Transport, backoff
 from .types import (
@@ -43,7 +46,7 @@ class Hold:
     """Units held for the work inside a `with` block."""
 
     reservation: Reservation
-    used: float | None = None
+    used: float | Decimal | None = None
     """Units used, set by the block. If it is None, all held units count as used."""
     settlement: SettlementAnswer | None = None
     """The answer to the settlement, after the block."""
@@ -52,7 +55,9 @@ class Hold:
 class GaugeClient:
     """A client for Gauge's API. Threads can share it.
 
-    Arguments and answers are the dictionaries of the API reference. A call that gets no answer, a 429 or a 5xx is
+    Arguments and answers are the dictionaries of the API reference. Arguments may contain Decimals, which arrive with all
+    digits, aware datetimes and UUIDs; a field that is None is left out. `ValueError` or `TypeError` names a value that
+    cannot be sent; nothing is then sent. A call that gets no answer, a 429 or a 5xx is
     retried, up to `attempts` attempts in total; idempotency keys make that safe. Every call can raise `RefusedError`
     and `DeliveryError`.
     """
@@ -115,16 +120,16 @@ class GaugeClient:
 
     def usage(
         self,
-        start: str,
-        end: str,
+        start: str | date,
+        end: str | date,
         *,
         product_slug: str | None = None,
         granularity: Literal["hour", "day", "month"] | None = None,
         group_by: str | None = None,
-        subject: str | None = None,
-        dimensions: Mapping[str, str] | None = None,
+        subject: str | UUID | None = None,
+        dimensions: Mapping[str, str | UUID | None] | None = None,
     ) -> UsageSums:
-        """Returns usage sums from `start` to before `end`, which are dates or times.
+        """Returns usage sums from `start` to before `end`, which are dates or times with a time zone.
 
         `group_by` is `apiKey`, `subject` or the name of a dimension. `subject` and `dimensions` filter the usage.
         """
@@ -140,11 +145,11 @@ class GaugeClient:
         answer: UsageSums = self._call("GET", "/api/usage" + to_query(query))
         return answer
 
-    def event(self, idempotency_key: str) -> RecordedEvent:
-        answer: RecordedEvent = self._call("GET", f"/api/usage/events/{quote(idempotency_key, safe='')}")
+    def event(self, idempotency_key: str | UUID) -> RecordedEvent:
+        answer: RecordedEvent = self._call("GET", f"/api/usage/events/{quote(to_text(idempotency_key), safe='')}")
         return answer
 
-    def look_up(self, idempotency_keys: Sequence[str]) -> UsageLookupAnswer:
+    def look_up(self, idempotency_keys: Sequence[str | UUID]) -> UsageLookupAnswer:
         """Returns which of up to 500 events are recorded."""
         answer: UsageLookupAnswer = self._call(
             "POST", "/api/usage/events/lookup", {"idempotencyKeys": list(idempotency_keys)}
@@ -162,8 +167,8 @@ class GaugeClient:
         product_slug: str | None = None,
         grant_key: str | None = None,
         kind: Literal["burn", "return", "expire", "roll", "void", "repay", "forgive"] | None = None,
-        start: str | None = None,
-        end: str | None = None,
+        start: str | date | None = None,
+        end: str | date | None = None,
     ) -> Iterator[CreditEntry]:
         """The ledger of credits from `start` to before `end`, the newest entries first, page by page."""
         query = {"productSlug": product_slug, "grantKey": grant_key, "kind": kind, "from": start, "to": end}
@@ -183,8 +188,8 @@ class GaugeClient:
         """All reservations, newest first, page by page."""
         return self._pages("/api/usage/reservations", "reservations", {"status": status})
 
-    def reservation(self, id: str) -> Reservation:
-        answer: Reservation = self._call("GET", f"/api/usage/reservations/{quote(id, safe='')}")["reservation"]
+    def reservation(self, id: str | UUID) -> Reservation:
+        answer: Reservation = self._call("GET", f"/api/usage/reservations/{quote(to_text(id), safe='')}")["reservation"]
         return answer
 
     def api_key(self) -> OwnApiKey:
@@ -199,7 +204,7 @@ class GaugeClient:
             # Ignored because the reservation expires on its own.
             pass
 
-    def _pages(self, path: str, field: str, query: dict[str, str | None]) -> Iterator[Any]:
+    def _pages(self, path: str, field: str, query: Mapping[str, object]) -> Iterator[Any]:
         cursor: str | None = None
         while True:
             page = self._call("GET", path + to_query({**query, "cursor": cursor}))
@@ -218,7 +223,7 @@ class GaugeClient:
         attempts: int | None = None,
     ) -> Any:
         # Serialized once, so that every attempt sends the same bytes.
-        data = None if body is None else json.dumps(body, allow_nan=False).encode()
+        data = None if body is None else to_json(to_plain(body)).encode()
         left = attempts or self._attempts
         failures = 0
         while True:
@@ -244,8 +249,8 @@ class GaugeClient:
             failures += 1
 
 
-def to_query(values: dict[str, str | None]) -> str:
-    given = {name: value for name, value in values.items() if value is not None}
+def to_query(values: Mapping[str, object]) -> str:
+    given = {name: to_text(value) for name, value in values.items() if value is not None}
     return "?" + urlencode(given) if given else ""
 
 

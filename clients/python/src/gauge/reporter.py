@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import atexit
-import json
 import logging
-import math
 import os
 import threading
 import time
@@ -12,13 +10,15 @@ import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from decimal import Decimal
 from typing import Any, TypedDict, cast
+from uuid import UUID
 
 from .delivery import Post, Refused, Stopped, deliver_events
+from .encode import from_json, to_json, to_plain, to_time
 from .errors import SpoolFullError
 from .spool import Spool
 from .transport import Transport
-from .types import UsageEvent
 
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
@@ -40,16 +40,29 @@ class _ReportedEventRequired(TypedDict):
 class ReportedEvent(_ReportedEventRequired, total=False):
     """An event whose key and time are optional, because the reporter fills them in."""
 
-    quantity: float
+    quantity: float | Decimal | None
+    occurredAt: str | datetime | None
+    idempotencyKey: str | UUID | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
+
+
+class _SpooledEventRequired(_ReportedEventRequired):
     occurredAt: str
     idempotencyKey: str
+
+
+class SpooledEvent(_SpooledEventRequired, total=False):
+    """An event as it is on disk."""
+
+    quantity: float | Decimal
     subject: str
     dimensions: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class RefusedEvent:
-    event: UsageEvent | None
+    event: SpooledEvent | None
     """None if the event was damaged on disk."""
     code: str
     detail: str
@@ -107,15 +120,16 @@ class Reporter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def report(self, event: ReportedEvent) -> UsageEvent:
+    def report(self, event: ReportedEvent) -> SpooledEvent:
         """Returns once the event is on disk: from then on it is counted exactly once, whatever crashes.
 
-        Raises `SpoolFullError`, or an error of the disk or of SQLite; the event was then not accepted.
+        Raises `SpoolFullError`, an error of the disk or of SQLite, or `ValueError` or `TypeError` for a value that cannot
+        be sent; the event was then not accepted.
         """
         if self._is_closing:
             raise RuntimeError("The reporter is closed.")
         complete = complete_event(event)
-        line = json.dumps(complete, allow_nan=False, separators=(",", ":"))
+        line = to_json(complete)
         if len(line) > MAX_EVENT_BYTES:
             raise ValueError(f"An event can have at most {MAX_EVENT_BYTES} bytes.")
         try:
@@ -211,7 +225,7 @@ class Reporter:
     def _put_aside(self, refused: Sequence[Refused]) -> None:
         if refused:
             at = now()
-            self._spool.put_aside([json.dumps({"at": at, **vars(to_refused_event(one))}) for one in refused])
+            self._spool.put_aside([to_json({"at": at, **vars(to_refused_event(one))}) for one in refused])
 
     def _report_retry(self, reason: str, seconds: float) -> None:
         log.info("Usage could not be sent: %s. The next attempt is in %.1f s.", reason, seconds)
@@ -241,22 +255,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_reporters.clear)
 
 
-def complete_event(event: ReportedEvent) -> UsageEvent:
+def complete_event(event: ReportedEvent) -> SpooledEvent:
     """Fills in a missing time and key. Only the quantity is checked here; the service finds all other errors."""
-    if not 0 <= event.get("quantity", 1) < math.inf:
-        raise ValueError("A quantity must be a finite number of at least 0.")
+    plain = to_plain(event)
+    quantity = plain.get("quantity", 1)
+    if isinstance(quantity, bool) or not isinstance(quantity, (int, float, Decimal)):
+        raise TypeError("quantity must be a number.")
+    if quantity < 0:
+        raise ValueError("quantity must be at least 0.")
     # Without a time, the service would use the time of receipt, which may be days after the event.
     missing = {"occurredAt": now(), "idempotencyKey": str(uuid.uuid4())}
-    return cast(UsageEvent, {**missing, **cast("dict[str, Any]", event)})
+    return cast(SpooledEvent, {**missing, **plain})
 
 
 def now() -> str:
-    return datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return to_time(datetime.now(timezone.utc))
 
 
 def to_refused_event(refused: Refused) -> RefusedEvent:
     try:
-        event = json.loads(refused.line)
+        event = from_json(refused.line)
     except ValueError:
         event = None
     return RefusedEvent(event, refused.code, refused.detail)

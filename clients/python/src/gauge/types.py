@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from decimal import Decimal
 from typing import Any, Literal, TypedDict
+from uuid import UUID
 
 
 class UsageBatch(TypedDict):
@@ -12,14 +15,14 @@ class UsageBatch(TypedDict):
 class _UsageEventRequired(TypedDict):
     productSlug: str
     metric: str
-    idempotencyKey: str
+    idempotencyKey: str | UUID
 
 
 class UsageEvent(_UsageEventRequired, total=False):
-    quantity: float
-    occurredAt: str
-    subject: str
-    dimensions: dict[str, Any]
+    quantity: float | Decimal | None
+    occurredAt: str | datetime | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
 
 
 class CloudEventData(TypedDict, total=False):
@@ -37,10 +40,10 @@ class _CloudEventRequired(TypedDict):
 
 
 class CloudEvent(_CloudEventRequired, total=False):
-    subject: str | None
-    time: str | None
-    datacontenttype: str | None
-    data: CloudEventData | None
+    subject: str | None | UUID | None
+    time: str | None | datetime | None
+    datacontenttype: str | None | None
+    data: CloudEventData | None | None
     data_base64: None
 
 
@@ -132,7 +135,7 @@ class Problem(_ProblemRequired, total=False):
     required: float
     available: float
 
-ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "clock_off", "internal", "entitlement_not_found", "event_not_found", "backfill_state", "limit_reached", "credits_exhausted", "too_many_grants", "grant_closed", "unknown_metric", "unknown_dimension", "unknown_product", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
+ErrorCode = Literal["invalid_json", "invalid_request", "session_cookie_not_allowed", "key_in_query_string", "missing_key", "invalid_key", "key_expired", "key_revoked", "not_signed_in", "insufficient_scope", "forbidden_role", "cross_site_request", "not_found", "method_not_allowed", "request_timeout", "key_not_active", "key_already_rotated", "idempotency_conflict", "body_too_large", "batch_too_large", "unsupported_media_type", "rate_limited", "headers_too_large", "unavailable", "clock_off", "internal", "entitlement_not_found", "event_not_found", "limit_reached", "credits_exhausted", "too_many_grants", "grant_closed", "unknown_metric", "unknown_dimension", "unknown_product", "timestamp_out_of_range", "quantity_out_of_range", "live_trading_disabled", "unknown_station", "unknown_market", "market_closed", "insufficient_funds", "insufficient_position", "risk_limit", "price_moved", "market_data_unavailable", "market_data_stale", "entitlement_required", "entitlement_read_only"]
 
 
 class _ErrorPlaceRequired(TypedDict):
@@ -197,7 +200,7 @@ class EventCorrection(TypedDict):
 
 
 class UsageLookup(TypedDict):
-    idempotencyKeys: list[str]
+    idempotencyKeys: list[str | UUID]
 
 
 class UsageLookupAnswer(TypedDict):
@@ -233,14 +236,14 @@ class LookupResult(_LookupResultRequired, total=False):
 class _ReservationInputRequired(TypedDict):
     productSlug: str
     metric: str
-    quantity: float
-    idempotencyKey: str
+    quantity: float | Decimal
+    idempotencyKey: str | UUID
 
 
 class ReservationInput(_ReservationInputRequired, total=False):
-    ttlSeconds: int
-    subject: str
-    dimensions: dict[str, Any]
+    ttlSeconds: int | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
 
 
 class ReservationAnswer(TypedDict):
@@ -290,8 +293,8 @@ class FoundReservation(TypedDict):
 
 
 class SettlementInput(TypedDict, total=False):
-    quantity: float
-    occurredAt: str
+    quantity: float | Decimal | None
+    occurredAt: str | datetime | None
 
 
 class SettlementAnswer(TypedDict):
@@ -316,10 +319,10 @@ class UsageCorrections(TypedDict):
 
 
 class CorrectionInput(TypedDict):
-    idempotencyKey: str
-    quantity: float
+    idempotencyKey: str | UUID
+    quantity: float | Decimal
     reason: str
-    correctionKey: str
+    correctionKey: str | UUID
 
 
 class CorrectionAnswer(TypedDict):
@@ -422,8 +425,8 @@ class Entitlement(_EntitlementRequired, total=False):
 
 
 class EntitlementCheck(TypedDict, total=False):
-    productSlugs: list[str]
-    items: list[EntitlementCheckItem]
+    productSlugs: list[str] | None
+    items: list[EntitlementCheckItem] | None
 
 
 class _EntitlementCheckItemRequired(TypedDict):
@@ -431,9 +434,9 @@ class _EntitlementCheckItemRequired(TypedDict):
 
 
 class EntitlementCheckItem(_EntitlementCheckItemRequired, total=False):
-    quantity: float
-    subject: str
-    dimensions: dict[str, Any]
+    quantity: float | Decimal | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
 
 
 class EntitlementCheckAnswer(TypedDict):

@@ -20,12 +20,15 @@ type OwnParts<Path extends string, Deps> = Omit<
   'tag' | 'credential' | 'params' | 'body'
 > & {
   body?: z.ZodType;
+  /** Schemas of the body's other formats, by media type. */
+  otherFormats?: Record<string, z.ZodType>;
   /** Maximum body size in bytes. */
   maxBytes?: number;
 };
 
 export function operatorRoute<Path extends string, Deps = Context>({
   body,
+  otherFormats,
   maxBytes = MAX_BODY_BYTES,
   ...own
 }: OwnParts<Path, Deps>): Route<Deps> {
@@ -34,7 +37,7 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...own,
     tag: 'Operator',
     credential: 'operator',
-    ...(body ? { body: { schema: body, maxBytes } } : {}),
+    ...(body ? { body: { schema: body, maxBytes, ...(otherFormats ? { others: otherFormats } : {}) } } : {}),
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),

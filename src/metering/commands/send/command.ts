@@ -1,5 +1,4 @@
 import { Command, Option } from 'commander';
-import { isUuid } from '../../../core/http/request.js';
 import { printable } from '../../../core/terminal.js';
 import {
   CommandError,
@@ -21,7 +20,8 @@ interface Flags extends MappingOptions {
   maxAttempts: number;
   rejected?: string;
   dryRun?: boolean;
-  backfill?: string;
+  organization?: string;
+  test?: boolean;
   quiet?: boolean;
   json?: boolean;
 }
@@ -68,7 +68,7 @@ Environment:
                  yes: send keys to an http address of another machine, unencrypted
   GAUGE_API_KEY  an API key with the scope usage:write; if it also has usage:read, a run that stops without a
                  response looks up which events were recorded
-  OPERATOR_TOKEN an operator token, with --backfill instead of the key
+  OPERATOR_TOKEN an operator token, with --organization instead of the key
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
 not continue, 130 interrupted. Send the file of such a run again: no event counts twice.
@@ -79,7 +79,7 @@ Examples:
   npm run send -- trades.json --product-slug 'lower($1)' --metric =contracts --quantity count \\
     --idempotency-key trade_id --occurred-at none
   xz -dc archive.csv.xz | npm run send -- - --format csv
-  npm run send -- last-month.ndjson --backfill 019c13c7-9a00-7000-8000-4b1d0a6e2f90`;
+  npm run send -- last-month.ndjson --organization acme`;
 
 const createSendCommand = (): Command =>
   new Command('send')
@@ -120,7 +120,11 @@ const createSendCommand = (): Command =>
       30,
     )
     .option('--rejected <file>', 'where rejected records go (default: <file>.rejected.ndjson)')
-    .option('--backfill <id>', 'stage events older than 7 days into a backfill')
+    .option(
+      '--organization <slug>',
+      'send as the operator of the service for this Organization, events up to 400 days old, too',
+    )
+    .option('--test', 'with --organization: the events are test usage')
     .option('--dry-run', 'check every event and record nothing')
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
@@ -175,19 +179,18 @@ function mappingOf(flags: Flags): MappingOptions {
 
 /** @throws CommandError */
 function readDestination(
-  { backfill, dryRun }: Flags,
+  { organization, test }: Flags,
   env: Record<string, string | undefined>,
-): Pick<SendOptions, 'apiKey' | 'backfill'> {
-  if (backfill === undefined) return { apiKey: readKey(env.GAUGE_API_KEY), backfill };
-  if (!isUuid(backfill)) throw new CommandError('--backfill must be the id of the backfill.');
-  if (dryRun)
-    throw new CommandError(
-      '--dry-run cannot be combined with --backfill. Staged events are not counted until the backfill is applied.',
-    );
+): Pick<SendOptions, 'apiKey' | 'operatorPath'> {
+  if (organization === undefined) {
+    if (test)
+      throw new CommandError('--test needs --organization. The mode of an API key is that of the key.');
+    return { apiKey: readKey(env.GAUGE_API_KEY), operatorPath: undefined };
+  }
   const token = env.OPERATOR_TOKEN?.trim();
-  if (!token)
-    throw new CommandError('OPERATOR_TOKEN is not set. Staging into a backfill needs an operator token.');
-  return { apiKey: token, backfill };
+  if (!token) throw new CommandError('OPERATOR_TOKEN is not set. --organization needs an operator token.');
+  const path = `/operator/organizations/${encodeURIComponent(organization)}/usage/events`;
+  return { apiKey: token, operatorPath: test ? `${path}?livemode=false` : path };
 }
 
 function readKey(value: string | undefined): string {

@@ -1,12 +1,5 @@
 import { createGaugeClient, type GaugeClient } from '../../../client/client.js';
-import {
-  createPost,
-  DeliveryError,
-  foreignAnswer,
-  readProblem,
-  REQUEST_TIMEOUT_MS,
-  type Post,
-} from '../../../client/delivery.js';
+import { createPost, DeliveryError, REQUEST_TIMEOUT_MS, type Post } from '../../../client/delivery.js';
 import { formatCount, formatDecimal } from '../../../core/pages/format.js';
 import { monthOf, systemClock } from '../../../core/time.js';
 import { printable } from '../../../core/terminal.js';
@@ -23,8 +16,8 @@ export interface SendOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
-  /** Id of the backfill to stage into; undefined if events are counted immediately. */
-  backfill: string | undefined;
+  /** Where an operator sends events; undefined for an API key. */
+  operatorPath: string | undefined;
   mapping: MappingOptions;
   /** Columns that a CSV file must have. */
   needed: readonly MappedColumn[];
@@ -56,7 +49,6 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
   const { stderr, interrupt } = surroundings;
   const startedAt = performance.now();
   const map = createMapping(options.mapping);
-  const backfill = await findBackfill(options);
   const input = openInput(options.file, surroundings.stdin);
   const progress = options.isQuiet ? noProgress : createProgress(stderr, LINE_EVERY_MS);
   const rejected = openRejectedFile(options.rejectedPath, options.file);
@@ -67,7 +59,7 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
 
   let sent = 0;
   const stop = createStop(interrupt);
-  const client = openClient(options, backfill);
+  const client = openClient(options);
   const unanswered = new Set<OutgoingEvent>();
   const post = openPost(client, { options, surroundings, signal: stop.signal, progress, unanswered });
   const source = readRecords(input, options, options.needed);
@@ -107,7 +99,6 @@ export async function sendFile(options: SendOptions, surroundings: SendSurroundi
     stopReason: isComplete ? undefined : (failure?.message ?? 'The run was interrupted.'),
     url: options.url,
     dryRun: options.isDryRun,
-    backfill,
     sent,
     rejectedFile: rejected.path,
     unanswered: options.isDryRun ? undefined : await lookUpEvents(client, [...unanswered]),
@@ -129,37 +120,17 @@ async function runInParallel(
   await Promise.all(workers);
 }
 
-/**
- * Returns the backfill's path, below its Organization, or undefined if events are counted immediately.
- * @throws CommandError
- */
-async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
-  if (id === undefined) return undefined;
-  const client = createGaugeClient({ baseUrl: url, apiKey, allowHttp: true });
-  const { data, error, response } = await client
-    .GET('/operator/usage/backfills/{id}', { params: { path: { id } } })
-    .catch(() => {
-      throw new CommandError(`GAUGE_URL cannot be reached: ${url}`);
-    });
-  if (data) return `/operator/organizations/${data.organization}/usage/backfills/${id}`;
-  const problem = readProblem(error);
-  throw new CommandError(
-    problem ? `The backfill was not found: ${problem.detail}` : foreignAnswer(response, 'GAUGE_URL'),
-  );
-}
-
-/** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
-function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
-  if (backfill === undefined)
-    return createGaugeClient({ baseUrl: url, apiKey, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS });
-  const address = `${url}${backfill}/events`;
-  return createGaugeClient({
-    baseUrl: url,
-    allowHttp: true,
-    apiKey,
-    timeoutMs: REQUEST_TIMEOUT_MS,
-    fetch: (input) => fetch(new Request(address, input as Request)),
-  });
+/** The operator's route has the bodies and responses of ingestion by a key, but its own path. */
+function openClient({ url, apiKey, operatorPath }: SendOptions): GaugeClient {
+  const options = { baseUrl: url, apiKey, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS };
+  if (operatorPath === undefined) return createGaugeClient(options);
+  const fetchThere = (input: Parameters<typeof fetch>[0]) => {
+    const address = new URL(url + operatorPath);
+    for (const [name, value] of new URL((input as Request).url).searchParams)
+      address.searchParams.set(name, value);
+    return fetch(new Request(address, input as Request));
+  };
+  return createGaugeClient({ ...options, fetch: fetchThere });
 }
 
 function openPost(
@@ -186,8 +157,8 @@ function openPost(
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
     onUnclear(events) {
-      // Staged events cannot be looked up, because they are not recorded yet.
-      if (options.backfill !== undefined) return;
+      // An operator has no key to look events up with.
+      if (options.operatorPath !== undefined) return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
   });
@@ -235,7 +206,6 @@ export interface Summary {
   stopReason: string | undefined;
   url: string;
   dryRun: boolean;
-  backfill: string | undefined;
   /** Records processed from the start of the input: accepted + deduped + rejected. */
   records: number;
   sent: number;
@@ -273,13 +243,12 @@ function toSummary(
   { records, accepted, deduped, rejected, repeated, untimed, reasons }: Tally,
   warnings: Warnings,
 ): Summary {
-  const { state, stopReason, url, dryRun, backfill, sent, rejectedFile, unanswered, seconds } = run;
+  const { state, stopReason, url, dryRun, sent, rejectedFile, unanswered, seconds } = run;
   return {
     state,
     stopReason,
     url,
     dryRun,
-    backfill,
     records,
     sent,
     accepted,
@@ -301,11 +270,11 @@ function toSummary(
 const rateOf = (count: number, seconds: number): number => (seconds > 0 ? Math.round(count / seconds) : 0);
 
 export function summaryText(summary: Summary): string {
-  const { records, accepted, deduped, rejected, seconds, url, backfill } = summary;
+  const { records, accepted, deduped, rejected, seconds, url } = summary;
   const width = Math.max(...[accepted, deduped, rejected].map((n) => formatDecimal(n).length));
   const line = (label: string, n: number) => `  ${label.padEnd(10)}${formatDecimal(n).padStart(width)}`;
   const lines = [
-    `${summary.dryRun ? 'Checked' : backfill === undefined ? 'Sent' : 'Staged'} ${formatCount(records, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
+    `${summary.dryRun ? 'Checked' : 'Sent'} ${formatCount(records, 'record')} to ${url} in ${duration(seconds)} (${formatDecimal(summary.recordsPerSecond)} a second).`,
     line('accepted', accepted),
     line('deduped', deduped),
     line('rejected', rejected),
@@ -313,7 +282,6 @@ export function summaryText(summary: Summary): string {
     ...(summary.repeated > 0 ? [repeatedText(summary.repeated)] : []),
     ...(summary.untimed > 0 ? [untimedText(summary.untimed)] : []),
     ...(summary.dryRun ? ['This was a dry run. Nothing was recorded.'] : []),
-    ...(backfill === undefined ? [] : nextSteps(backfill)),
     ...summary.warnings.map(warningText),
     ...(summary.rejectedFile === null ? [] : [`Rejected events and reasons: ${summary.rejectedFile}`]),
     ...(summary.unanswered ? [unansweredText(summary.unanswered)] : []),
@@ -339,12 +307,6 @@ const repeatedText = (records: number) =>
 
 const untimedText = (events: number) =>
   `${formatCount(events, 'event')} had no time. They count in the month of receipt, ${monthOf(systemClock.now()).slice(0, 7)} (UTC).`;
-
-const nextSteps = (backfill: string) => [
-  'Nothing is counted yet. Review the changes, then apply them:',
-  `  GET  ${backfill}`,
-  `  POST ${backfill}/apply`,
-];
 
 function unansweredText({ records, recorded }: Unanswered): string {
   const sent = `${formatCount(records, 'record')} got no response`;

@@ -251,11 +251,11 @@ it.each([
     'moved. Set GAUGE_URL to the address of https://gauge.example/',
   ],
   [502, {}, 'responded with 502. Is GAUGE_URL a Gauge service?'],
-])('does not stage into a backfill after an answer %i not from the service', async (...answer) => {
+])('does not send as the operator after an answer %i not from the service', async (...answer) => {
   const [status, headers, complaint] = answer;
   server.removeAllListeners('request');
   server.on('request', (_req, res) => res.writeHead(status, { 'content-length': 0, ...headers }).end());
-  const { code, stderr } = await send([eventsFile(1), '--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], {
+  const { code, stderr } = await send([eventsFile(1), '--quiet', '--organization', 'acme'], {
     GAUGE_URL: env.GAUGE_URL,
     OPERATOR_TOKEN: 'token',
   });

@@ -215,67 +215,51 @@ it('a dry run records nothing', async () => {
   expect(await recorded(organization.id)).toEqual([]);
 });
 
-it('stages old events into a backfill and names the next step', async () => {
-  const { organization } = await entitled(['staged'], 'calls');
-  const root = `/operator/organizations/${organization.slug}/usage/backfills`;
-  const headers = { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' };
-  const from = new Date(service.clock.now() - 60 * 86_400_000).toISOString();
-  const opened = await fetch(service.url + root, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({ reason: 'test', from, to: new Date(service.clock.now()).toISOString() }),
-  });
-  const { id } = (await opened.json()) as { id: string };
+it('sends old events for an Organization as the operator, and counts them once', async () => {
+  const { organization } = await entitled(['old'], 'calls');
   const occurredAt = new Date(service.clock.now() - 30 * 86_400_000).toISOString();
   const lines = Array.from({ length: 1_200 }, (_, i) =>
     JSON.stringify({
-      productSlug: i === 7 ? 'unknown' : 'staged',
+      productSlug: i === 7 ? 'unknown' : 'old',
       metric: 'calls',
       quantity: 1,
-      occurredAt: i === 8 ? new Date(service.clock.now()).toISOString() : occurredAt,
-      idempotencyKey: `staged-${i}`,
+      occurredAt: i === 8 ? '2020-01-01T00:00:00Z' : occurredAt,
+      idempotencyKey: `old-${i}`,
     }),
   );
   const file = folder.path('old.ndjson');
   writeFileSync(file, lines.join('\n'));
   const env = { GAUGE_URL: service.url, OPERATOR_TOKEN: operatorToken };
-  const to = ['--backfill', id];
-  const first = await send([file, ...to, '--json'], env);
-  expect([first.code, first.summary, first.stderr]).toMatchObject([
-    1,
-    { accepted: 1_198, deduped: 0, rejected: 2, backfill: `${root}/${id}` },
-    expect.anything(),
-  ]);
-  const rejected = readFileSync(`${file}.rejected.ndjson`, 'utf8');
-  expect(rejected).toContain('not_found');
-  expect(rejected).toContain('timestamp_out_of_range');
-  const again = await send([file, ...to], env);
-  expect(again.stdout).toContain('Staged 1,200 records');
-  expect(again.stdout).toContain(`POST ${root}/${id}/apply`);
-  const read = await fetch(`${service.url}${root}/${id}`, { headers });
-  expect(await read.json()).toMatchObject({ backfill: { progress: { of: 1_198 } } });
+  const to = ['--organization', organization.slug];
+  const dry = await send([file, ...to, '--dry-run', '--json'], env);
+  expect(dry).toMatchObject({ code: 1, summary: { dryRun: true, accepted: 1_198 } });
   expect(await recorded(organization.id)).toEqual([]);
-});
-
-it.each([
-  [operatorToken, 'There is no such backfill.'],
-  ['another token of the operator', 'This is not the operator token.'],
-])('does not start with a backfill that it cannot find: %s', async (token, problem) => {
-  const flags = ['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'];
-  const { code, stderr } = await send(['events.ndjson', ...flags], {
-    GAUGE_URL: service.url,
-    OPERATOR_TOKEN: token,
+  const first = await send([file, ...to, '--json'], env);
+  expect(first).toMatchObject({ code: 1, summary: { accepted: 1_198, deduped: 0, rejected: 2 } });
+  const rejected = readFileSync(`${file}.rejected.ndjson`, 'utf8');
+  expect(rejected).toContain('entitlement_required');
+  expect(rejected).toContain('timestamp_out_of_range');
+  expect(await send([file, ...to, '--json'], env)).toMatchObject({
+    summary: { accepted: 0, deduped: 1_198 },
   });
-  expect([code, stderr]).toEqual([2, expect.stringContaining(`The backfill was not found: ${problem}`)]);
+  expect(await recorded(organization.id)).toMatchObject([{ total: '1198' }]);
+  const test = `{"productSlug":"old","metric":"calls","idempotencyKey":"test","occurredAt":"${occurredAt}"}`;
+  const asTest = await send(['-', '--format', 'ndjson', ...to, '--test', '--json'], env, test);
+  expect(asTest).toMatchObject({ code: 0, summary: { accepted: 1 } });
 });
 
 it.each([
-  [['--backfill', 'nonsense'], 'must be the id of the backfill'],
-  [['--backfill', '019c13c7-9a00-7000-8000-4b1d0a6e2f90'], 'OPERATOR_TOKEN is not set'],
-])('does not start with %j', async (flags, problem) => {
-  const { code, stderr } = await send(['events.ndjson', ...flags], {
+  [['--organization', 'nobody'], operatorToken, 'There is no Organization "nobody".'],
+  [['--organization', 'nobody'], 'another token of the operator', 'This is not the operator token.'],
+  [['--organization', 'nobody'], '', 'OPERATOR_TOKEN is not set'],
+  [['--test'], operatorToken, '--test needs --organization'],
+])('sends nothing with %j and the token %j', async (flags, token, problem) => {
+  const file = folder.path('nothing.ndjson');
+  writeFileSync(file, '{"productSlug":"p","metric":"calls","idempotencyKey":"a"}');
+  const { code, stderr } = await send([file, ...flags], {
     GAUGE_URL: service.url,
     GAUGE_API_KEY: 'x',
+    OPERATOR_TOKEN: token,
   });
   expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
 });

@@ -207,7 +207,7 @@ export class Model {
    * @returns the overdrafts that the response reports: directly after the burn, before the next settlement lets open
    * grants pay them
    */
-  record(events: Event[], isBackfill = false): Map<number, Credits> {
+  record(events: Event[]): Map<number, Credits> {
     this.events.push(...events);
     const demands = new Map<string, Demand>();
     for (const { product, quantity, at, price } of events) {
@@ -221,17 +221,15 @@ export class Model {
       .sort((a, b) => a.hour - b.hour || a.product - b.product);
     if (costly.length === 0) return this.read().debts;
     this.settle();
-    for (const demand of costly) this.take(demand, isBackfill);
+    for (const demand of costly) this.take(demand);
     return new Map(this.account.debts);
   }
 
-  private take(demand: Demand, isOpenOnly = false): void {
+  private take(demand: Demand): void {
     const flush = nameOfFlush(this.now, demand.product, demand.hour);
     const own = this.taken.get(flush) ?? new Map<string, Credits>();
     this.taken.set(flush, own);
-    // A backfill burns the grants that are open now, regardless of its events' hours.
-    const hour = isOpenOnly ? this.now : demand.hour;
-    burn(this.account, { ...demand, hour }, this.now, (kind, product, from, amount) => {
+    burn(this.account, demand, this.now, (kind, product, from, amount) => {
       this.enter(kind, product, from, amount);
       own.set(from, (own.get(from) ?? 0n) + amount);
     });
@@ -271,11 +269,6 @@ export class Model {
       }
       this.settle();
     }
-  }
-
-  /** Reverts a backfill's events, which gives back the credits that they burned. */
-  revert(events: Event[]): void {
-    for (const event of events) this.correct(event, [0]);
   }
 
   /** Gives credits back in reverse order: first reduces the overdraft, then refills the grants, last burned first. */

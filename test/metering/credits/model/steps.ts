@@ -32,7 +32,7 @@ export type Step =
   | { do: 'reserve'; event: SentEvent; ttl: number }
   | { do: 'settle'; which: number; share: number | undefined; ago: number | undefined }
   | { do: 'release'; which: number }
-  | { do: 'backfill'; events: SentEvent[]; burns: boolean; isReverted: boolean }
+  | { do: 'old'; events: SentEvent[] }
   | { do: 'wait'; ms: number };
 
 const product = fc.nat(1);
@@ -118,13 +118,11 @@ const steps: Record<Step['do'], [weight: number, arbitrary: fc.Arbitrary<Step>]>
     }),
   ],
   release: [1, fc.record({ do: fc.constant('release' as const), which })],
-  backfill: [
+  old: [
     1,
     fc.record({
-      do: fc.constant('backfill' as const),
+      do: fc.constant('old' as const),
       events: fc.array(event, { minLength: 1, maxLength: 4 }),
-      burns: fc.boolean(),
-      isReverted: fc.boolean(),
     }),
   ],
   wait: [
@@ -138,7 +136,7 @@ const steps: Record<Step['do'], [weight: number, arbitrary: fc.Arbitrary<Step>]>
 
 /** CREDITS_STEPS=grant,send,wait restricts a run to these kinds of steps. */
 const only = (
-  process.env.CREDITS_STEPS ?? 'grant,void,forgive,price,send,correct,reserve,settle,release,backfill,wait'
+  process.env.CREDITS_STEPS ?? 'grant,void,forgive,price,send,correct,reserve,settle,release,old,wait'
 ).split(',');
 
 export const anyStep = fc.oneof(

@@ -1,2 +1,0 @@
-ALTER TABLE "forecast_records" DROP COLUMN "pit_low";--> statement-breakpoint
-ALTER TABLE "forecast_records" DROP COLUMN "pit_high";
