@@ -7,6 +7,7 @@ import {
   REQUEST_TIMEOUT_MS,
   type Post,
 } from '../../../client/delivery.js';
+import { describeProxy } from '../../../core/http/proxy.js';
 import { formatCount, formatDecimal } from '../../../core/pages/format.js';
 import { monthOf, systemClock } from '../../../core/time.js';
 import { printable } from '../../../core/terminal.js';
@@ -139,7 +140,7 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
   const { data, error, response } = await client
     .GET('/operator/usage/backfills/{id}', { params: { path: { id } } })
     .catch(() => {
-      throw new CommandError(`GAUGE_URL cannot be reached: ${url}`);
+      throw new CommandError(`GAUGE_URL ${url}${describeProxy(url)} cannot be reached`);
     });
   if (data) return `/operator/organizations/${data.organization}/usage/backfills/${id}`;
   const problem = readProblem(error);
@@ -171,7 +172,7 @@ function openPost(
   return createPost({
     client,
     isDryRun: options.isDryRun,
-    address: options.url,
+    address: options.url + describeProxy(options.url),
     addressName: 'GAUGE_URL',
     maxAttempts: options.maxAttempts,
     // Without a limit of attempts, the run waits for a service that does not exist yet.
