@@ -14,7 +14,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass_environment  # type: ignore[attr-defined,unused-ignore]
+from urllib.request import getproxies, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from .errors import DeliveryError
 
