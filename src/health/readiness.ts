@@ -59,7 +59,7 @@ export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) 
     last = status;
     if (status === 'outdated') lifecycle.refusal = { code: 'unavailable', detail };
     else if (status === 'clock_off')
-      lifecycle.refusal = { code: 'clock_off', detail: `T${detail.slice(1)}.` };
+      lifecycle.refusal = { code: 'clock_off', detail: `${detail[0]!.toUpperCase()}${detail.slice(1)}.` };
     else if (status !== 'database_unreachable') lifecycle.refusal = undefined;
     return readiness;
   }

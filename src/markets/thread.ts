@@ -10,8 +10,7 @@ import { createLogger } from '../core/log/log.js';
 import { collectGarbage } from '../core/memory.js';
 import { connectThread } from '../core/threads.js';
 import { systemClock } from '../core/time.js';
-import { seedDemoTrading } from './demo/trading.js';
-import { createWorld } from './services/sources.js';
+import { createWorld } from './venue/simulation/weather.js';
 import { createCalibrationStore } from './snapshot/snapshot.js';
 import { createBackground } from './background/background.js';
 import type { ThreadCalls, ThreadData, ThreadEvents } from './background/start-thread.js';
@@ -36,15 +35,16 @@ async function track(work: () => Promise<void>): Promise<void> {
 }
 
 const main = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
-  load: () => track(() => background.load()),
   learn: (news) => track(() => background.learn(news)),
   cleanUp: () => track(() => background.cleanUp()),
   judge: () => track(() => background.judge()),
   fillPast: () => track(() => background.fillPast()),
   fillDemo: (nowMs, trading) =>
-    track(() => {
+    track(async () => {
+      // Orders and settlement, which only a demo's first start needs here, are half of what this thread could load.
+      const { seedDemoTrading } = await import('./demo/trading.js');
       const context = { config, db, log, clock: { now: () => nowMs } };
-      return seedDemoTrading(context, { keys: { trading } }, stopping.signal);
+      await seedDemoTrading(context, { keys: { trading } }, stopping.signal);
     }),
   async stop() {
     stopping.abort();

@@ -101,7 +101,11 @@ describe('health', () => {
         expect(answer).toMatchObject(
           status === 'ready'
             ? { status: 401 }
-            : { status: 503, body: { code: 'clock_off' }, headers: { 'retry-after': '5' } },
+            : {
+                status: 503,
+                body: { code: 'clock_off', detail: expect.stringMatching(/^This instance's clock .*'s\.$/) },
+                headers: { 'retry-after': '5' },
+              },
         );
         const warnings = warn.mock.calls.filter(([, text]) => /clocks .* differ/.test(String(text)));
         expect(warnings).toHaveLength(reason ? 1 : 0);

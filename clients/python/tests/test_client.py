@@ -11,6 +11,7 @@ from typing import Any, cast
 from unittest import mock
 
 from gauge import DeliveryError, GaugeClient, OtherModeError, RefusedError
+from gauge.transport import find_proxy
 from gauge.types import ReservationInput, UsageEvent
 
 from .fake import Answer, FakeService, Request, problem, reply
@@ -59,6 +60,23 @@ class ClientTest(WithService):
                 with self.assertRaises(DeliveryError):
                     GaugeClient(address, "org_live_key", attempts=1).send([EVENT])
         self.assertEqual(seen, ["proxy.invalid:3128", "inside.invalid:443", "127.0.0.1:9"])
+
+    def test_no_proxy_names_hosts_domains_and_ports(self) -> None:
+        for names, is_direct in {
+            "": False,
+            "a.invalid": True,
+            "A.invalid": True,
+            "x, a.invalid": True,
+            ".invalid": True,
+            "*.invalid": True,
+            "*": True,
+            "a.invalid:443": True,
+            "a.invalid:8443": False,
+            "b.invalid": False,
+        }.items():
+            environment = {"https_proxy": "http://proxy.invalid:3128", "no_proxy": names}
+            with self.subTest(names), mock.patch.dict(os.environ, environment):
+                self.assertEqual(find_proxy("https", "a.invalid") is None, is_direct)
 
     def test_pauses_double_and_are_random_between_half_and_all(self) -> None:
         self.service.fault = lambda _request, _count: problem(500, "internal")

@@ -4,6 +4,7 @@ import { groupBy } from '../../core/collections.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { ShardGroup } from '../../core/db/client.js';
 import { describeOutage } from '../../core/db/outage.js';
+import type { Context } from '../../core/http/context.js';
 import { MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { createAttempts, logOf, type Delivery, type DispatcherDeps } from './attempts.js';
 import { CHAT_PAUSE_MS, isChat, type Chat, type Format } from './chat.js';
@@ -23,8 +24,8 @@ const MAX_CLAIMED = 200;
 const FINISH_MS = 5 * SECOND_MS;
 
 /** Instances share the work. If one dies while sending, the message is sent again with the same `webhook-id`. */
-export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
-  const { db, log } = deps;
+export function createDispatcher(deps: DispatcherDeps & Pick<Context, 'lifecycle'>, chat: Chat) {
+  const { db, log, lifecycle } = deps;
   const stopping = new AbortController();
   // Each shard group adds a listener to this signal.
   setMaxListeners(0, stopping.signal);
@@ -37,7 +38,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
     while (!stopping.signal.aborted && db.shards.groups.includes(group)) {
       let begun = 0;
       try {
-        begun = await sweeper.sweep(group);
+        if (!lifecycle.refusal) begun = await sweeper.sweep(group);
         if (failure !== undefined) log.info('webhooks can be read again');
         failure = undefined;
       } catch (error) {

@@ -22,12 +22,17 @@ const MAX_WAIT_MS = 30_000;
 /**
  * Runs the jobs on their schedules, with at most one run of each at a time. The time of the next run is computed from
  * the current time, so runs skipped by a clock jump are not made up for; the scheduler's own timers would run all of
- * them. Repeated failures or overruns are counted, but logged only once. The returned function stops the jobs and
+ * them. No run starts while the instance must not answer, because its version or its clock is wrong. Repeated failures
+ * or overruns are counted, but logged only once. The returned function stops the jobs and
  * resolves when the last run has ended.
  */
 export function startJobs(
   jobs: Job[],
-  { log, metrics }: { log: Logger; metrics: Pick<Metrics, 'jobRuns'> },
+  {
+    log,
+    metrics,
+    lifecycle,
+  }: { log: Logger; metrics: Pick<Metrics, 'jobRuns'>; lifecycle: { refusal?: unknown } },
 ): () => Promise<void> {
   const running = new Set<Promise<unknown>>();
   const stops = jobs.map(({ name, schedule, run }) => {
@@ -56,6 +61,10 @@ export function startJobs(
       log.error({ ...what, job: name }, 'a job failed; it runs again on its schedule');
     };
     const start = () => {
+      if (lifecycle.refusal) {
+        count('skipped');
+        return;
+      }
       if (current) {
         count('skipped');
         if (!isLate)

@@ -24,7 +24,7 @@ export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'met
 
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
-  /** Why this instance must answer nothing at the moment; undefined if it may. */
+  /** Why this instance must answer nothing and begin no background work at the moment; undefined if it may. */
   refusal?: { code: 'unavailable' | 'clock_off'; detail: string } | undefined;
 }
 

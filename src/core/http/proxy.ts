@@ -28,3 +28,9 @@ export function proxyAgent(url: string, options: object = {}): Agent | undefined
   const proxy = findProxy(url);
   return proxy === undefined ? undefined : new HttpsProxyAgent(proxy, options);
 }
+
+/** Names the proxy for the address in a message, without its password: ` through the proxy host:port`, or nothing. */
+export function describeProxy(url: string): string {
+  const proxy = getProxyForUrl(url);
+  return proxy ? ` through the proxy ${new URL(proxy).host}` : '';
+}

@@ -5,7 +5,13 @@ import type { ServiceConfig } from '../../core/config.js';
 import type { Context } from '../../core/http/context.js';
 import { connectThread, type Remote } from '../../core/threads.js';
 import type { Calibration } from '../snapshot/snapshot.js';
-import type { Background, BackgroundDeps, BackgroundOptions } from './background.js';
+import { createWorld } from '../venue/simulation/weather.js';
+import {
+  createBackground,
+  type Background,
+  type BackgroundDeps,
+  type BackgroundOptions,
+} from './background.js';
 
 export interface ThreadData extends BackgroundOptions {
   config: ServiceConfig;
@@ -22,7 +28,7 @@ export interface ThreadEvents {
 }
 
 /** Calls from the server to the thread. */
-export interface ThreadCalls extends Background {
+export interface ThreadCalls extends Omit<Background, 'load'> {
   /** Paper-trades the demo's past with the given key, up to `nowMs` (Unix time in milliseconds). */
   fillDemo(nowMs: number, tradingKey: string): Promise<void>;
 }
@@ -34,13 +40,16 @@ const MAX_HEAP_MB = 512;
 
 /**
  * Runs the background work in a thread, so that it neither delays requests nor fills the server's heap. The thread
- * starts on the first call, and on the next call after a failure.
+ * starts on the first call, and on the next call after a failure. Until then, loading and judging run on the calling
+ * thread: before the service is ready they delay nobody, and loading the thread's code takes more time than both.
  */
 export function startBackgroundThread(
   { config }: Pick<Context, 'config'>,
-  { db, log, calibration }: BackgroundDeps,
+  deps: BackgroundDeps,
   options: BackgroundOptions,
-): ThreadCalls {
+): ThreadCalls & Pick<Background, 'load'> {
+  const { db, log, calibration } = deps;
+  const early = createBackground(deps, options, createWorld());
   let running: { remote: Remote<ThreadCalls, ThreadEvents>; worker: Worker } | undefined;
   let isStopped = false;
 
@@ -72,15 +81,16 @@ export function startBackgroundThread(
   };
 
   return {
-    load: () => call((remote) => remote.load()),
+    load: () => early.load(),
     learn: (news) => call((remote) => remote.learn(news)),
     cleanUp: () => call((remote) => remote.cleanUp()),
-    judge: () => call((remote) => remote.judge()),
+    judge: () => (running ? call((remote) => remote.judge()) : early.judge()),
     fillPast: () => call((remote) => remote.fillPast()),
     fillDemo: (nowMs, tradingKey) => call((remote) => remote.fillDemo(nowMs, tradingKey)),
     /** Ends calls in progress early; they still resolve. */
     async stop() {
       isStopped = true;
+      await early.stop();
       if (!running) return;
       const ended = once(running.worker, 'exit');
       // A failing thread has already logged the error and exits on its own.

@@ -19,7 +19,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { createKalshiClient } from '../venue/kalshi-client.js';
 import { createKalshiSource } from '../venue/kalshi.js';
 import { createSimulatedSource } from '../venue/simulated.js';
-import { simulateWeather, type SimulatedWorld } from '../venue/simulation/weather.js';
+import { createWorld, type SimulatedWorld } from '../venue/simulation/weather.js';
 import type { Selection } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
@@ -60,14 +60,6 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
  * service publishes no limit but asks clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
-
-/** Seed of the demo's simulated world, the same on every instance. */
-const SEED = 'gauge';
-
-export const createWorld = (): Pick<SimulatedWorld, 'seed' | 'weather'> => ({
-  seed: SEED,
-  weather: simulateWeather(SEED),
-});
 
 export interface SourceOptions {
   config: TradingConfig;

@@ -3,7 +3,7 @@ import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { exactField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
-import { MAX_VALUE_LENGTH, SEPARATOR_SQL, type Dimensions } from './dimensions.js';
+import { MAX_VALUE_LENGTH, type Dimensions } from './dimensions.js';
 import { toBoundedDecimal } from './exact-number.js';
 import { enforcements, type products } from './table.js';
 

@@ -372,6 +372,27 @@ describe('concurrent instances', () => {
     await Promise.all(dispatchers.map((dispatcher) => dispatcher.stop()));
   });
 
+  it('claim nothing while they must not answer, and go on afterwards', async () => {
+    const { url, received } = await receive();
+    await organizationWith(url);
+    let looks = 0;
+    let isRefused = true;
+    const lifecycle = {
+      state: 'ready' as const,
+      get refusal() {
+        looks++;
+        return isRefused ? { code: 'unavailable' as const, detail: 'too old' } : undefined;
+      },
+    };
+    const dispatcher = createDispatcher({ ...service.context, lifecycle }, chat);
+    dispatcher.start();
+    await until(() => looks >= 3);
+    expect(received).toEqual([]);
+    isRefused = false;
+    await until(() => received.length === 1);
+    await dispatcher.stop();
+  });
+
   it('resend what a dead instance was sending, with the same id', async () => {
     let answers = false;
     let hangUp = () => {};

@@ -1,6 +1,7 @@
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { startJobs, type Job } from '../../../src/core/db/jobs.js';
+import { createLifecycle } from '../../../src/core/http/context.js';
 import { createMetrics } from '../../../src/core/metrics.js';
 
 const lines: Record<string, unknown>[] = [];
@@ -22,9 +23,14 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-async function withJob(run: Job['run'], work: () => Promise<void>): Promise<Record<string, number>> {
+async function withJob(
+  run: Job['run'],
+  work: () => Promise<void>,
+  lifecycle = createLifecycle(),
+): Promise<Record<string, number>> {
   const metrics = createMetrics([], { ofProcess: false });
-  const stop = startJobs([{ name: 'a-job', schedule: '*/30 * * * * *', run }], { log, metrics });
+  const job = { name: 'a-job', schedule: '*/30 * * * * *', run };
+  const stop = startJobs([job], { log, metrics, lifecycle });
   await work();
   await stop();
   const { values } = await metrics.jobRuns.get();
@@ -51,6 +57,25 @@ it('a clock that jumps a year ahead and back costs one run and no log line, and 
   );
   expect(lines).toEqual([]);
   expect(written).toBe(0);
+});
+
+it('no job runs while the instance must not answer, and each runs again afterwards', async () => {
+  const lifecycle = createLifecycle();
+  lifecycle.refusal = { code: 'unavailable', detail: 'This version of Gauge is too old for the database.' };
+  let runs = 0;
+  const counted = await withJob(
+    () => Promise.resolve(runs++),
+    async () => {
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(runs).toBe(0);
+      lifecycle.refusal = undefined;
+      await vi.advanceTimersByTimeAsync(30_000);
+      expect(runs).toBe(1);
+    },
+    lifecycle,
+  );
+  expect(counted).toEqual({ succeeded: 1, failed: 0, skipped: 2 });
+  expect(lines).toEqual([]);
 });
 
 it('a job that overruns its interval runs once at a time, and logs it once', async () => {

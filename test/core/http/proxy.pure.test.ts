@@ -4,7 +4,7 @@ import { getGlobalDispatcher, setGlobalDispatcher } from 'undici';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
 import { WebSocket } from 'ws';
 import { createSender } from '../../../src/accounts/webhooks/send.js';
-import { findProxy, proxyAgent, useProxies } from '../../../src/core/http/proxy.js';
+import { describeProxy, findProxy, proxyAgent, useProxies } from '../../../src/core/http/proxy.js';
 
 /** A proxy that answers requests itself and refuses tunnels. */
 let proxy: Server;
@@ -69,4 +69,29 @@ it('webhooks do only if a setting says so, and never to private addresses', asyn
     sender.close();
     expect(seen).toEqual(usesProxy ? ['CONNECT hooks.invalid:443'] : []);
   }
+});
+
+it('messages name the proxy without its password', () => {
+  vi.stubEnv('https_proxy', 'http://ada:s3cret@proxy.invalid:3128');
+  expect(describeProxy('https://gauge.invalid')).toBe(' through the proxy proxy.invalid:3128');
+  expect(describeProxy('https://inside.invalid')).toBe('');
+  expect(describeProxy('http://127.0.0.1:3000')).toBe('');
+});
+
+it.each([
+  ['gauge.invalid', true],
+  ['GAUGE.invalid', true],
+  ['x, gauge.invalid', true],
+  ['.invalid', true],
+  ['*.invalid', true],
+  ['*', true],
+  ['gauge.invalid:443', true],
+  ['gauge.invalid:8443', false],
+  ['other.invalid', false],
+])('NO_PROXY=%s: a request to gauge.invalid is direct: %s', async (names, isDirect) => {
+  vi.stubEnv('no_proxy', names);
+  await useProxies();
+  await expect(fetch('https://gauge.invalid/')).rejects.toThrow();
+  expect(findProxy('wss://gauge.invalid') === undefined).toBe(isDirect);
+  expect(seen).toEqual(isDirect ? [] : ['CONNECT gauge.invalid:443']);
 });

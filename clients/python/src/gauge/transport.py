@@ -14,7 +14,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.request import getproxies, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from .errors import DeliveryError
 
@@ -79,7 +79,7 @@ class Transport:
         self._prefix = url.path.rstrip("/")
         self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
         self._timeout = timeout
-        self._proxy = find_proxy(url.scheme, url.hostname)
+        self._proxy = find_proxy(url.scheme, url.hostname, url.port)
         self._tls = ssl.create_default_context() if url.scheme == "https" else None
         self._lock = threading.Lock()
         self._idle: list[http.client.HTTPConnection] = []
@@ -143,10 +143,18 @@ class Transport:
         return response
 
 
-def find_proxy(scheme: str, host: str) -> tuple[str, int | None, dict[str, str]] | None:
+def find_proxy(scheme: str, host: str, port: int | None = None) -> tuple[str, int | None, dict[str, str]] | None:
     """The host, port and headers of the proxy that HTTP_PROXY or HTTPS_PROXY names, unless NO_PROXY has the host."""
-    address = getproxies().get(scheme)
-    if not address or host in ("localhost", "127.0.0.1", "::1") or proxy_bypass(host):
+    proxies = getproxies()
+    address = proxies.get(scheme)
+    # urllib knows `.example.com`, but not `*.example.com`.
+    direct = {"no": proxies.get("no", "").replace("*.", ".")}
+    default_port = 443 if scheme == "https" else 80
+    if (
+        not address
+        or host in ("localhost", "127.0.0.1", "::1")
+        or proxy_bypass_environment(f"{host}:{port or default_port}", direct)
+    ):
         return None
     url = urlsplit(address if "://" in address else f"http://{address}")
     if not url.hostname:

@@ -15,6 +15,14 @@ export interface SimulatedWorld {
   noticedAt?: Date;
 }
 
+/** Seed of the demo's simulated world, the same on every instance. */
+const SEED = 'gauge';
+
+export const createWorld = (): Pick<SimulatedWorld, 'seed' | 'weather'> => ({
+  seed: SEED,
+  weather: simulateWeather(SEED),
+});
+
 /** Annual cycle of a temperature in °F: mean and amplitude. */
 interface Yearly {
   mean: number;

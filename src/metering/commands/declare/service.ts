@@ -2,6 +2,7 @@ import PQueue from 'p-queue';
 import { organizationSchema } from '../../../accounts/identity/operator/schema.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import { parseNumbersAsText, toJson } from '../../../core/http/json.js';
+import { describeProxy } from '../../../core/http/proxy.js';
 import { productSchema } from '../../entitlements/operator/schema.js';
 import type { State } from './file.js';
 import type { Organization } from './resources.js';
@@ -48,7 +49,8 @@ export function createOperatorApi(url: string, token: string) {
       return { status: response.status, text: await response.text() };
     } catch (error) {
       const { message, cause } = error as Error;
-      throw new RefusedError(`${url} cannot be reached: ${cause instanceof Error ? cause.message : message}`);
+      const reason = cause instanceof Error ? cause.message : message;
+      throw new RefusedError(`${url}${describeProxy(url)} cannot be reached: ${reason}`);
     }
   }
 

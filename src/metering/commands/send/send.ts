@@ -1,5 +1,6 @@
 import { createGaugeClient, type GaugeClient } from '../../../client/client.js';
 import { createPost, DeliveryError, REQUEST_TIMEOUT_MS, type Post } from '../../../client/delivery.js';
+import { describeProxy } from '../../../core/http/proxy.js';
 import { formatCount, formatDecimal } from '../../../core/pages/format.js';
 import { monthOf, systemClock } from '../../../core/time.js';
 import { printable } from '../../../core/terminal.js';
@@ -142,7 +143,7 @@ function openPost(
   return createPost({
     client,
     isDryRun: options.isDryRun,
-    address: options.url,
+    address: options.url + describeProxy(options.url),
     addressName: 'GAUGE_URL',
     maxAttempts: options.maxAttempts,
     // Without a limit of attempts, the run waits for a service that does not exist yet.
