@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
 import express, { type Express, type Request, type Response } from 'express';
@@ -96,16 +95,13 @@ export function createApp(
   return app;
 }
 
-const healthPaths = new Set<string | undefined>(healthRoutes.map(({ path }) => path));
-
-export const asksForHealth = ({ url }: IncomingMessage): boolean => healthPaths.has(url);
-
 /** Has health and metrics alone, so that a socket of their own need not be kept from callers. */
 export function healthApp(app: Express): Express {
+  const paths = new Set<string>(healthRoutes.map(({ path }) => path));
   const health = express();
   health.disable('x-powered-by');
   health.use((req, res, next) => {
-    if (healthPaths.has(req.path)) app(req, res, next);
+    if (paths.has(req.path)) app(req, res, next);
     else res.sendStatus(404);
   });
   return health;

@@ -6,7 +6,7 @@ import type { NewLink } from './accounts/identity/links/links.js';
 import { preparePasswordRules } from './accounts/identity/password.js';
 import { createChat } from './accounts/webhooks/chat.js';
 import { createDispatcher } from './accounts/webhooks/dispatcher.js';
-import { asksForHealth, createApp, healthApp } from './app.js';
+import { createApp, healthApp } from './app.js';
 import type { Config } from './config.js';
 import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
@@ -68,8 +68,8 @@ export async function startService(
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
 ): Promise<Service> {
   const kept = await keepSecrets(config);
-  const logs = { log, accessLog };
-  const context = await openContext({ ...config, ...kept }, { ...logs, clock }, options?.inThreads);
+  const deps = { log, accessLog, clock };
+  const context = await openContext({ ...config, ...kept }, deps, options?.inThreads);
   const { db, lifecycle, limitStores } = context;
   const running = createProducts(context, options);
   const { services } = running;
@@ -78,13 +78,10 @@ export async function startService(
   const listDemoLogins = () => demo?.logins ?? [];
   const readiness = createReadiness(context);
   const app = createApp(context, running, { ...pages, listDemoLogins }, readiness);
-  const { limits, keepAliveMs } = config;
-  const own = { limits: limits.connections, keepAliveMs, isUrgent: asksForHealth };
-  const server = createHttpServer(app, { ...own, ...logs });
+  const { keepAliveMs } = config;
+  const server = createHttpServer(app, { limits: config.limits.connections, keepAliveMs, log, accessLog });
   const healthServer =
-    config.healthPort === undefined
-      ? undefined
-      : createHttpServer(healthApp(app), { isUrgent: () => true, ...logs });
+    config.healthPort === undefined ? undefined : createHttpServer(healthApp(app), { log, accessLog });
   let setUpLink: NewLink | undefined;
   try {
     await listenOn(server, config, 'PORT');

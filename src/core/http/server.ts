@@ -14,7 +14,6 @@ import {
   type Lines,
 } from './connections.js';
 import { toProblem } from './problem.js';
-import { startInSlices } from './slices.js';
 
 /** Time for a rejected client to read the response. Closing immediately would discard it in transit. */
 const LINGER_MS = 1_000;
@@ -75,8 +74,6 @@ function toRefusal(code: string | undefined): AppError {
 interface HttpServerOptions {
   limits?: Partial<ConnectionLimits>;
   keepAliveMs?: number;
-  /** True for requests that do not wait for others while the process is overloaded. Default: none. */
-  isUrgent?: (req: IncomingMessage) => boolean;
   log?: Logger;
   accessLog?: Logger;
 }
@@ -88,19 +85,11 @@ interface HttpServerOptions {
  */
 export function createHttpServer(
   app: Express,
-  {
-    limits,
-    keepAliveMs: keepAliveTimeout = 65_000,
-    isUrgent = () => false,
-    log,
-    accessLog,
-  }: HttpServerOptions = {},
+  { limits, keepAliveMs: keepAliveTimeout = 65_000, log, accessLog }: HttpServerOptions = {},
 ): Server {
-  const slices = startInSlices(app, isUrgent);
-  const lines = createLines((req, res) => slices.take(req, res));
+  const lines = createLines(app);
   const server = http.createServer({ ...prepareMessages(app), ...options, keepAliveTimeout }, lines.take);
   server.maxRequestsPerSocket = 0;
-  slices.watch(server);
   // RFC 9110 (10.1.1) allows servers to ignore unknown expectations.
   server.on('checkExpectation', lines.take);
   limitConnections(server, lines, { ...usualLimits, ...limits }, log);
