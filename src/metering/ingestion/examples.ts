@@ -196,7 +196,7 @@ export const asCloudEvents: Example[] = [
   }),
 ];
 
-const brokenRule = (
+export const brokenRule = (
   code:
     | 'entitlement_required'
     | 'entitlement_read_only'

@@ -1,5 +1,5 @@
 import type { Example } from '../../core/reference/define-route.js';
-import { good as today, problems } from './examples.js';
+import { brokenRule, good as today, problems } from './examples.js';
 
 export const acme = { slug: 'acme' };
 const [event] = today.events;
@@ -21,14 +21,16 @@ export const operatorSuccesses: Example[] = [
   },
 ];
 
-const tooOld = 'occurredAt must be from 400 days before to 5 minutes after the receipt.';
+const tooOld = brokenRule(
+  'timestamp_out_of_range',
+  'More than 400 days ago',
+  { ...event!, occurredAt: '2024-12-27T11:59:59Z' },
+  'occurredAt',
+  'occurredAt must be from 400 days before to 5 minutes after the receipt.',
+);
 
 /** Those of `POST /api/usage/events`, with the older bound. */
-export const operatorProblems: Example[] = problems.map((example) => {
-  const request = { ...example.request, params: acme };
-  if (example.name !== 'timestampOutOfRange') return { ...example, request };
-  const older = JSON.stringify({ ...example, summary: 'More than 400 days ago', request })
-    .replaceAll('2026-01-24T11:59:59Z', '2024-12-27T11:59:59Z')
-    .replaceAll('occurredAt must be from 7 days before to 5 minutes after the receipt.', tooOld);
-  return JSON.parse(older) as Example;
+export const operatorProblems: Example[] = problems.map((problem) => {
+  const example = problem.name === tooOld.name ? tooOld : problem;
+  return { ...example, request: { ...example.request, params: acme } };
 });
