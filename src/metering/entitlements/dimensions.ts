@@ -52,17 +52,6 @@ export function dimensionsJson(dimensions: Dimensions | undefined): string | und
   return JSON.stringify(Object.fromEntries(Object.entries(dimensions).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-/**
- * Joins the values in declared order. Trailing separators are omitted, so a dimension declared later changes no
- * existing encoding.
- * @param keys the product's dimensions
- */
-export function encodeDimensions(keys: readonly string[], dimensions: Dimensions): string {
-  const values = keys.map((key) => (Object.hasOwn(dimensions, key) ? dimensions[key]! : ''));
-  while (values.at(-1) === '') values.pop();
-  return values.join(SEPARATOR);
-}
-
 /** The values that were sent, by key; undefined if there were none. */
 export function decodeDimensions(keys: readonly string[], encoded: string): Dimensions | undefined {
   if (encoded === '') return undefined;

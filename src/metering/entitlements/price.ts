@@ -3,7 +3,7 @@ import { exact, parseNumbersAsText } from '../../core/http/json.js';
 import { exactField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
-import { MAX_VALUE_LENGTH, SEPARATOR_SQL, type Dimensions } from './dimensions.js';
+import { MAX_VALUE_LENGTH, type Dimensions } from './dimensions.js';
 import { toBoundedDecimal } from './exact-number.js';
 import { enforcements, type products } from './table.js';
 
@@ -166,14 +166,6 @@ export const describeCreditPrice = (price: CreditPrice | null): string =>
         .map(([value, one]) => `, ${price.by!.dimension} ${value}: ${one}`)
         .join('')} (${price.enforcement})`;
 
-const priceOfValue = (value: string): string =>
-  `coalesce((pr.credit_prices ->> ${value})::numeric, pr.credit_price, 0)`;
-
 /** SQL: price per unit of the product `pr` with the dimensions `asked` (jsonb); 0 if it has no price. */
-export const priceOf = (asked: string): string => priceOfValue(`(${asked} ->> pr.credit_dimension)`);
-
-/** SQL: like `priceOf`, for encoded dimensions. */
-export const priceOfEncoded = (dimensions: string): string =>
-  priceOfValue(
-    `split_part(${dimensions}, ${SEPARATOR_SQL}, array_position(pr.dimensions, pr.credit_dimension))`,
-  );
+export const priceOf = (asked: string): string =>
+  `coalesce((pr.credit_prices ->> (${asked} ->> pr.credit_dimension))::numeric, pr.credit_price, 0)`;
