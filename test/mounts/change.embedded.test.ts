@@ -77,8 +77,9 @@ const cases = Object.entries(changes)
   )
   .map((each) => ({
     ...each,
-    // Recording usage checks the key in the statement itself, without a transaction.
-    hasTransaction: !each.name.includes('/api/usage') || each.name.includes('corrections'),
+    // Recording usage checks the key in the statement itself, or the operator's token once the body is read.
+    hasTransaction:
+      !/\/api\/usage|\{slug\}\/usage\/events/.test(each.name) || each.name.includes('corrections'),
   }));
 
 describe.each(cases)('$name', ({ prepare, hasTransaction }) => {

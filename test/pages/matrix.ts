@@ -589,6 +589,8 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   forgiveOverdraft: 'post /console/customers/{slug}/credits/forgive',
   listCustomerUsage: 'get /console/usage',
   correctCustomerUsage: 'post /console/customers/{slug}/usage/corrections',
+  // Files are sent by a command, which the page shows.
+  recordCustomerUsageEvents: 'get /console/customers/{slug}/usage',
   listOrganizationWebhooks: 'get /console/customers/{slug}/webhooks',
   createOrganizationWebhook: 'post /console/customers/{slug}/webhooks/new',
   putOrganizationWebhook: 'post /console/customers/{slug}/webhooks/{id}/edit',

@@ -42,7 +42,7 @@ export const noteRaised = (t: Names, now: string, entitled: string, oldMs?: numb
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
   select h.org_id, gen_random_uuid(), h.product_id, h.livemode, h.metric, ${now}, max(${oldMs === undefined ? 'h.latest_at' : `case when h.latest_at < ${since(now, oldMs)} then ${now} else h.latest_at end`})
   from hourly h
-  where ${oldMs === undefined ? '' : `(h.latest_at >= ${since(now, oldMs)} or h.hour >= date_trunc('month', ${now}, 'UTC')) and `} ${isListening(t, 'h', 'usage.threshold_reached')}
+  where ${oldMs === undefined ? '' : `(h.latest_at >= ${since(now, oldMs)} or h.hour >= date_trunc('month', ${now}, 'UTC')) and `}${isListening(t, 'h', 'usage.threshold_reached')}
     and ((h.org_id, h.product_id, h.livemode, h.metric, date_trunc('month', h.hour at time zone 'UTC')::date) in (
       select r.org_id, r.product_id, r.livemode, r.metric, r.period from raised r
       where not coalesce(r.quantity + r.lowered < r.unreached and (r.org_id, r.product_id, r.unreached_terms) in (
