@@ -189,7 +189,8 @@ const SMALL = 1e-9;
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;
-  const pair = a === b ? { value: 1, dates: skillOf(a, mix).dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
+  const pair =
+    a === b ? { value: 1, dates: skillOf(a, mix).dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
   const alike = a === b ? 1 : likenessOf(pair);
   const prior = 1 + alike + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
   const [ofA, ofB] = [skillOf(a, mix), skillOf(b, mix)];

@@ -148,11 +148,11 @@ export function createSources(options: SourceOptions): Sources {
 
   function observationParts(): ObservationPart[] {
     const weather = createSimulatedWeatherSource({ ...world, clock });
-    const read =
+    const reader =
       config.marketSource === 'kalshi' || config.forecastSource === 'openmeteo'
         ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
-        : async (signal: AbortSignal) => (await weather.read(signal)).observed;
-    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
+        : { read: async (signal: AbortSignal) => (await weather.read(signal)).observed };
+    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, ...reader };
     // No interval, because the index reader paces each area itself.
     return index
       ? [

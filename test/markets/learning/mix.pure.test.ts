@@ -177,7 +177,10 @@ describe('the mix of several models', () => {
   it('is the same with an exact copy of any of its models', () => {
     const two = learned(main, better);
     const before = forecast(runs, two);
-    const copyOf = ({ runs: all }: Past) => ({ ...main, runs: all.map((run) => ({ ...run, model: 'copy' })) });
+    const copyOf = ({ runs: all }: Past) => ({
+      ...main,
+      runs: all.map((run) => ({ ...run, model: 'copy' })),
+    });
     for (const [of, past] of Object.entries({ main, other: better })) {
       const copied = { ...runs[of === 'main' ? 0 : 1]!, model: 'copy' };
       const day = forecast([...runs, copied], learned(main, better, copyOf(past)));
@@ -239,7 +242,8 @@ describe('the comparison of models', () => {
   });
 
   it('does not let a few extreme days decide', () => {
-    const ordinary = (errorF: number) => Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? errorF : -errorF));
+    const ordinary = (errorF: number) =>
+      Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? errorF : -errorF));
     const extreme = ordinary(1).map((errorF, i) => (i % 20 === 10 ? 12 : errorF));
     const found = learnMix(
       new Map([
