@@ -127,7 +127,7 @@ export function createSources(options: SourceOptions): Sources {
         log,
       }),
   };
-  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, pace: createRequestPace() };
+  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, log, pace: createRequestPace() };
   const createWeather = {
     simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
     openmeteo: () =>
@@ -137,7 +137,7 @@ export function createSources(options: SourceOptions): Sources {
         apiKey: openMeteoApiKey,
         observations: observationParts(),
         byPlace: config.hasStationForecasts
-          ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock })]
+          ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock, log })]
           : [],
         hours: config.hasLamp ? createLampHours(mesonet) : undefined,
         clock,
