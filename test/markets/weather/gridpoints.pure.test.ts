@@ -112,7 +112,7 @@ describe('the gridpoint forecast', () => {
     properties = given;
     const { ensembles, notes } = await create().read(signal);
     expect(ensembles.map(({ membersF }) => String(membersF[0]))).toEqual(expected);
-    const [note] = notes.filter(({ name }) => name === 'gridpoints in part');
+    const note = notes.find(({ name }) => name === 'gridpoints in part');
     expect(note).toMatchObject({ count: 1, example: expect.stringMatching(problem) as string });
   });
 
