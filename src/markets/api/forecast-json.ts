@@ -5,6 +5,7 @@ import { biasOf, lineOf } from '../learning/day-ahead.js';
 import type { Fit } from '../learning/fits.js';
 import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
+import type { VenueNote } from '../market/source.js';
 import type { Station } from '../market/stations.js';
 import type { Place } from '../market/place.js';
 
@@ -14,10 +15,12 @@ export interface ForecastToWrite {
   /** `days` or `hours` is undefined if that forecast is missing. */
   days: StationForecast | undefined;
   hours: StationForecast | undefined;
+  /** Names the station's reports that are left out. */
+  notes: readonly VenueNote[];
 }
 
 export function toForecastJson(
-  { station, days, hours }: ForecastToWrite,
+  { station, days, hours, notes }: ForecastToWrite,
   markets: ReadonlyMap<string, ListedMarket>,
 ) {
   const { source } = (days ?? hours)!;
@@ -30,6 +33,7 @@ export function toForecastJson(
     measure: 'daily_maximum_temperature',
     unit: 'fahrenheit',
     source,
+    notes,
     days: ofKind('daily_maximum').map((day) => ({
       ...toDayJson(day, setting),
       ...toRunningJson(day, station.id),

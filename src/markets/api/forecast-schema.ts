@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { modelField } from '../scores/schema.js';
 import { timeField } from '../../core/http/fields.js';
 import { forecastMethods } from '../learning/forecast.js';
+import { notesSchema } from '../snapshot/schema.js';
 import { indexAreas } from '../market/stations.js';
 import {
   count,
@@ -256,6 +257,9 @@ export const forecastSchema = z
     measure: measureField,
     unit: unitField,
     source: z.string().describe('The sources of ensembles and observations.'),
+    notes: notesSchema.describe(
+      'Reports of the station that are left out, because other reports contradict them.',
+    ),
     days: z.array(dayForecastSchema).describe('Daily maxima, in order of date.'),
     minima: z.array(minimumForecastSchema).describe('Daily minima, in order of date.'),
     hours: z

@@ -20,6 +20,7 @@ import {
   type Snapshot,
   type SnapshotStore,
   type SourceState,
+  notesOn,
 } from '../snapshot/snapshot.js';
 import { oldestRun, toForecastJson } from './forecast-json.js';
 import { toBookStateJson, toMarketJson, toSignalsJson } from './market-json.js';
@@ -132,6 +133,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
         station,
         days: snapshot.forecasts.get(stationId),
         hours: area && snapshot.forecasts.get(area.id),
+        notes: notesOn(snapshot, stationId),
       };
       if (!forecast.days && !forecast.hours) throw unavailable(`There is no forecast for ${stationId} yet.`);
       const answer = once(`forecast ${stationId}`, ({ markets }) => toForecastJson(forecast, markets));

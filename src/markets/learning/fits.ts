@@ -19,7 +19,10 @@ export interface Mix {
 
 export interface Known {
   value: number;
-  /** Effective number of dates: a date's weight halves every `HALF_LIFE_DAYS`. */
+  /**
+   * Effective number of independent dates: a date's weight halves every `HALF_LIFE_DAYS`, and several stations make it
+   * count more.
+   */
   dates: number;
 }
 

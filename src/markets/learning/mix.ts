@@ -24,6 +24,12 @@ const HALF_LIFE_DAYS = 30;
 const OLDER_SHARE = 0.25;
 const PRIOR_DATES = 10;
 
+/**
+ * Errors are limited to this many times their model's root mean square, because a few extreme days would otherwise
+ * decide the weights. A CRPS grows with the error, not with its square.
+ */
+const MOST_RMS = 1.5;
+
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');
 
 /**
@@ -42,11 +48,11 @@ export function learnMix(
   const correlation: Record<string, Known> = {};
   const names = [...errors.keys()].toSorted();
   const byKey = new Map(
-    [...errors].map(([name, own]) => [name, new Map(own.map((each) => [each.key, each]))]),
+    [...errors].map(([name, own]) => [name, new Map(limit(own).map((each) => [each.key, each]))]),
   );
   for (const [i, a] of names.entries())
     for (const b of names.slice(i)) {
-      const { aa, bb, ab, dates } = productsOf(errors.get(a)!, byKey.get(b)!, lastDate);
+      const { aa, bb, ab, dates } = productsOf([...byKey.get(a)!.values()], byKey.get(b)!, lastDate);
       if (!(aa > 0 && bb > 0)) continue;
       if (a !== b) correlation[pairOf(a, b)] = { value: ab / Math.sqrt(aa * bb), dates };
       if (a === MAIN_MODEL) skill[b] = { value: bb / aa, dates };
@@ -55,12 +61,18 @@ export function learnMix(
   return { skill, correlation, firstDate, lastDate };
 }
 
+function limit(errors: readonly ModelError[]): ModelError[] {
+  const squares = errors.reduce((sum, { errorF }) => sum + errorF ** 2, 0);
+  const most = MOST_RMS * Math.sqrt(squares / errors.length);
+  return errors.map((each) => ({ ...each, errorF: Math.max(-most, Math.min(most, each.errorF)) }));
+}
+
 function productsOf(
   errors: readonly ModelError[],
   others: ReadonlyMap<string, ModelError>,
   lastDate: string,
 ): { aa: number; bb: number; ab: number; dates: number } {
-  let [aa, bb, ab] = [0, 0, 0];
+  let [aa, bb, ab, cases] = [0, 0, 0, 0];
   const shares = new Map<string, number>();
   for (const { key, date, errorF: a, isOlder } of errors) {
     const other = others.get(key);
@@ -69,11 +81,14 @@ function productsOf(
     shares.set(date, recent);
     const share = isOlder || other.isOlder ? OLDER_SHARE * recent : recent;
     const { errorF: b } = other;
+    cases += recent;
     aa += share * a * a;
     bb += share * b * b;
     ab += share * a * b;
   }
-  return { aa, bb, ab, dates: [...shares.values()].reduce((sum, share) => sum + share, 0) };
+  const dates = [...shares.values()].reduce((sum, share) => sum + share, 0);
+  // Stations of one date share part of their errors, so a date counts as the root of its number of stations.
+  return { aa, bb, ab, dates: Math.sqrt(dates * cases) };
 }
 
 const daysFrom = (date: string, last: string): number => (Date.parse(last) - Date.parse(date)) / 86_400_000;
@@ -167,17 +182,30 @@ const SMALL = 1e-9;
 
 /**
  * Returns the expected product of two models' errors, relative to the first model's squared error. The prior assumes
- * equal skill and a correlation of one half between any two models' errors, so all models get equal weight. An earlier
- * run is assumed to have all of the first model's error plus an independent error, so it gets no weight; the gridpoint
+ * equal skill and a correlation of one half between any two models' errors, so all models get equal weight; the more
+ * alike two models are, the more they count as one, and exact copies share the weight of one model. An earlier run is
+ * assumed to have all of the first model's error plus an independent error, so it gets no weight; the gridpoint
  * forecast is assumed to have twice the squared error, so it gets little.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;
-  const prior = 1 + Number(a === b) + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
+  const pair =
+    a === b ? { value: 1, dates: skillOf(a, mix).dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
+  const alike = a === b ? 1 : likenessOf(pair);
+  const prior = 1 + alike + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
   const [ofA, ofB] = [skillOf(a, mix), skillOf(b, mix)];
-  const pair = a === b ? { value: 1, dates: ofA.dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
   const known = pair.value * Math.sqrt(ofA.value * ofB.value);
   return (pair.dates * known + PRIOR_DATES * prior) / (pair.dates + PRIOR_DATES);
+}
+
+/**
+ * From 0 to 1: a power of the correlation's lower bound, one standard error below it in Fisher's z. The prior stays
+ * positive semidefinite up to that standard error (Schur's product theorem).
+ */
+function likenessOf({ value, dates }: Known): number {
+  if (dates <= 3) return 0;
+  const lowest = Math.tanh(Math.atanh(Math.min(1, value)) - 1 / Math.sqrt(dates - 3));
+  return Math.max(0, lowest) ** 8;
 }
 
 const UNKNOWN: Known = { value: 1, dates: 0 };

@@ -10,6 +10,7 @@ import type { Micros } from './money.js';
  */
 export const noteKinds = [
   'contradiction',
+  'doubtful_report',
   'missing_field',
   'missing_model',
   'not_read',

@@ -144,6 +144,20 @@ export const stations: readonly Station[] = stationRows.map(
   }),
 );
 
+/** Returns the other stations within a great-circle distance. */
+export const stationsNear = (station: Station, farthestKm: number): Station[] =>
+  stations.filter((other) => other.id !== station.id && distanceKm(station, other) <= farthestKm);
+
+const EARTH_KM = 6371;
+
+function distanceKm(a: Station, b: Station): number {
+  const [latA, latB, apart] = [a.latitude, b.latitude, a.longitude - b.longitude].map(
+    (degrees) => (degrees * Math.PI) / 180,
+  ) as [number, number, number];
+  const cosine = Math.sin(latA) * Math.sin(latB) + Math.cos(latA) * Math.cos(latB) * Math.cos(apart);
+  return EARTH_KM * Math.acos(Math.min(1, cosine));
+}
+
 /** The stations of Miami and New York are from the venue's filing; other areas use the city's daily station. */
 export const indexAreas: readonly IndexArea[] = [
   area('miami', 'KXTEMPMIAH', 'KMIA', ['miami', 'miami, fl'], [26.044, -80.206]),

@@ -12,7 +12,7 @@ import type { SettlementSource } from '../market/rules.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import { isStation } from '../market/stations.js';
 import type { SignalReport } from '../signals/signal.js';
-import { ageOf, type Snapshot } from '../snapshot/snapshot.js';
+import { ageOf, notesOn, type Snapshot } from '../snapshot/snapshot.js';
 import { toDistribution } from './distribution.js';
 import { formatHour, kindLabels, modelName } from './labels.js';
 import { toLadder } from './ladder.js';
@@ -128,6 +128,7 @@ export function toEventView(
       mayOpen,
       signals: signalsOf(signals, event, now),
     }),
+    doubtful: notesOn(snapshot, station.id).map(({ example }) => example),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),
     chart: day && isOpen ? toDistribution(day, event) : null,
     settled: toSettled(event),

@@ -119,7 +119,7 @@ export function createSources(options: SourceOptions): Sources {
         log,
       }),
   };
-  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, pace: createRequestPace() };
+  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, log, pace: createRequestPace() };
   const createWeather = {
     simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
     openmeteo: () =>
@@ -129,7 +129,7 @@ export function createSources(options: SourceOptions): Sources {
         apiKey: openMeteoApiKey,
         observations: observationParts(),
         byPlace: config.hasStationForecasts
-          ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock })]
+          ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock, log })]
           : [],
         hours: config.hasLamp ? createLampHours(mesonet) : undefined,
         clock,
@@ -140,11 +140,11 @@ export function createSources(options: SourceOptions): Sources {
 
   function observationParts(): ObservationPart[] {
     const weather = createSimulatedWeatherSource({ ...world, clock });
-    const read =
+    const reader =
       config.marketSource === 'kalshi' || config.forecastSource === 'openmeteo'
         ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
-        : async (signal: AbortSignal) => (await weather.read(signal)).observed;
-    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, read };
+        : { read: async (signal: AbortSignal) => (await weather.read(signal)).observed };
+    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, ...reader };
     // No interval, because the index reader paces each area itself.
     return index
       ? [

@@ -79,6 +79,12 @@ export interface Snapshot {
   refreshed?: Snapshot;
 }
 
+/** Returns the notes on one station's reports. */
+export const notesOn = ({ sources }: Pick<Snapshot, 'sources'>, stationId: string): VenueNote[] =>
+  sources.flatMap(({ notes }) =>
+    notes.filter(({ kind, name }) => kind === 'doubtful_report' && name === stationId),
+  );
+
 /** Returns the last refresh's snapshot, whose books underlie the forecasts and signals. */
 export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ?? snapshot;
 

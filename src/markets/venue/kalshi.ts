@@ -77,10 +77,15 @@ const TICKERS_PER_CALL = 100;
 
 interface FindDeps {
   client: KalshiClient;
+  log: Pick<Logger, 'warn'>;
   read: (value: unknown) => ListedMarket | MarketResult | undefined;
 }
 
-/** Finds markets by ticker. Markets settled before the venue's cutoff are read from the archive. */
+/**
+ * Finds markets by ticker. Markets settled before the venue's cutoff are read from the archive. A request that fails does
+ * not affect the others.
+ * @throws the first error if no request succeeds
+ */
 async function findKalshiMarkets(
   deps: FindDeps,
   tickers: readonly string[],
@@ -90,18 +95,28 @@ async function findKalshiMarkets(
   const named = tickers.filter((ticker) => /^[\w.-]+$/.test(ticker));
   const current = await findAt(deps, '/markets', named, signal);
   const missing = named.filter((ticker) => !current.known.has(ticker));
-  return [...current.found, ...(await findAt(deps, '/historical/markets', missing, signal)).found];
+  const past = await findAt(deps, '/historical/markets', missing, signal);
+  const failures = [...current.failures, ...past.failures];
+  if (failures.length > 0 && !current.isAnyRead && !past.isAnyRead) throw failures[0];
+  return [...current.found, ...past.found];
 }
 
 async function findAt(
-  { client, read }: FindDeps,
+  { client, read, log }: FindDeps,
   path: '/markets' | '/historical/markets',
   tickers: readonly string[],
   signal: AbortSignal,
-): Promise<{ known: Set<string>; found: (ListedMarket | MarketResult)[] }> {
+): Promise<{
+  known: Set<string>;
+  found: (ListedMarket | MarketResult)[];
+  failures: unknown[];
+  isAnyRead: boolean;
+}> {
+  const failures: unknown[] = [];
+  let isAnyRead = false;
   const known = new Set<string>();
   const found = new Map<string, ListedMarket | MarketResult>();
-  for (const asked of inChunks(tickers, TICKERS_PER_CALL)) {
+  async function readChunk(asked: readonly string[]): Promise<void> {
     const query: Query = [
       ['tickers', asked.join(',')],
       ['limit', TICKERS_PER_CALL],
@@ -118,7 +133,18 @@ async function findAt(
       if (market) found.set(ticker, market);
     }
   }
-  return { known, found: [...found.values()] };
+
+  for (const asked of inChunks(tickers, TICKERS_PER_CALL))
+    try {
+      await readChunk(asked);
+      isAnyRead = true;
+    } catch (error) {
+      signal.throwIfAborted();
+      failures.push(error);
+      log.warn({ err: error, path, tickers: asked }, 'some markets could not be found; the others are used');
+      for (const ticker of asked) known.add(ticker);
+    }
+  return { known, found: [...found.values()], failures, isAnyRead };
 }
 
 /** Markets stay listed after their close for as long as settlement may take; hourly markets settle within an hour. */
@@ -214,7 +240,7 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
     },
     changes,
     find: (tickers, signal) =>
-      findKalshiMarkets({ client, read: readOne(readMarketOrResult) }, tickers, signal),
+      findKalshiMarkets({ client, log, read: readOne(readMarketOrResult) }, tickers, signal),
     readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
     history: createKalshiHistory({ client, series, clock, log, read: readOne(readOutcome) }),
   };
@@ -275,7 +301,7 @@ function toListing(found: readonly (ListedMarket | MarketResult)[]): Omit<Listin
 
 function createSeriesReader(
   seen: Map<string, SeenSeries>,
-  { client, clock, read }: FindDeps & { clock: Clock },
+  { client, clock, read }: Omit<FindDeps, 'log'> & { clock: Clock },
 ): (ticker: string, signal: AbortSignal) => Promise<readonly (ListedMarket | MarketResult)[]> {
   return async (ticker, signal) => {
     const before = seen.get(ticker) ?? neverRead;

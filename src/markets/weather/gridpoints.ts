@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
 import { climateDayAt } from '../market/climate-day.js';
@@ -5,7 +6,7 @@ import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import { createPlaceForecasts, type PlaceForecasts } from './place-forecasts.js';
+import { createPlaceForecasts, type LeaveOut, type PlaceForecasts } from './place-forecasts.js';
 import { readJson } from './read-json.js';
 import { GRIDPOINTS, isPossible, type DayEnsemble } from './weather.js';
 
@@ -20,18 +21,19 @@ const pointSchema = z.looseObject({
 });
 
 const MAX_VALUES = 60;
-const layer = z.looseObject({
+const layerSchema = z.looseObject({
   uom: z.literal('wmoUnit:degC'),
-  values: z.array(z.object({ validTime: z.string(), value: z.number().nullable() })).max(MAX_VALUES),
+  values: z.array(z.unknown()).max(MAX_VALUES),
 });
+const valueSchema = z.object({ validTime: z.string(), value: z.number().nullable() });
 const gridSchema = z.looseObject({
   properties: z.looseObject({
     updateTime: z.iso.datetime({ offset: true }),
     gridId: z.string(),
     gridX: z.int().optional(),
     gridY: z.int().optional(),
-    maxTemperature: layer,
-    minTemperature: layer,
+    maxTemperature: z.unknown().optional(),
+    minTemperature: z.unknown().optional(),
   }),
 });
 
@@ -57,20 +59,25 @@ function readInterval(text: string): { startMs: number; hours: number } | undefi
 /**
  * Reads the forecasts of a grid. An interval belongs to the climate day that contains its middle; intervals that are
  * not about half a day are skipped.
- * @throws UnexpectedAnswerError for an invalid interval or temperature
  */
 export function readGrid(
   grid: Grid,
-  { station, url, fetchedAt }: { station: Station; url: string; fetchedAt: Date },
+  { station, fetchedAt, leaveOut }: { station: Station; fetchedAt: Date; leaveOut: LeaveOut },
 ): DayEnsemble[] {
   const modelRunAt = new Date(Math.min(Date.parse(grid.updateTime), fetchedAt.getTime()));
-  const read = (kind: DailyKind, { values }: z.output<typeof layer>) =>
-    values.flatMap(({ validTime, value }): DayEnsemble[] => {
+  const wrong = (problem: string): [] => (leaveOut(problem), []);
+  const read = (kind: DailyKind, name: 'maxTemperature' | 'minTemperature') => {
+    const layer = layerSchema.safeParse(grid[name]);
+    if (!layer.success) return wrong(describeIssue(name, layer.error));
+    return layer.data.values.flatMap((given, i): DayEnsemble[] => {
+      const parsed = valueSchema.safeParse(given);
+      if (!parsed.success) return wrong(describeIssue(`${name}.values[${i}]`, parsed.error));
+      const { validTime, value } = parsed.data;
       const interval = readInterval(validTime);
-      if (!interval) throw new UnexpectedAnswerError(url, `${validTime.slice(0, 60)} is not an interval`);
+      if (!interval) return wrong(`${validTime.slice(0, 60)} is not an interval`);
       if (value === null || interval.hours < HOURS.least || interval.hours > HOURS.most) return [];
       const valueF = Math.round((value * 1.8 + 32) * 10) / 10;
-      if (!isPossible(valueF)) throw new UnexpectedAnswerError(url, `${value} °C is impossible`);
+      if (!isPossible(valueF)) return wrong(`${value} °C is impossible`);
       const middle = new Date(interval.startMs + (interval.hours * HOUR_MS) / 2);
       const { date, end } = climateDayAt(station, middle);
       if (modelRunAt >= end) return [];
@@ -78,11 +85,14 @@ export function readGrid(
         { model: GRIDPOINTS, kind, stationId: station.id, date, modelRunAt, fetchedAt, membersF: [valueF] },
       ];
     });
-  return [
-    ...read('daily_maximum', grid.maxTemperature),
-    ...read('daily_minimum', grid.minTemperature),
-  ].filter(isFirst);
+  };
+  return [...read('daily_maximum', 'maxTemperature'), ...read('daily_minimum', 'minTemperature')].filter(
+    isFirst,
+  );
 }
+
+const describeIssue = (name: string, { issues: [issue] }: z.ZodError): string =>
+  `${[name, ...issue!.path.map(String)].join('.')}: ${issue!.message}`;
 
 const isFirst = (run: DayEnsemble, i: number, runs: readonly DayEnsemble[]): boolean =>
   runs.findIndex(({ kind, date }) => kind === run.kind && date === run.date) === i;
@@ -95,7 +105,15 @@ const POINT_LASTS_MS = DAY_MS;
 const FURTHEST_MS = 3 * DAY_MS;
 
 /** Requests 24 stations once an hour, and their grid points once a day: 600 requests a day. */
-export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: Clock }): PlaceForecasts {
+export function createGridpoints({
+  baseUrl,
+  clock,
+  log,
+}: {
+  baseUrl: string;
+  clock: Clock;
+  log?: Pick<Logger, 'warn'>;
+}): PlaceForecasts {
   const points = new Map<string, Point & { untilMs: number }>();
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'application/geo+json' };
 
@@ -111,7 +129,8 @@ export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: C
   return createPlaceForecasts({
     model: GRIDPOINTS,
     clock,
-    async ask(station, signal) {
+    log,
+    async ask(station, signal, leaveOut) {
       const point = await findPoint(station, signal);
       const { gridId, gridX, gridY } = point;
       const url = `${baseUrl}/gridpoints/${gridId}/${gridX},${gridY}`;
@@ -121,7 +140,7 @@ export function createGridpoints({ baseUrl, clock }: { baseUrl: string; clock: C
           throw new UnexpectedAnswerError(url, `the grid is ${grid.gridId}, not ${gridId}`);
         const fetchedAt = new Date(clock.now());
         const furthestMs = fetchedAt.getTime() + FURTHEST_MS;
-        return readGrid(grid, { station, url, fetchedAt }).filter(
+        return readGrid(grid, { station, fetchedAt, leaveOut }).filter(
           ({ date }) => Date.parse(date) < furthestMs,
         );
       } catch (error) {

@@ -246,9 +246,9 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
     name: 'http',
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, observed] = await Promise.all([pollForecasts(signal), observe(signal)]);
+      const [forecast, { observed, notes }] = await Promise.all([pollForecasts(signal), observe(signal)]);
       const ensembles = lastForecasts(forecast, { clock, log, what: 'forecasts' });
-      return { fetchedAt: new Date(clock.now()), ensembles, observed };
+      return { fetchedAt: new Date(clock.now()), notes, ensembles, observed };
     },
     history: {
       async readRuns(range, signal) {

@@ -99,11 +99,21 @@ const WITHIN_C = 0.6;
 const NEAR_MS = 3 * HOUR_MS;
 
 /**
+ * °C. In 17,500 hours of 2015 and 2016, New York and Philadelphia, 148 km apart, differed by more than 5.8 in 1 of 100
+ * and never by more than 12.
+ */
+const NEIGHBOUR_C = { same: 5, possible: 15 };
+
+/**
  * Separates readings that other readings allow from doubtful ones. A temperature far from all others of the three hours
- * before and after is doubtful until another report includes it in the extremes of its period. Extremes are doubtful if
+ * before and after is doubtful until another report includes it in the extremes of its period, or a neighbour reports
+ * the same. Without other temperatures in these hours, the neighbours alone decide. Extremes are doubtful if
  * an hour of their period is outside them, or if they are farther from its hours than the gaps between these allow.
  */
-export function sortByDoubt(readings: readonly Reading[]): { trusted: Reading[]; doubtful: Reading[] } {
+export function sortByDoubt(
+  readings: readonly Reading[],
+  neighbours: readonly Reading[] = [],
+): { trusted: Reading[]; doubtful: Reading[] } {
   const singles = readings.filter(isSingle);
   const periods = readings.filter((each) => !isSingle(each));
   const isIncluded = ({ at, highestC }: Reading): boolean =>
@@ -116,18 +126,33 @@ export function sortByDoubt(readings: readonly Reading[]): { trusted: Reading[];
           (each) => each !== null && Math.abs(each - highestC!) <= WITHIN_C,
         ),
     );
-  const hours = singles.filter((each) => isNearOthers(each, singles) || isIncluded(each));
+  const isNear = (each: Reading): boolean => {
+    const apartC = differenceC(each, neighbours);
+    if (apartC !== undefined && apartC <= NEIGHBOUR_C.same) return true;
+    return isNearOthers(each, singles) ?? !(apartC !== undefined && apartC > NEIGHBOUR_C.possible);
+  };
+  const hours = singles.filter((each) => isNear(each) || isIncluded(each));
   const trusted = [...hours, ...periods.filter((period) => agreesWithHours(period, hours))];
   return { trusted, doubtful: readings.filter((each) => !trusted.includes(each)) };
 }
 
-function isNearOthers({ at, highestC }: Reading, singles: readonly Reading[]): boolean {
-  const away = (other: Reading) => Math.abs(other.at.getTime() - at.getTime());
-  const near = singles.filter((other) => away(other) > 0 && away(other) <= NEAR_MS);
-  return (
-    near.length === 0 ||
-    near.some((other) => Math.abs(other.highestC! - highestC!) <= possibleChangeC(away(other)))
+const awayMs = (a: Reading, b: Reading): number => Math.abs(a.at.getTime() - b.at.getTime());
+
+/** Returns undefined without other temperatures of these hours. */
+function isNearOthers(reading: Reading, singles: readonly Reading[]): boolean | undefined {
+  const near = singles.filter(
+    (other) => other.at.getTime() !== reading.at.getTime() && awayMs(other, reading) <= NEAR_MS,
   );
+  const isNear = (other: Reading) =>
+    Math.abs(other.highestC! - reading.highestC!) <= possibleChangeC(awayMs(other, reading));
+  return near.length === 0 ? undefined : near.some(isNear);
+}
+
+/** °C between a temperature and the closest of the neighbours' within an hour; undefined if there is none. */
+function differenceC(reading: Reading, neighbours: readonly Reading[]): number | undefined {
+  const there = neighbours.filter((other) => isSingle(other) && awayMs(other, reading) <= HOUR_MS);
+  if (there.length === 0) return undefined;
+  return Math.min(...there.map((other) => Math.abs(other.highestC! - reading.highestC!)));
 }
 
 function agreesWithHours({ from, at, highestC, lowestC }: Reading, hours: readonly Reading[]): boolean {

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
 import { climateDayAt, dateOf, type ClimateDay } from '../market/climate-day.js';
-import { stations, type Station } from '../market/stations.js';
+import type { VenueNote } from '../market/source.js';
+import { stations, stationsNear, type Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { hourlyTemperatures, type ObservedExtreme } from './weather.js';
 import { hourOfReport, readMetar, sortByDoubt, withoutReplaced, type Reading } from './metar.js';
@@ -30,6 +31,8 @@ const TIMEOUT_MS = 15_000;
  * larger difference means that one of them is wrong.
  */
 const SAME_C = 1;
+/** Stations this near share most of their weather. */
+const NEIGHBOUR_KM = 250;
 const possibleC = { lowest: -60, highest: 60 };
 /** MADIS codes for failed or questionable readings. */
 const badQuality = new Set(['X', 'Q', 'B']);
@@ -61,14 +64,15 @@ interface ReaderOptions {
 
 /**
  * Reads station reports from the National Weather Service: the whole climate day at first, then only new reports. A
- * station keeps its last reports while its requests fail; the reader rejects if all stations fail.
+ * station keeps its last reports while its requests fail; `read` rejects if all stations fail. `notes` names the doubtful
+ * reports, which are left out.
  */
 export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEOUT_MS }: ReaderOptions) {
   const readings = new Map<string, Reading[]>();
   const trust = createTrust(log);
   let known: ObservedExtreme[] = [];
 
-  async function readStation(station: Station, signal: AbortSignal): Promise<ObservedExtreme[]> {
+  async function readStation(station: Station, signal: AbortSignal): Promise<void> {
     const now = clock.now();
     const first = climateDayAt(station, new Date(now - ASK_BACK_MS));
     const before = (readings.get(station.id) ?? []).filter(({ at }) => at >= first.start);
@@ -79,13 +83,18 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     const kept = before.filter(({ at }) => at < since);
     const all = [...kept, ...withoutReplaced(reports).flatMap((report) => toReadings(station, report))];
     readings.set(station.id, all);
-    const trusted = trust(
-      station,
-      all.filter(({ at }) => at.getTime() <= clock.now()),
-    );
+  }
+
+  const madeBy = (station: Station): Reading[] =>
+    (readings.get(station.id) ?? []).filter(({ at }) => at.getTime() <= clock.now());
+
+  function toExtremes(station: Station): ObservedExtreme[] {
+    const now = clock.now();
+    const first = climateDayAt(station, new Date(now - ASK_BACK_MS));
+    const trusted = trust.sort(station, madeBy(station), stationsNear(station, NEIGHBOUR_KM).flatMap(madeBy));
     const today = climateDayAt(station, new Date(now));
     const days = first.date === today.date ? [today] : [first, today];
-    return days.flatMap((day) => extremesOf(station, day, trusted, new Date(clock.now())));
+    return days.flatMap((day) => extremesOf(station, day, trusted, new Date(now)));
   }
 
   async function ask(station: Station, since: Date, signal: AbortSignal): Promise<Observation[]> {
@@ -109,23 +118,24 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     return reports;
   }
 
-  return async (signal: AbortSignal): Promise<readonly ObservedExtreme[]> => {
+  async function read(signal: AbortSignal): Promise<readonly ObservedExtreme[]> {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
     const answers = await inParallel(stations, { width: AT_ONCE, signal }, async (station) => {
       try {
-        return { station: station.id, fresh: await readStation(station, limited) };
+        await readStation(station, limited);
+        return { station };
       } catch (error) {
-        return { station: station.id, error };
+        return { station, error };
       }
     });
     const failed = answers.filter((answer) => 'error' in answer);
     if (failed.length === answers.length) throw failed[0]!.error;
     if (failed.length > 0)
       log.warn(
-        { err: failed[0]!.error, stations: failed.map(({ station }) => station) },
+        { err: failed[0]!.error, stations: failed.map(({ station }) => station.id) },
         'stations have no new observations; their last ones are kept',
       );
-    const fresh = answers.flatMap((answer) => answer.fresh ?? []);
+    const fresh = answers.flatMap((answer) => ('error' in answer ? [] : toExtremes(answer.station)));
     const isFresh = new Set(fresh.map(({ stationId, date }) => `${stationId} ${date}`));
     const oldest = dateOf(clock.now() - 3 * DAY_MS);
     const kept = known.filter(
@@ -133,22 +143,40 @@ export function createObservationReader({ baseUrl, clock, log, timeoutMs = TIMEO
     );
     known = [...kept, ...fresh];
     return known;
+  }
+
+  return { read, notes: trust.notes };
+}
+
+/** Logs each doubtful reading once, and notes it for as long as it is doubtful. */
+function createTrust(log: Logger) {
+  const doubted = new Map<string, ReadonlySet<string>>();
+  return {
+    /** Returns the trusted readings. */
+    sort({ id }: Station, all: readonly Reading[], neighbours: readonly Reading[]): Reading[] {
+      const { trusted, doubtful } = sortByDoubt(all, neighbours);
+      const before = doubted.get(id) ?? new Set();
+      const found = doubtful.map(describe);
+      const news = found.filter((each) => !before.has(each));
+      doubted.set(id, new Set(found));
+      if (news.length > 0)
+        log.warn({ station: id, readings: news.slice(0, 10) }, 'doubtful temperatures are left out');
+      return trusted;
+    },
+    notes: (): VenueNote[] =>
+      [...doubted].flatMap(([name, { size }]) => {
+        const example = [...doubted.get(name)!].slice(0, 5).join('; ');
+        return size === 0 ? [] : [{ kind: 'doubtful_report', name, count: size, example }];
+      }),
   };
 }
 
-/** Returns the trusted readings, and logs each doubtful one once. */
-function createTrust(log: Logger) {
-  const doubted = new Map<string, ReadonlySet<string>>();
-  return ({ id }: Station, all: readonly Reading[]): Reading[] => {
-    const { trusted, doubtful } = sortByDoubt(all);
-    const before = doubted.get(id) ?? new Set();
-    const found = doubtful.map(({ at, highestC, lowestC }) => `${at.toISOString()} ${highestC} ${lowestC}`);
-    const news = found.filter((each) => !before.has(each));
-    doubted.set(id, new Set(found));
-    if (news.length > 0)
-      log.warn({ station: id, readings: news.slice(0, 10) }, 'doubtful temperatures are left out');
-    return trusted;
-  };
+function describe({ at, from, highestC, lowestC }: Reading): string {
+  const time = at.toISOString().slice(0, 16);
+  const values = [highestC, lowestC].map((each) => (each === null ? '?' : toFahrenheit(each).toFixed(1)));
+  if (from === at) return `${time}Z: ${values[0]} °F`;
+  const hours = (at.getTime() - from.getTime()) / HOUR_MS;
+  return `${time}Z: extremes of ${Math.round(hours)} hours, ${values.join(' and ')} °F`;
 }
 
 /** Returns the extremes proven by reports within the day; empty if there are no such reports. */

@@ -345,7 +345,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     furtherModels: [...furtherModels, ...byPlace].map(({ model }) => model),
     freshMs: MINUTE_MS,
     async read(signal) {
-      const [forecast, observed, ofPlaces, ...others] = await Promise.all([
+      const [forecast, seen, ofPlaces, ...others] = await Promise.all([
         pollEnsembles(signal),
         observe(signal),
         Promise.all(byPlace.map((each) => each.read(signal))),
@@ -361,6 +361,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
           ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : other.notes)),
           ...ofPlaces.flatMap(({ notes }) => notes),
           ...(ofHours?.notes ?? []),
+          ...seen.notes,
         ],
         ensembles: [
           ...ensembles,
@@ -368,7 +369,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
           ...others.flatMap((other) => ('missing' in other ? [] : other.ensembles)),
           ...ofPlaces.flatMap((each) => each.ensembles),
         ],
-        observed,
+        observed: seen.observed,
       };
     },
     history: {

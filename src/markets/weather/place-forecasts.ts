@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { VenueNote } from '../market/source.js';
 import { stations, type Station } from '../market/stations.js';
@@ -12,11 +13,15 @@ export interface PlaceForecasts {
   read(signal: AbortSignal): Promise<{ ensembles: DayEnsemble[]; notes: VenueNote[] }>;
 }
 
+/** Names a part of a response that cannot be read and is left out; the rest is used. */
+export type LeaveOut = (problem: string) => void;
+
 interface Options {
   model: string;
   /** @throws Error whose message explains why the station has no forecast */
-  ask: (station: Station, signal: AbortSignal) => Promise<DayEnsemble[]>;
+  ask: (station: Station, signal: AbortSignal, leaveOut: LeaveOut) => Promise<DayEnsemble[]>;
   clock: Clock;
+  log?: Pick<Logger, 'warn'> | undefined;
   of?: readonly Station[];
   /** Shared by all models of one host, so that their requests are spaced together. */
   pace?: Pace | undefined;
@@ -46,6 +51,8 @@ interface Known {
   runs: readonly DayEnsemble[];
   nextMs: number;
   problem: string | null;
+  /** Parts that the last response lacked. */
+  leftOut: readonly string[];
 }
 
 /**
@@ -54,9 +61,12 @@ interface Known {
  * cycles that the newest response does not repeat; an invalid response replaces none of them.
  */
 export function createPlaceForecasts(options: Options): PlaceForecasts {
-  const { model, ask, clock, of = stations, pace = createRequestPace() } = options;
+  const { model, ask, clock, log, of = stations, pace = createRequestPace() } = options;
   const known = new Map<string, Known>(
-    of.map(({ id }) => [id, { runs: [], nextMs: -Infinity, problem: 'it has not been read yet' }]),
+    of.map(({ id }) => [
+      id,
+      { runs: [], nextMs: -Infinity, problem: 'it has not been read yet', leftOut: [] },
+    ]),
   );
 
   async function askNext(signal: AbortSignal): Promise<void> {
@@ -66,11 +76,18 @@ export function createPlaceForecasts(options: Options): PlaceForecasts {
     if (!station || !found || now < pace.nextMs || now < found.nextMs) return;
     pace.nextMs = now + APART_MS;
     try {
-      const runs = await ask(station, signal);
+      const leftOut: string[] = [];
+      const runs = await ask(station, signal, (problem) => leftOut.push(problem.slice(0, 100)));
+      if (leftOut.length > 0)
+        log?.warn(
+          { model, station: station.id, count: leftOut.length, problems: leftOut.slice(0, 10) },
+          'parts of a forecast cannot be read and are left out; the others are used',
+        );
       known.set(station.id, {
         runs: merge(found.runs, runs),
         nextMs: now + EVERY_MS,
-        problem: runs.length > 0 ? null : 'it has no forecast for these days',
+        problem: runs.length > 0 ? null : (leftOut[0] ?? 'it has no forecast for these days'),
+        leftOut,
       });
       pace.pauses = 0;
     } catch (error) {
@@ -89,24 +106,22 @@ export function createPlaceForecasts(options: Options): PlaceForecasts {
       const oldestMs = clock.now() - OLDEST_RUN_MS;
       const ensembles: DayEnsemble[] = [];
       const missing: string[] = [];
-      for (const [id, { runs, problem }] of known) {
+      const inPart: string[] = [];
+      for (const [id, { runs, problem, leftOut }] of known) {
         const fresh = runs.filter(({ modelRunAt }) => modelRunAt.getTime() > oldestMs);
         ensembles.push(...fresh);
-        if (fresh.length === 0)
-          missing.push(`${id}: ${problem ?? `its newest run is from ${newestOf(runs)}`}`);
+        if (fresh.length > 0) inPart.push(...leftOut.map((each) => `${id}: ${each}`));
+        else missing.push(`${id}: ${problem ?? `its newest run is from ${newestOf(runs)}`}`);
       }
-      const notes = missing.length === 0 ? [] : [noteOf(model, missing)];
-      return { ensembles, notes };
+      return { ensembles, notes: [...noteOf(model, missing), ...noteOf(`${model} in part`, inPart)] };
     },
   };
 }
 
-const noteOf = (name: string, missing: readonly string[]): VenueNote => ({
-  kind: 'missing_model',
-  name,
-  count: missing.length,
-  example: missing.join('; ').slice(0, 300),
-});
+const noteOf = (name: string, missing: readonly string[]): VenueNote[] =>
+  missing.length === 0
+    ? []
+    : [{ kind: 'missing_model', name, count: missing.length, example: missing.join('; ').slice(0, 300) }];
 
 const keyOf = ({ kind, date, modelRunAt }: DayEnsemble): string => `${kind} ${date} ${modelRunAt.getTime()}`;
 

@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { parse } from 'csv-parse/sync';
 import { groupBy } from '../../core/collections.js';
 import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
@@ -6,7 +7,13 @@ import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import { APART_MS, createPlaceForecasts, type Pace, type PlaceForecasts } from './place-forecasts.js';
+import {
+  APART_MS,
+  createPlaceForecasts,
+  type LeaveOut,
+  type Pace,
+  type PlaceForecasts,
+} from './place-forecasts.js';
 import { readText, WeatherUnavailableError } from './read-json.js';
 import { isPossible, type DayEnsemble } from './weather.js';
 
@@ -31,41 +38,56 @@ interface Asked {
   station: Station;
   url: string;
   fetchedAt: Date;
+  leaveOut: LeaveOut;
 }
 
 /**
  * Parses one station's bulletins. Columns are found by their header, because columns without values are omitted. Each
- * cycle is a separate run: the newest may lack today's maximum, which an earlier one has.
+ * cycle is a separate run: the newest may lack today's maximum, which an earlier one has. Rows and values that cannot be
+ * read are left out.
  * @throws WeatherUnavailableError for text instead of a table, which is the response to too many requests
- * @throws UnexpectedAnswerError for a truncated table, another station's table, or a value that is not a number
+ * @throws UnexpectedAnswerError for another station's table
  */
 export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
-  const { station, url, fetchedAt } = asked;
-  const rows = readTable(body, url);
-  return [...groupBy(rows, ({ runtime }) => timeOf(runtime))].flatMap(([runMs, cycle]) => {
-    const wrong = cycle.find((row) => row.station !== station.id || row.model !== 'NBS');
-    if (wrong)
-      throw new UnexpectedAnswerError(
-        url,
-        `${wrong.model} of ${wrong.station} instead of NBS of ${station.id}`,
-      );
-    if (!(runMs <= fetchedAt.getTime()))
-      throw new UnexpectedAnswerError(url, 'a runtime is invalid or in the future');
-    return cycle.flatMap((row) => toRun(row, cycle, asked, new Date(runMs)) ?? []);
-  });
+  const rows = readTable(body, asked, 'NBS');
+  return [...groupBy(rows, ({ runtime }) => timeOf(runtime))].flatMap(([runMs, cycle]) =>
+    cycle.flatMap((row) => toRun(row, cycle, asked, new Date(runMs)) ?? []),
+  );
 }
 
 const NEEDED = ['runtime', 'ftime', 'model', 'station'];
 
-function readTable(body: string, url: string): Row[] {
+/** Returns the rows of the station's model; all others are left out. */
+function readTable(body: string, { station, url, fetchedAt, leaveOut }: Asked, model: string): Row[] {
   const [header = ''] = body.split(/\r?\n/, 1);
   const names = header.split(',').map((name) => name.trim().toLowerCase());
   if (!NEEDED.every((name) => names.includes(name)))
     throw new WeatherUnavailableError(url, `not a table: ${body.slice(0, 100).trim() || 'nothing'}`);
-  try {
-    return parse(body, { columns: () => names, trim: true, skip_empty_lines: true });
-  } catch (error) {
-    throw new UnexpectedAnswerError(url, `the table is truncated: ${(error as Error).message}`);
+  const lines: string[][] = parse(body, {
+    from_line: 2,
+    trim: true,
+    skip_empty_lines: true,
+    relax_column_count: true,
+    quote: false,
+  });
+  const problems: string[] = [];
+  const rows = lines.flatMap((values, i): Row[] => {
+    const row: Row = Object.fromEntries(names.map((name, place) => [name, values[place]]));
+    const problem = problemOf(row, values.length === names.length);
+    if (problem !== undefined) problems.push(`row ${i + 1}: ${problem}`);
+    return problem === undefined ? [row] : [];
+  });
+  if (rows.length === 0 && problems.length > 0) throw new UnexpectedAnswerError(url, problems[0]!);
+  problems.forEach(leaveOut);
+  return rows;
+
+  function problemOf(row: Row, isWhole: boolean): string | undefined {
+    if (!isWhole) return 'it is truncated';
+    if (row.station !== station.id || row.model !== model)
+      return `${row.model} of ${row.station} instead of ${model} of ${station.id}`;
+    if (!(timeOf(row.runtime) <= fetchedAt.getTime())) return 'its runtime is invalid or in the future';
+    if (Number.isNaN(timeOf(row.ftime))) return 'its ftime is invalid';
+    return undefined;
   }
 }
 
@@ -87,8 +109,8 @@ function targetAt(
 }
 
 function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date): DayEnsemble | undefined {
-  const { station, url, fetchedAt } = asked;
-  const extremeF = numberOf(row, 'txn', url);
+  const { station, fetchedAt, leaveOut } = asked;
+  const extremeF = numberOf(row, 'txn', leaveOut);
   if (extremeF === undefined || !isPossible(extremeF)) return undefined;
   const target = targetAt(timeOf(row.ftime));
   if (!target) return undefined;
@@ -96,12 +118,12 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
   const { start, end } = climateDayOf(station, date);
   // A window can reach beyond the end of its day, so a run may start after the day has ended.
   if (modelRunAt >= end) return undefined;
-  const spreadF = numberOf(row, 'xnd', url);
+  const spreadF = numberOf(row, 'xnd', leaveOut);
   const outside = cycle.flatMap((each): number[] => {
     const ms = timeOf(each.ftime);
     const isOutside =
       ms >= start.getTime() && ms <= end.getTime() && (ms < window.fromMs || ms > window.toMs);
-    return isOutside ? [numberOf(each, 'tmp', url) ?? Number.NaN] : [];
+    return isOutside ? [numberOf(each, 'tmp', leaveOut) ?? Number.NaN] : [];
   });
   const sign = kind === 'daily_maximum' ? 1 : -1;
   const isNearMidnight = outside.some((temperatureF) => sign * (temperatureF - extremeF) >= -NEAR_F);
@@ -124,13 +146,13 @@ function toRun(row: Row, cycle: readonly Row[], asked: Asked, modelRunAt: Date):
  */
 const NEAR_F = 1;
 
-function numberOf(row: Row, name: string, url: string): number | undefined {
+function numberOf(row: Row, name: string, leaveOut: LeaveOut): number | undefined {
   const text = row[name] ?? '';
   if (MISSING.test(text)) return undefined;
   const value = Number(text);
-  if (!Number.isFinite(value))
-    throw new UnexpectedAnswerError(url, `${name} is ${JSON.stringify(text.slice(0, 20))}`);
-  return value;
+  if (Number.isFinite(value)) return value;
+  leaveOut(`${name} is ${JSON.stringify(text.slice(0, 20))} at ${row.ftime}`);
+  return undefined;
 }
 
 const LAMP = 'LAV';
@@ -141,27 +163,16 @@ const LAMP = 'LAV';
  * present.
  * @throws the errors of `parseBulletins`
  */
-export function parseHours(
-  body: string,
-  { station, url, fetchedAt }: Asked,
-  date: string,
-): number[] | undefined {
+export function parseHours(body: string, asked: Asked, date: string): number[] | undefined {
   const newest = new Map<number, { runMs: number; temperatureF: number }>();
-  for (const row of readTable(body, url)) {
+  for (const row of readTable(body, asked, LAMP)) {
     const [runMs, forecastMs] = [timeOf(row.runtime), timeOf(row.ftime)];
-    if (row.station !== station.id || row.model !== LAMP)
-      throw new UnexpectedAnswerError(
-        url,
-        `${row.model} of ${row.station} instead of ${LAMP} of ${station.id}`,
-      );
-    if (!(runMs <= fetchedAt.getTime()))
-      throw new UnexpectedAnswerError(url, 'a runtime is invalid or in the future');
-    const temperatureF = numberOf(row, 'tmp', url);
+    const temperatureF = numberOf(row, 'tmp', asked.leaveOut);
     const found = newest.get(forecastMs);
     if (temperatureF === undefined || !isPossible(temperatureF) || (found && found.runMs > runMs)) continue;
     newest.set(forecastMs, { runMs, temperatureF });
   }
-  const first = climateDayOf(station, date).start.getTime();
+  const first = climateDayOf(asked.station, date).start.getTime();
   const hours = Array.from({ length: 24 }, (_, hour) => newest.get(first + hour * HOUR_MS)?.temperatureF);
   return hours.includes(undefined) ? undefined : (hours as number[]);
 }
@@ -171,15 +182,21 @@ const PAST_MS = DAY_MS;
 
 /** Requests 24 stations once an hour: 576 requests a day. History takes one request per station and month. */
 export function createStationBulletins(options: MesonetOptions): PlaceForecasts {
-  const { clock, pace } = options;
+  const { clock, log, pace } = options;
   return {
     ...createPlaceForecasts({
       model: NBS,
       clock,
+      log,
       pace,
-      ask: (station, signal) => {
+      ask: (station, signal, leaveOut) => {
         const to = new Date(clock.now());
-        return readBulletins(options, station, { from: new Date(to.getTime() - PAST_MS), to }, signal);
+        return readBulletins(
+          options,
+          station,
+          { from: new Date(to.getTime() - PAST_MS), to, leaveOut },
+          signal,
+        );
       },
     }),
     history: {
@@ -187,7 +204,9 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
       apartMs: APART_MS,
       async readRuns(station, { from, to }, signal) {
         const first = climateDayOf(station, from).start.getTime();
-        const cycles = { from: new Date(first - PAST_MS), to: climateDayOf(station, to).end };
+        const leaveOut = (problem: string) =>
+          log?.warn({ model: NBS, station: station.id, problem }, 'a part of a past forecast is left out');
+        const cycles = { from: new Date(first - PAST_MS), to: climateDayOf(station, to).end, leaveOut };
         const runs = await readBulletins(options, station, cycles, signal);
         // For days outside the range, only some of the runs were read.
         return runs.filter(({ date }) => from <= date && date <= to);
@@ -201,16 +220,17 @@ const LATE_MS = 3 * HOUR_MS;
 
 /** Reads LAMP's hours for the day in progress as a curve that is not mixed with other models. 576 requests a day. */
 export function createLampHours(options: MesonetOptions): PlaceForecasts {
-  const { clock, pace } = options;
+  const { clock, log, pace } = options;
   const model = 'lamp';
   return createPlaceForecasts({
     model,
     clock,
+    log,
     pace,
-    async ask(station, signal) {
+    async ask(station, signal, leaveOut) {
       const now = new Date(clock.now());
       const { date, start } = climateDayAt(station, now);
-      const cycles = { model: LAMP, from: new Date(start.getTime() - LATE_MS), to: now };
+      const cycles = { model: LAMP, from: new Date(start.getTime() - LATE_MS), to: now, leaveOut };
       const { body, ...asked } = await askMesonet(options, station, cycles, signal);
       const curveF = parseHours(body, asked, date);
       if (!curveF) return [];
@@ -224,6 +244,7 @@ export function createLampHours(options: MesonetOptions): PlaceForecasts {
 interface MesonetOptions {
   baseUrl: string;
   clock: Clock;
+  log?: Pick<Logger, 'warn'> | undefined;
   pace?: Pace | undefined;
 }
 
@@ -231,6 +252,7 @@ interface Cycles {
   model?: string;
   from: Date;
   to: Date;
+  leaveOut: LeaveOut;
 }
 
 async function readBulletins(
@@ -246,7 +268,7 @@ async function readBulletins(
 async function askMesonet(
   { baseUrl, clock }: MesonetOptions,
   station: Station,
-  { model = 'NBS', from, to }: Cycles,
+  { model = 'NBS', from, to, leaveOut }: Cycles,
   signal: AbortSignal,
 ): Promise<Asked & { body: string }> {
   const fetchedAt = new Date(clock.now());
@@ -260,5 +282,5 @@ async function askMesonet(
   });
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
   const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
-  return { body, station, url, fetchedAt };
+  return { body, station, url, fetchedAt, leaveOut };
 }

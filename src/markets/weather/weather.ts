@@ -112,12 +112,14 @@ const isSound = (membersF: readonly number[]): boolean => membersF.length > 0 &&
 const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
   a.modelRunAt.getTime() === b.modelRunAt.getTime() ? a.fetchedAt > b.fetchedAt : a.modelRunAt > b.modelRunAt;
 
-type Observe = (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
+type Observe = (signal: AbortSignal) => Promise<Required<Pick<WeatherData, 'observed' | 'notes'>>>;
 
 export interface ObservationPart {
   name: string;
   everyMs: number;
-  read: Observe;
+  read: (signal: AbortSignal) => Promise<readonly ObservedExtreme[]>;
+  /** Names what the last read left out. */
+  notes?: () => readonly VenueNote[];
 }
 
 /**
@@ -134,7 +136,10 @@ export function createObserver(
     );
     for (const { name, problem, isNews } of polled)
       if (isNews) log.warn({ err: problem }, `no new ${name}; the last ones are kept`);
-    return polled.flatMap(({ value }) => value ?? []);
+    return {
+      observed: polled.flatMap(({ value }) => value ?? []),
+      notes: parts.flatMap(({ notes }) => notes?.() ?? []),
+    };
   };
 }
 

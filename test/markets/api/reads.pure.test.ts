@@ -320,7 +320,10 @@ describe('GET /forecast/:station', () => {
       { ...part, model: 'nbm', weight: 0, reason: 'no fit exists yet' },
     ];
     const days = makeForecasts(event, [0, 0, 1, 0, 0, 0], { at, models }).get('KNYC');
-    const [day] = toForecastJson({ station: findStation('KNYC')!, days, hours: undefined }, new Map()).days;
+    const [day] = toForecastJson(
+      { station: findStation('KNYC')!, days, hours: undefined, notes: [] },
+      new Map(),
+    ).days;
     expect(day!.models.map(({ model, weight, reason }) => [model, weight, reason])).toEqual([
       ['main', 0.25, null],
       ['hrrr', 0.75, null],
@@ -373,7 +376,7 @@ describe('GET /forecast/:station', () => {
       },
     }).get('KNYC');
     const station = findStation('KNYC')!;
-    const [minimum] = toForecastJson({ station, days, hours: undefined }, new Map()).minima;
+    const [minimum] = toForecastJson({ station, days, hours: undefined, notes: [] }, new Map()).minima;
     expect(minimum).toMatchObject({
       method: 'same_day',
       hourlyMeanF: curveF,
@@ -784,6 +787,18 @@ describe('freshness', () => {
         ],
       },
     ]);
+    await own.service.stop();
+  });
+
+  it("names a station's doubtful reports on its own /forecast", async () => {
+    const own = await startWorld();
+    const note = { kind: 'doubtful_report' as const, count: 1, example: '2026-01-31T14:51Z: 93.9 °F' };
+    own.weather.notes = [
+      { ...note, name: 'KNYC' },
+      { ...note, name: 'KMIA' },
+    ];
+    await own.service.trading.refresher.refresh();
+    expect((await read(own, '/forecast/KNYC'))['notes']).toEqual([{ ...note, name: 'KNYC' }]);
     await own.service.stop();
   });
 

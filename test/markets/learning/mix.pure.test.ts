@@ -174,6 +174,28 @@ describe('the mix of several models', () => {
     expect(shares(forecast(runs, { ...book, mixes: tomorrow }))).toEqual({ main: 0.5, other: 0.5 });
   });
 
+  it('is the same with an exact copy of any of its models', () => {
+    const two = learned(main, better);
+    const before = forecast(runs, two);
+    const copyOf = ({ runs: all }: Past) => ({
+      ...main,
+      runs: all.map((run) => ({ ...run, model: 'copy' })),
+    });
+    for (const [of, past] of Object.entries({ main, other: better })) {
+      const copied = { ...runs[of === 'main' ? 0 : 1]!, model: 'copy' };
+      const day = forecast([...runs, copied], learned(main, better, copyOf(past)));
+      const weights = shares(day);
+      expect(weights[of]! + weights['copy']!).toBeCloseTo(shares(before)[of]!, 3);
+      expect(day.meanF).toBeCloseTo(before.meanF, 2);
+      expect(day.deviationF).toBeCloseTo(before.deviationF, 2);
+    }
+  });
+
+  it('gives a model of noise almost nothing', () => {
+    const noisy = learned(main, better, pastOf('noise', { ...single, errorF: 20 }, 34));
+    expect(shares(forecast([...runs, runOf('noise', 71)], noisy))['noise']).toBeLessThan(0.02);
+  });
+
   it('stays the same without new data', () => {
     const past = { ...together(main, better), reports: main.reports };
     const { book } = learn(past, at);
@@ -217,6 +239,36 @@ describe('the comparison of models', () => {
       ]),
     )!;
     expect(found.skill['other']).toMatchObject({ value: (9 / 4 + 1) / (1 / 4 + 1), dates: 1.25 });
+  });
+
+  it('does not let a few extreme days decide', () => {
+    const ordinary = (errorF: number) =>
+      Array.from({ length: 40 }, (_, i) => (i % 2 === 0 ? errorF : -errorF));
+    const extreme = ordinary(1).map((errorF, i) => (i % 20 === 10 ? 12 : errorF));
+    const found = learnMix(
+      new Map([
+        ['main', errors(ordinary(2))],
+        ['other', errors(extreme)],
+      ]),
+    )!;
+    // The mean squared error of the other model is twice that of the first.
+    expect(found.skill['other']!.value).toBeLessThan(0.9);
+  });
+
+  it('counts several stations of a date as more than one date, but not as one each', () => {
+    const ofStations = (stations: number) =>
+      errors(Array.from({ length: 10 * stations }, () => 1)).map((each, i) => ({
+        ...each,
+        date: dateAfter(first, Math.floor(i / stations)),
+      }));
+    const datesOf = (stations: number) =>
+      learnMix(
+        new Map([
+          ['main', ofStations(stations)],
+          ['other', ofStations(stations)],
+        ]),
+      )!.skill['other']!.dates;
+    expect(datesOf(4)).toBeCloseTo(2 * datesOf(1), 9);
   });
 
   it('counts errors of an earlier version a quarter, and keeps the number of days', () => {

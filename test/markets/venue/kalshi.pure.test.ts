@@ -443,6 +443,15 @@ describe('markets requested by ticker', () => {
     expect(venue.requests).toHaveLength(1 + 2 + 2);
   });
 
+  it('are found although another request fails; a request that fails alone is reported', async () => {
+    const unknown = Array.from({ length: 100 }, (_, i) => `KXHIGHNY-26JUN02-T${i}`);
+    venue.fault = (req, res) =>
+      req.url!.includes('KXHIGHNY-26JUN02') &&
+      (res.writeHead(400, { 'content-type': 'application/json' }).end('{}'), true);
+    expect((await find([...unknown, warm])).map(({ ticker }) => ticker)).toEqual([warm]);
+    await expect(find(unknown)).rejects.toThrow('status 400');
+  });
+
   it('are either void or worth the venue’s value', async () => {
     Object.assign(venue.markets[0]!, { status: 'finalized', result: 'void' });
     Object.assign(venue.markets[1]!, {

@@ -82,22 +82,41 @@ describe('the gridpoint forecast', () => {
     expect(ensembles.map(({ kind }) => kind)).toEqual(['daily_minimum']);
   });
 
-  it.each([
-    ['another unit', () => ({ ...grid(), maxTemperature: { uom: 'wmoUnit:degF', values: [] } }), /uom/],
-    ['no layer', () => ({ ...grid(), minTemperature: undefined }), /minTemperature/],
+  const maxima = (...wrong: unknown[]) => ({
+    ...grid(),
+    maxTemperature: { uom: DEGREES, values: [...wrong, ...grid().maxTemperature.values] },
+  });
+
+  it.each<[string, unknown, string[], RegExp]>([
     [
-      'a broken interval',
-      () => ({ ...grid(), maxTemperature: { uom: DEGREES, values: [value('soon', 1)] } }),
-      /soon is not an interval/,
+      'another unit',
+      { ...grid(), maxTemperature: { uom: 'wmoUnit:degF', values: [] } },
+      ['73'],
+      /maxTemperature.uom/,
+    ],
+    ['no layer', { ...grid(), minTemperature: undefined }, ['84', '89'], /minTemperature/],
+    ['a broken interval', maxima(value('soon', 1)), ['84', '89', '73'], /soon is not an interval/],
+    [
+      'no number',
+      maxima({ validTime: 'PT1H', value: 'hot' }),
+      ['84', '89', '73'],
+      /maxTemperature.values\[0\].value/,
     ],
     [
       'an impossible value',
-      () => ({
-        ...grid(),
-        maxTemperature: { uom: DEGREES, values: [value('2026-07-10T12:00:00Z/PT13H', 99)] },
-      }),
+      maxima(value('2026-07-11T12:00:00Z/PT13H', 99)),
+      ['84', '89', '73'],
       /99 °C is impossible/,
     ],
+  ])('goes on without a part with %s, and names it', async (_, given, expected, problem) => {
+    properties = given;
+    const { ensembles, notes } = await create().read(signal);
+    expect(ensembles.map(({ membersF }) => String(membersF[0]))).toEqual(expected);
+    const note = notes.find(({ name }) => name === 'gridpoints in part');
+    expect(note).toMatchObject({ count: 1, example: expect.stringMatching(problem) as string });
+  });
+
+  it.each([
     ['another grid', () => ({ ...grid(), gridId: 'PHI' }), /the grid is PHI/],
     [
       'an old run',

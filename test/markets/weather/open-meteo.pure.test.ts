@@ -34,7 +34,7 @@ const observations = (timeoutMs?: number) => [
   {
     name: 'observations',
     everyMs: 5 * MINUTE_MS,
-    read: createObservationReader({ baseUrl: fake.url, clock, log, timeoutMs }),
+    ...createObservationReader({ baseUrl: fake.url, clock, log, timeoutMs }),
   },
 ];
 const makeSource = (observers = observations()) =>
@@ -432,7 +432,7 @@ describe('further models', () => {
 
 describe('observations', () => {
   const extreme = async (wanted: string) => {
-    const observed = await createObserver(observations(), { clock, log })(signal);
+    const { observed } = await createObserver(observations(), { clock, log })(signal);
     return observed.find(
       ({ kind, stationId, date }) => kind === wanted && stationId === 'KNYC' && date === '2026-07-04',
     );
@@ -629,6 +629,48 @@ describe('observations', () => {
       coldDay(metar('04T16:51', '20/05', 'T02000050'), metar('04T17:51', '20/05', 'T02000050')),
     );
     expect((await observed())!.extremeF).toBeCloseTo(68, 9);
+  });
+
+  /** The reports of another station, at the same temperature all day. */
+  const steady = (id: string, body: string, remarks: string): Report[] =>
+    coldDay().map((report) => ({
+      ...report,
+      rawMessage: metar(report.timestamp.slice(8, 16), body, remarks).rawMessage!.replace('KNYC', id),
+    }));
+
+  it('believe a jump that a neighbouring station shows too', async () => {
+    fake.reports.set('KNYC', coldDay(metar('04T17:51', '34/05', 'T03440050')));
+    fake.reports.set('KPHL', steady('KPHL', '32/05', 'T03220050'));
+    expect((await observed())!.extremeF).toBeCloseTo(34.4 * 1.8 + 32, 9);
+  });
+
+  it('do not believe a lone report that the neighbouring stations exclude', async () => {
+    fake.reports.set('KNYC', [metar('04T17:51', '34/05', 'T03440050')]);
+    fake.reports.set('KPHL', steady('KPHL', '10/05', 'T01000050'));
+    expect(await observed()).toBeUndefined();
+    fake.reports.set('KNYC', [metar('04T17:51', '20/05', 'T02000050')]);
+    expect((await observed())!.extremeF).toBeCloseTo(68, 9);
+  });
+
+  it('name the doubtful reports for as long as they are left out', async () => {
+    const source = makeSource();
+    const notes = async () =>
+      (await source.read(signal)).notes!.filter(({ kind }) => kind === 'doubtful_report');
+    fake.reports.set(
+      'KNYC',
+      coldDay(metar('04T14:51', '34/05', 'T03440050'), metar('04T17:51', '10/05', 'T01000050 10344 20100')),
+    );
+    expect(await notes()).toEqual([]);
+    now += 5 * MINUTE_MS;
+    fake.reports.set('KNYC', coldDay(metar('04T17:51', '10/05', 'T01000050 10500 20100')));
+    expect(await notes()).toEqual([
+      {
+        kind: 'doubtful_report',
+        name: 'KNYC',
+        count: 1,
+        example: '2026-07-04T17:51Z: extremes of 6 hours, 122.0 and 50.0 °F',
+      },
+    ]);
   });
 
   it('leave out one unreadable report, and use the others', async () => {

@@ -21,7 +21,13 @@ const row = (cycle: string, ftime: string, values: string, id = 'KNYC', model = 
 const table = (...rows: string[]) => [header, ...rows, ''].join('\n');
 const fetchedAt = new Date('2026-08-12T14:00:00Z');
 const url = 'http://mesonet/mos.py';
-const read = (body: string) => parseBulletins(body, { station, url, fetchedAt });
+const given = { station, url, fetchedAt, leaveOut: () => {} };
+const read = (body: string) => parseBulletins(body, given);
+const readNamed = (body: string) => {
+  const leftOut: string[] = [];
+  const runs = parseBulletins(body, { ...given, leaveOut: (problem) => leftOut.push(problem) });
+  return { runs, leftOut };
+};
 
 /** Cycles of 12 August 2026. The 13Z cycle no longer has that day's maximum. */
 const early = [row('07', '12 12', '73'), row('07', '13 00', '80/86/2'), row('07', '13 12', '74/71/2')];
@@ -80,13 +86,36 @@ describe('a station bulletin', () => {
   it.each([
     ['another station', table(row('07', '13 00', '80/86/2', 'KLGA')), /NBS of KLGA instead/],
     ['another model', table(row('07', '13 00', '80/86/2', 'KNYC', 'GFS')), /GFS of KNYC instead/],
-    ['a cut-off table', table(...early).slice(0, -20), /truncated/],
     ['a run from the future', table(row('15', '13 00', '80/86/2')), /invalid or in the future/],
     ['no time', table(row('99', '13 00', '80/86/2')), /invalid or in the future/],
-    ['no number', table(row('07', '13 00', '80/hot/2')), /txn is "hot"/],
-  ])('is refused for %s', (_, body, problem) => {
+    ['half of a row', table(row('07', '13 00', '80/86/2').slice(0, 30)), /truncated/],
+  ])('is refused for nothing but %s', (_, body, problem) => {
     expect(() => read(body)).toThrow(UnexpectedAnswerError);
     expect(() => read(body)).toThrow(problem);
+  });
+
+  it.each([
+    ['another station', row('07', '13 00', '80/86/2', 'KLGA'), 'row 4: NBS of KLGA instead of NBS of KNYC'],
+    [
+      'a run from the future',
+      row('15', '14 00', '80/86/2'),
+      'row 4: its runtime is invalid or in the future',
+    ],
+    ['no time', row('07', '99 00', '80/86/2'), 'row 4: its ftime is invalid'],
+    ['half of a row', row('07', '14 00', '80/86/2').slice(0, 30), 'row 4: it is truncated'],
+    ['a quote', `"${row('07', '14 00', '80/86/2')}`, 'row 4: its runtime is invalid or in the future'],
+    ['no number', row('07', '14 00', '80/hot/2'), 'txn is "hot" at 2026-08-14 00:00:00'],
+  ])('goes on without a row with %s, and names it', (_, wrong, problem) => {
+    const { runs, leftOut } = readNamed(table(...early, wrong));
+    expect(runs).toEqual(read(table(...early)));
+    expect(leftOut).toEqual([problem]);
+  });
+
+  it('goes on without a spread that is not a number', () => {
+    const { runs, leftOut } = readNamed(table(row('07', '13 00', '80/86/wide')));
+    expect(runs).toMatchObject([{ membersF: [86] }]);
+    expect(runs[0]).not.toHaveProperty('spreadF');
+    expect(leftOut).toEqual(['xnd is "wide" at 2026-08-13 00:00:00']);
   });
 
   it.each(['', 'Too many requests, slow down', '<html>busy</html>'])(
@@ -178,7 +207,7 @@ describe('the bulletin service', () => {
       );
       return ['runtime,ftime,model,tmp,station', ...lines].join('\n');
     };
-    const of = { station, url, fetchedAt };
+    const of = given;
     const body = lamp('KNYC');
     expect(parseHours(body, of, '2026-08-12')).toEqual([
       ...Array<number>(9).fill(69),
@@ -211,6 +240,18 @@ describe('the bulletin service', () => {
     const { ensembles, notes } = await bulletins.read(signal);
     expect(ensembles.length).toBeGreaterThan(0);
     expect(notes).toMatchObject([{ kind: 'missing_model', name: 'nbs', count: stations.length - 1 }]);
+  });
+
+  it('names the parts that a station lacks', async () => {
+    answer = (id) => table(...early, row('07', '14 00', '80/hot/2')).replaceAll('KNYC', id);
+    const { ensembles, notes } = await create().read(signal);
+    expect(ensembles).toHaveLength(2);
+    expect(notes).toContainEqual({
+      kind: 'missing_model',
+      name: 'nbs in part',
+      count: 1,
+      example: 'KNYC: txn is "hot" at 2026-08-14 00:00:00',
+    });
   });
 
   it('leaves a station out with its reason once its runs are a day old', async () => {
