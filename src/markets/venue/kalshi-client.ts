@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { HOUR_MS, readRetryAfter, type Clock } from '../../core/time.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { kalshiMarketsPageSchema } from './kalshi-schema.js';
+import { readRows } from './rows.js';
 
 /**
  * Returns the server's clock skew in milliseconds, positive if the server is ahead: the smallest difference that the
@@ -208,8 +209,9 @@ const bucketSchema = z.object({ refill_rate: z.number().positive(), bucket_capac
 const limitsSchema = z.object({ read: bucketSchema, write: bucketSchema });
 const costsSchema = z.object({
   default_cost: z.number().positive(),
-  endpoint_costs: z.array(z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) })),
+  endpoint_costs: z.array(z.unknown()),
 });
+const costSchema = z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) });
 
 const FRESH_MS = HOUR_MS;
 
@@ -235,11 +237,13 @@ export function createLimitReader({
     try {
       const { read, write } = await client.get('/account/limits', [], limitsSchema, signal);
       const costs = await client.get('/account/endpoint_costs', [], costsSchema, signal);
+      const { rows, unreadable } = readRows(costSchema, costs.endpoint_costs);
+      if (unreadable.length > 0) log.warn({ unreadable }, "some of the venue's costs could not be read");
       budget.setLimits({
         read: toBucket(read),
         write: toBucket(write),
         defaultCost: costs.default_cost,
-        costs: costs.endpoint_costs,
+        costs: rows,
       });
     } catch (error) {
       signal.throwIfAborted();
