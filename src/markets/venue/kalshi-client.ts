@@ -4,7 +4,6 @@ import { z } from 'zod';
 import { HOUR_MS, readRetryAfter, type Clock } from '../../core/time.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { kalshiMarketsPageSchema } from './kalshi-schema.js';
-import { readRows } from './rows.js';
 
 /**
  * Returns the server's clock skew in milliseconds, positive if the server is ahead: the smallest difference that the
@@ -207,11 +206,11 @@ export async function readLimited(response: Response, path: string): Promise<str
 
 const bucketSchema = z.object({ refill_rate: z.number().positive(), bucket_capacity: z.number().positive() });
 const limitsSchema = z.object({ read: bucketSchema, write: bucketSchema });
+const costSchema = z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) });
 const costsSchema = z.object({
   default_cost: z.number().positive(),
-  endpoint_costs: z.array(z.unknown()),
+  endpoint_costs: z.array(costSchema.nullable().catch(null)),
 });
-const costSchema = z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) });
 
 const FRESH_MS = HOUR_MS;
 
@@ -237,13 +236,14 @@ export function createLimitReader({
     try {
       const { read, write } = await client.get('/account/limits', [], limitsSchema, signal);
       const costs = await client.get('/account/endpoint_costs', [], costsSchema, signal);
-      const { rows, unreadable } = readRows(costSchema, costs.endpoint_costs);
-      if (unreadable.length > 0) log.warn({ unreadable }, "some of the venue's costs could not be read");
+      const known = costs.endpoint_costs.filter((cost) => cost !== null);
+      const leftOut = costs.endpoint_costs.length - known.length;
+      if (leftOut > 0) log.warn({ leftOut }, "some of the venue's request costs could not be read");
       budget.setLimits({
         read: toBucket(read),
         write: toBucket(write),
         defaultCost: costs.default_cost,
-        costs: rows,
+        costs: known,
       });
     } catch (error) {
       signal.throwIfAborted();

@@ -131,19 +131,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   /** Undefined until read: only this list shows whether an event has its own fees. */
   let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
-  const failures = new Map<string, string>();
-  /** What could not be read in each list. */
-  const gaps = new Map<string, { unknown: UnknownFee[]; notes: NoteBook }>();
-
-  function takeRows<T>(list: string, key: string, found: Rows<T>): T[] {
-    const noted = createNoteBook();
-    noteUnreadable(noted, found, { list: nameOf(list), key });
-    gaps.set(list, {
-      unknown: found.unreadable.flatMap((row) => toUnknownFee(row, clock.now())),
-      notes: noted,
-    });
-    return found.rows;
-  }
+  const { takeRows, readOrWarn, noteGaps } = createFeeLists({ clock, log });
 
   /** Series rules may be up to an hour old, so announced changes are read separately. */
   async function readChanges(series: readonly KalshiSeries[], signal: AbortSignal): Promise<void> {
@@ -180,20 +168,6 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     });
   }
 
-  /** Logs a failure once, and again only if its message changes. */
-  async function readOrWarn(list: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
-    try {
-      await read();
-      failures.delete(list);
-    } catch (error) {
-      signal.throwIfAborted();
-      const { message } = error as Error;
-      if (failures.get(list) !== message)
-        log.warn({ err: error, list }, "the venue's fee changes could not be read");
-      failures.set(list, message);
-    }
-  }
-
   return {
     /**
      * Returns the rules in force now, by series, and by event for events with their own rules. Scheduled changes apply
@@ -209,12 +183,50 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
         notes().add('missing_field', 'events.fee_changes', 'orders are refused until they can be read');
         return new Map();
       }
-      for (const [list, message] of failures) notes().add('not_read', nameOf(list), message);
-      for (const { notes: noted } of gaps.values()) notes().addAll(noted.list());
-      const unknown = [...gaps.values()].flatMap((gap) => gap.unknown);
+      const unknown = noteGaps(notes());
       return rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges, unknown }, toRule);
     },
   };
+}
+
+/** Remembers what could not be read in each list of changes. */
+function createFeeLists({ clock, log }: Pick<FeesOptions, 'clock' | 'log'>) {
+  const failures = new Map<string, string>();
+  /** What could not be read in each list. */
+  const gaps = new Map<string, { unknown: UnknownFee[]; notes: NoteBook }>();
+
+  function takeRows<T>(list: string, key: string, found: Rows<T>): T[] {
+    const noted = createNoteBook();
+    noteUnreadable(noted, found, { list: nameOf(list), key });
+    gaps.set(list, {
+      unknown: found.unreadable.flatMap((row) => toUnknownFee(row, clock.now())),
+      notes: noted,
+    });
+    return found.rows;
+  }
+
+  /** Logs a failure once, and again only if its message changes. */
+  async function readOrWarn(list: string, signal: AbortSignal, read: () => Promise<void>): Promise<void> {
+    try {
+      await read();
+      failures.delete(list);
+    } catch (error) {
+      signal.throwIfAborted();
+      const { message } = error as Error;
+      if (failures.get(list) !== message)
+        log.warn({ err: error, list }, "the venue's fee changes could not be read");
+      failures.set(list, message);
+    }
+  }
+
+  /** @returns the changes that could not be read */
+  function noteGaps(notes: Pick<NoteBook, 'add' | 'addAll'>): UnknownFee[] {
+    for (const [list, message] of failures) notes.add('not_read', nameOf(list), message);
+    for (const { notes: noted } of gaps.values()) notes.addAll(noted.list());
+    return [...gaps.values()].flatMap((gap) => gap.unknown);
+  }
+
+  return { takeRows, readOrWarn, noteGaps };
 }
 
 interface FeeData {
