@@ -105,6 +105,8 @@ export async function readCsv(
     ...options,
     // Handling rows in this callback is several times as fast as reading them from the stream.
     on_record: (record: string[], { lines }) => {
+      // Excel names its separator in the first line.
+      if (lines === 1 && /^sep=/i.test(record[0]!)) return null;
       onRecord(record, lines);
       return null;
     },
@@ -119,11 +121,11 @@ export async function readCsv(
 
 function createRowReader(header: string[], options: EvaluateOptions) {
   const columns = findColumns(header, options);
-  const isMissing = missingTest(options.missing);
+  const parse = (text: string) => parseNumber(options.hasDecimalComma ? text.replace(',', '.') : text);
+  const isMissing = missingTest(options.missing, parse);
   const months = options.months && new Set(options.months);
   const groupOf = new Map<string, number>();
   const seen = new Set<string>();
-  const parse = (text: string) => parseNumber(options.hasDecimalComma ? text.replace(',', '.') : text);
   const found: FileCases = {
     table: new CaseTable(),
     groups: [],
@@ -166,7 +168,8 @@ function createRowReader(header: string[], options: EvaluateOptions) {
     if (columns.spread !== undefined && !(spread! >= 0))
       return leaveOut('notNumeric', line, columns.spread, record[columns.spread]);
     const group = groupFor(columns.by === undefined ? '' : record[columns.by]!);
-    const key = `${group} ${record[columns.date]}`;
+    // The same time may be written with other separators, or without its zeros.
+    const key = `${group} ${record[columns.date]!.replace(/\D/g, '').padEnd(14, '0')}`;
     if (columns.by !== undefined && seen.has(key))
       return leaveOut('repeated', line, columns.date, record[columns.date]);
     seen.add(key);
@@ -201,11 +204,11 @@ function createRowReader(header: string[], options: EvaluateOptions) {
   return { read, found };
 }
 
-export function missingTest(own: readonly string[]): (text: string) => boolean {
+export function missingTest(own: readonly string[], parse = parseNumber): (text: string) => boolean {
   const texts = new Set([...MISSING, ...own.map((text) => text.trim().toLowerCase())]);
-  const numbers = new Set(own.map(parseNumber).filter((number) => number !== undefined));
+  const numbers = new Set(own.flatMap((text) => parse(text) ?? parseNumber(text) ?? []));
   return (text) =>
-    texts.has(text) || texts.has(text.toLowerCase()) || (numbers.size > 0 && numbers.has(Number(text)));
+    texts.has(text) || texts.has(text.toLowerCase()) || (numbers.size > 0 && numbers.has(parse(text) ?? NaN));
 }
 
 const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 999, 999.9, 9999, 99999, -32768]);

@@ -203,13 +203,14 @@ describe('unusable rows', () => {
       ...rows,
       '# end',
       rows.at(-1)!,
+      rows.at(-1)!.replaceAll('-', '/'),
       'x,2020-04-01,7,1,,3,4,5',
       'x,2020-04-02,7,1,999,3,999.9,5',
     ];
     const run = await evaluate(csv.join('\n'), [...flags, '--by', 'at', '--train-until', '2020-03-01']);
     expect(run.summary.n).toBe(22);
-    expect(run.stderr).toContain('Skipped 1 of 83 rows that repeat the date and the --by column');
-    expect(run.stderr).toContain('Used 1 of 83 rows without some of their members');
+    expect(run.stderr).toContain('Skipped 2 of 84 rows that repeat the date and the --by column');
+    expect(run.stderr).toContain('Used 1 of 84 rows without some of their members');
     expect(run.stderr).toContain('use --missing 999.\n');
     expect(run.stderr).toContain('use --missing 999.9.\n');
   });
@@ -223,6 +224,12 @@ describe('unusable rows', () => {
       );
     const german = [...flags, '--train-until', '2020-03-01', '--delimiter', ';', '--decimal-comma'];
     expect((await evaluate(comma.join('\n'), german)).summary).toEqual(plain.summary);
+    const excel = ['sep=;', ...comma, '2020-04-01;999,90;1;2;3;4;5'].join('\n');
+    for (const missing of ['999,9', '999.9']) {
+      const run = await evaluate(excel, [...german, '--missing', missing]);
+      expect(run.summary).toEqual(plain.summary);
+      expect(run.stderr).toMatch(/Skipped 1 of \d+ rows without an observation/);
+    }
   });
 
   it('have a help for mixes', async () => {

@@ -1,6 +1,6 @@
 import type { Context } from '../../core/http/context.js';
 import { createLease } from '../../core/db/jobs.js';
-import { shareRun } from '../../core/steps.js';
+import { inParallel, shareRun } from '../../core/steps.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { matchOrder, type OrderBook, type Side } from '../market/book.js';
 import { DOLLAR, type Micros } from '../market/money.js';
@@ -23,6 +23,7 @@ const MAX_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
 /** Maximum markets per run; the prints of each cost one request. */
 const MARKETS_AT_ONCE = 40;
+const READS_AT_ONCE = 4;
 const LEASE_SECONDS = 90;
 
 interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
@@ -43,16 +44,26 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
   }
 
   /**
-   * Resolves to undefined if the source has no prints. An instance that cannot read them releases the lease, so that
-   * another can try.
+   * Returns the prints of each market that can be read; undefined if the source has none. An instance that can read no
+   * market releases the lease, so that another can try.
    */
-  async function readPrints(tickers: readonly string[], since: Date): Promise<Print[] | undefined> {
-    try {
-      return await markets.readPrints?.(tickers, since, stopping.signal);
-    } catch (error) {
-      await lease.release();
-      throw error;
-    }
+  async function readPrints(tickers: readonly string[], since: Date) {
+    const { signal } = stopping;
+    let failure: unknown;
+    const found = await inParallel(tickers, { width: READS_AT_ONCE, signal }, async (ticker, either) => {
+      try {
+        return [[ticker, await markets.readPrints?.([ticker], since, either)] as const];
+      } catch (error) {
+        either.throwIfAborted();
+        log.warn({ err: error, ticker }, "a market's trades could not be read; its fills are marked later");
+        failure = error;
+        return [];
+      }
+    });
+    const byTicker = new Map<string, readonly Print[] | undefined>(found.flat());
+    if (byTicker.size > 0) return byTicker;
+    await lease.release();
+    throw failure;
   }
 
   async function markDue(): Promise<number> {
@@ -62,11 +73,10 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
     if (due.length === 0) return 0;
     const since = new Date(Math.min(...due.map(({ at }) => at.getTime())));
     const tickers = [...new Set(due.map(({ ticker }) => ticker))];
-    const prints = await readPrints(tickers, since);
-    const byTicker = new Map(
-      tickers.map((asked) => [asked, prints?.filter(({ ticker }) => ticker === asked)]),
-    );
-    const marks = due.map((one) => ({ ...one, ...markFill(one, byTicker.get(one.ticker), books) }));
+    const byTicker = await readPrints(tickers, since);
+    const marks = due
+      .filter(({ ticker }) => byTicker.has(ticker))
+      .map((one) => ({ ...one, ...markFill(one, byTicker.get(one.ticker), books) }));
     await writeMarks(orm, marks, new Date(nowMs));
     return marks.length;
   }

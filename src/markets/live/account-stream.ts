@@ -84,8 +84,8 @@ interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'
   timings?: Partial<AccountStreamTimings> | undefined;
   /** Looks up the hinted orders. Resolves to the hints whose changes are not booked yet. */
   lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
-  /** Called when a connection opens. Earlier messages may have been missed. */
-  onOpen: () => void;
+  /** Called when messages may have been missed: a connection opens, or a message cannot be read. */
+  onMissed: () => void;
   onTrade: TradeListener;
 }
 
@@ -141,12 +141,14 @@ export function createAccountStream(options: AccountStreamOptions) {
       send('subscribe', { channels: ['fill', 'user_orders'] });
       subscribeTrades();
       unanswered = setTimeout(() => connection.restart(), times.answerMs);
-      options.onOpen();
+      options.onMissed();
     },
     onMessage(text) {
       const message = readMessage(text);
       metrics.streamFrames.inc({ type: message?.type ?? 'other' });
-      if (message) take(message);
+      if (message?.type !== 'unreadable') return message && take(message);
+      log.warn({ problem: message.problem }, 'a message about an order cannot be read; all are looked up');
+      options.onMissed();
     },
     onClose() {
       clearTimeout(unanswered);
@@ -172,10 +174,13 @@ export function createAccountStream(options: AccountStreamOptions) {
   };
 }
 
-/** Undefined for other kinds of messages and for unreadable ones; polling picks up the changes that they announced. */
-function readMessage(text: string): Message | undefined {
+/** Undefined for other kinds of messages. */
+function readMessage(text: string): Message | { type: 'unreadable'; problem: string } | undefined {
   try {
-    return messageSchema.safeParse(JSON.parse(text)).data;
+    const value = JSON.parse(text) as { type?: unknown };
+    const { data, error } = messageSchema.safeParse(value);
+    const isOfOrder = value.type === 'fill' || value.type === 'user_order';
+    return error && isOfOrder ? { type: 'unreadable', problem: z.prettifyError(error) } : data;
   } catch {
     return undefined;
   }

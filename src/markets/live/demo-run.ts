@@ -7,6 +7,7 @@ import { CENT, DOLLAR, formatDollars, parseDollars, type Micros } from '../marke
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 import { readMarketPages, type KalshiClient } from '../venue/kalshi-client.js';
 import { dollars } from '../venue/kalshi-schema.js';
+import { requireWhole } from '../venue/rows.js';
 import { readAnswer, readChange, readFailure } from './answer.js';
 import { findVenueStatus, type VenueStatus } from './order-status.js';
 import type { Venue } from './venue.js';
@@ -150,8 +151,8 @@ interface Account {
 
 async function readAccount(venue: Venue, signal: AbortSignal): Promise<Account> {
   const { amount: cash, step } = await venue.readBalance(signal);
-  const positions = await venue.listPositions(signal);
-  const resting = await venue.listOrders({ status: 'resting' }, signal);
+  const positions = requireWhole('positions', await venue.listPositions(signal));
+  const resting = requireWhole('orders', await venue.listOrders({ status: 'resting' }, signal));
   return {
     cash,
     step,

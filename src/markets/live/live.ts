@@ -96,7 +96,7 @@ export function createLiveTrading(
   const stopping = new AbortController();
   const lease = createLease(db.orm, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
   const status = createLiveStatus(slug, now);
-  const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock });
+  const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock, log });
   const { track, isTracked, settled } = createTracker();
   const sendingIds = { has: isTracked } as ReadonlySet<string>;
   const deps: ReconcileDeps = { ...all, db, venue, now, log, status, lease, sending: sendingIds };
@@ -211,7 +211,7 @@ function createStreamKeeper(
         metrics,
         timings: given,
         lookUp: watch.lookUp,
-        onOpen: () => void watch.watchResting(),
+        onMissed: () => void watch.watchResting(),
         onTrade: (ticker, yesPrice) => trades?.listener(ticker, yesPrice),
       });
       if (trades) stream.follow(trades.tickers);
@@ -345,6 +345,8 @@ async function compareToAccept(deps: ReconcileDeps, slug: string, signal: AbortS
     const what = error instanceof Error ? error.message.slice(0, 300) : '';
     throw new AppError('unavailable', `The venue's account cannot be read: ${what}`, { cause: error });
   });
+  if (comparison?.gap)
+    throw new AppError('unavailable', `The venue's account cannot be read: ${comparison.gap.message}`);
   if (!comparison) {
     const detail = 'The outcome of an order is not known yet, so the accounts cannot be compared.';
     throw new AppError('unavailable', detail, { retryAfterSeconds: 60 });

@@ -8,7 +8,9 @@ import { addCounts, formatContracts, parseCount, sumCounts } from '../market/con
 import { SAFE_MS, type VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import type { LiveOrderRow } from './queries.js';
-import type { Venue } from './venue.js';
+import type { UnexpectedAnswerError } from '../venue/kalshi-client.js';
+import { findGap, type Rows } from '../venue/rows.js';
+import { mayBe, type Venue } from './venue.js';
 import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
 
 export type VenueStatus =
@@ -51,16 +53,24 @@ export async function findVenueStatus(
 ): Promise<VenueStatus> {
   const sinceSeconds = secondsBefore(order);
   const isOld = deps.now() - order.createdAt.getTime() > ARCHIVE_AFTER_MS;
+  let gap: UnexpectedAnswerError | undefined;
   for (const isArchived of isOld ? [false, true] : [false]) {
-    const orders = await deps.venue.listOrders({ ticker: order.ticker, sinceSeconds, isArchived }, signal);
-    const found = orders.find(({ client_order_id: name }) => name === order.clientOrderId);
-    if (!found) continue;
+    const filter = { ticker: order.ticker, sinceSeconds, isArchived };
+    const { rows, unreadable } = await deps.venue.listOrders(filter, signal);
+    const found = rows.find(({ client_order_id: name }) => name === order.clientOrderId);
+    if (!found) {
+      const mine = unreadable.filter(({ fields }) => mayBe(fields.client_order_id, order.clientOrderId));
+      gap ??= findGap('orders', { rows, unreadable: mine });
+      continue;
+    }
     const { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp } = found;
     const filled = parseCount(fill_count_fp);
     const remaining = status === 'resting' ? parseCount(remaining_count_fp) : 0;
     return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal, known);
   }
-  return { kind: 'absent' };
+  return gap
+    ? { kind: 'incomplete', reason: `it may be one that cannot be read: ${gap.message}` }
+    : { kind: 'absent' };
 }
 
 const secondsBefore = ({ createdAt }: SentOrder): number =>
@@ -94,20 +104,25 @@ export async function collectFills(
   if (filled === 0) return toStatus(order, state, []);
   let fills = known.filter((fill) => fill.order_id === venueOrderId);
   let listed = countFilled(fills);
+  let gap: UnexpectedAnswerError | undefined;
   if (listed === filled) return toStatus(order, state, fills);
   for (const pauseMs of [0, ...fillPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });
     const { ticker } = order;
     const present = await venue.listFills({ tickers: [ticker], orderId: venueOrderId }, signal);
-    const moved = isOld ? await venue.listArchivedFills({ ticker, orderId: venueOrderId }, signal) : [];
-    fills = [...new Map([...present, ...moved].map((fill) => [fill.fill_id, fill])).values()];
+    const moved = isOld ? await venue.listArchivedFills({ ticker, orderId: venueOrderId }, signal) : nothing;
+    gap = findGap('fills', present) ?? findGap('fills', moved);
+    fills = [...new Map([...present.rows, ...moved.rows].map((fill) => [fill.fill_id, fill])).values()];
     listed = countFilled(fills);
     if (rests ? listed >= filled : listed === filled) return toStatus(order, state, fills);
   }
   if (rests) return toStatus(order, state, fills);
   const [some, all] = [formatContracts(listed), formatContracts(filled)];
-  return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts` };
+  const why = gap ? `; ${gap.message}` : '';
+  return { kind: 'incomplete', reason: `the venue lists ${some} of ${all} filled contracts${why}` };
 }
+
+const nothing: Rows<VenueFillAnswer> = { rows: [], unreadable: [] };
 
 const countFilled = (fills: readonly VenueFillAnswer[]): number =>
   sumCounts(fills.map((fill) => parseCount(fill.count_fp)));
@@ -170,16 +185,17 @@ export async function recoverOrders(
  * Reads the fills of many orders in one request, except for orders that may be archived, whose fills are read order by
  * order.
  */
-function listFillsOf(
+async function listFillsOf(
   { venue, now }: RecoverDeps,
   orders: readonly LiveOrderRow[],
   signal: AbortSignal,
 ): Promise<VenueFillAnswer[]> {
   const oldest = now() - ARCHIVE_AFTER_MS;
   const recent = orders.filter(({ createdAt }) => createdAt.getTime() >= oldest);
-  if (recent.length === 0) return Promise.resolve([]);
+  if (recent.length === 0) return [];
   const tickers = [...new Set(recent.map(({ ticker }) => ticker))];
-  return venue.listFills({ tickers, sinceSeconds: Math.min(...recent.map(secondsBefore)) }, signal);
+  const sinceSeconds = Math.min(...recent.map(secondsBefore));
+  return (await venue.listFills({ tickers, sinceSeconds }, signal)).rows;
 }
 
 async function findOutcome(

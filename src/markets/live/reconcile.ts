@@ -27,7 +27,8 @@ import { mayStillChange } from '../orders/record-outcome.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
 import type { Venue } from './venue.js';
-import type { ShardTransfer } from './wire.js';
+import { findGap, requireWhole, type Rows } from '../venue/rows.js';
+import type { ShardTransfer, VenueSettlement } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
 /**
@@ -76,7 +77,9 @@ export async function compareAccounts(
   const recentOrders = await venue.listOrders({ sinceSeconds }, signal);
   // The recent list omits older orders that still rest.
   const resting = await venue.listOrders({ status: 'resting' }, signal);
-  const orders = [...new Map([...recentOrders, ...resting].map((order) => [order.order_id, order])).values()];
+  const orders = [
+    ...new Map([...recentOrders.rows, ...resting.rows].map((order) => [order.order_id, order])).values(),
+  ];
   const fills = await venue.listFills({ sinceSeconds }, signal);
   const listed = await venue.listTransfers(signal);
 
@@ -88,11 +91,15 @@ export async function compareAccounts(
     orders.map(({ client_order_id: name }) => name),
   );
   const held = await listHoldings(orm, { orgId, mode: 'live' }, MAX_POSITIONS);
-  const shown = new Set(positions.map(({ ticker }) => ticker));
+  const shown = new Set(positions.rows.map(({ ticker }) => ticker));
   const gone = held.filter(({ ticker }) => !shown.has(ticker));
-  const settlements = [];
-  for (const { ticker } of gone) settlements.push(...(await venue.listSettlements(ticker, signal)));
-  const transfers = account ? await chooseUnbooked(orm, account, listed) : [];
+  const settlements: Rows<VenueSettlement> = { rows: [], unreadable: [] };
+  for (const { ticker } of gone) {
+    const found = await venue.listSettlements(ticker, signal);
+    settlements.rows.push(...found.rows);
+    settlements.unreadable.push(...found.unreadable);
+  }
+  const transfers = account ? await chooseUnbooked(orm, account, listed.rows) : [];
   const settled = await listSettledSince(orm, orgId, new Date(now() - SETTLING_MS), MAX_POSITIONS);
   const ours = {
     cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
@@ -104,8 +111,18 @@ export async function compareAccounts(
     settled,
   };
   if ((await readFingerprint(orm, orgId)) !== fingerprint || !(await isQuiet())) return undefined;
+  const lists = { positions, orders: recentOrders, 'resting orders': resting, fills, settlements };
+  const gaps = Object.entries({ ...lists, transfers: listed }).map(([list, found]) => findGap(list, found));
   return {
-    ...compareWithVenue(ours, { cash, positions, orders, fills, settlements, transfers }),
+    ...compareWithVenue(ours, {
+      cash,
+      positions: positions.rows,
+      orders,
+      fills: fills.rows,
+      settlements: settlements.rows,
+      transfers,
+    }),
+    gap: gaps.find((gap) => gap !== undefined),
     fingerprint,
     cashStep: cash.step,
     otherShards: cash.otherShards,
@@ -164,6 +181,7 @@ export async function reconcile(deps: ReconcileDeps, orgId: string, signal: Abor
     pendingOrders: (await listOpenOrders(db.orm, orgId, 'pending', MAX_PENDING)).length,
     restingOrders: (await listOpenOrders(db.orm, orgId, 'resting', MAX_RESTING)).length,
   });
+  if (comparison?.gap) throw comparison.gap;
   if (!comparison) return;
   const isRounded = await isOnlyRounding(deps, orgId, comparison);
   if (isRounded && isLeader) await bookRounding(db.orm, orgId, comparison, at);
@@ -188,9 +206,9 @@ async function open(
     status.failed('another instance is opening the account', false);
     return false;
   }
-  const positions = await venue.listPositions(signal);
+  const positions = requireWhole('positions', await venue.listPositions(signal));
   const { amount: cash } = await venue.readBalance(signal);
-  const transfers = await venue.listTransfers(signal);
+  const transfers = requireWhole('transfers', await venue.listTransfers(signal));
   // True if the opening cash may or may not include the transfer.
   const isUncertain = ({ isPending, createdAt }: ShardTransfer) =>
     isPending || createdAt.getTime() > now() - 2 * TRANSFER_EDGE_MS;
@@ -214,7 +232,7 @@ async function open(
 export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const ours = await listOpenOrders(deps.db.orm, orgId, 'resting', MAX_RESTING);
   if (ours.length === 0 || !(await deps.lease.hold())) return;
-  const listed = await deps.venue.listOrders({ status: 'resting' }, signal);
+  const { rows: listed } = await deps.venue.listOrders({ status: 'resting' }, signal);
   const byName = new Map(listed.map((wire) => [wire.client_order_id, wire]));
   const at = new Date(deps.now());
   const changed = ours.filter((order) => {
@@ -272,7 +290,7 @@ async function compareUntilSure(
     const comparison = await compareAccounts(deps, orgId, signal);
     if (!comparison) continue;
     last = comparison;
-    if (comparison.differences.length === 0) return comparison;
+    if (comparison.differences.length === 0 && !comparison.gap) return comparison;
     // The order was treated as lost but carried out after all, or it rested and has since filled or ended.
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);

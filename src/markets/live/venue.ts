@@ -1,3 +1,4 @@
+import type { Logger } from 'pino';
 import { z } from 'zod';
 import type { Clock } from '../../core/time.js';
 import {
@@ -7,6 +8,7 @@ import {
   UnexpectedAnswerError,
   type Query,
 } from '../venue/kalshi-client.js';
+import { findGap, readRows, requireWhole, type Rows, type UnreadableRow } from '../venue/rows.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import { inChunks } from '../../core/steps.js';
 import { formatContracts, parseCount } from '../market/contracts.js';
@@ -18,10 +20,17 @@ import {
   fillsPageSchema,
   ordersPageSchema,
   positionsPageSchema,
+  queuePositionSchema,
   queuePositionsSchema,
   settlementsPageSchema,
+  shardBalanceSchema,
   toShardTransfer,
+  transferSchema,
   transfersPageSchema,
+  venueFillSchema,
+  venueOrderSchema,
+  venuePositionSchema,
+  venueSettlementSchema,
   type ShardTransfer,
   type VenueFillAnswer,
   type VenueOrder,
@@ -55,10 +64,14 @@ export interface VenueOptions {
   /** Shared with market data reads, which yield to account requests. */
   budget: VenueBudget;
   backoffMs: number;
+  log?: Pick<Logger, 'warn'> | undefined;
   fetch?: typeof fetch | undefined;
 }
 
-/** Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. */
+/**
+ * Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. A row that
+ * cannot be read is listed apart, because it must not be taken for absent.
+ */
 export interface Venue {
   /** Waits for a turn to write; the wait is longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
@@ -75,21 +88,21 @@ export interface Venue {
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
-  ): Promise<VenueOrder[]>;
+  ): Promise<Rows<VenueOrder>>;
   listFills(
     filter: { tickers?: readonly string[]; orderId?: string; sinceSeconds?: number },
     signal: AbortSignal,
-  ): Promise<VenueFillAnswer[]>;
+  ): Promise<Rows<VenueFillAnswer>>;
   listArchivedFills(
     filter: { ticker: string; orderId: string },
     signal: AbortSignal,
-  ): Promise<VenueFillAnswer[]>;
+  ): Promise<Rows<VenueFillAnswer>>;
   /** Contracts that must match before each resting order in these markets, by the venue's order id. */
   listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
-  listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
-  listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
+  listPositions(signal: AbortSignal): Promise<Rows<VenuePosition>>;
+  listSettlements(ticker: string, signal: AbortSignal): Promise<Rows<VenueSettlement>>;
   readBalance(signal: AbortSignal): Promise<VenueBalance>;
-  listTransfers(signal: AbortSignal): Promise<ShardTransfer[]>;
+  listTransfers(signal: AbortSignal): Promise<Rows<ShardTransfer>>;
 }
 
 export interface ShardBalance {
@@ -113,6 +126,7 @@ const TRANSFERS_PAGE_SIZE = 500;
 const TICKERS_PER_CALL = 100;
 /** Path whose cost the rate budget charges for orders and cancellations; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
+const BALANCE = '/portfolio/balance';
 const GROUPS = '/portfolio/order_groups';
 /**
  * The highest limit that the venue accepts. The venue cancels the group if this many contracts fill within 15 seconds.
@@ -121,6 +135,11 @@ const GROUP_LIMIT = 1_000_000;
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>
   index === WEATHER_SHARD;
+const isElsewhere = (index: unknown): boolean => typeof index === 'number' && index !== WEATHER_SHARD;
+const chooseOnShard = <T extends { exchange_index?: number | undefined }>({ rows, unreadable }: Rows<T>) => ({
+  rows: rows.filter(isOnShard),
+  unreadable: unreadable.filter(({ fields }) => !isElsewhere(fields.exchange_index)),
+});
 
 export function createVenue(options: VenueOptions): Venue {
   const { budget } = options;
@@ -161,11 +180,12 @@ export function createVenue(options: VenueOptions): Venue {
       const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
       const pages = await readAll(path, query, ordersPageSchema, signal);
-      return pages.flatMap(({ orders }) => orders).filter(isOnShard);
+      const orders = pages.flatMap((page) => page.orders);
+      return chooseOnShard(readRows(venueOrderSchema, orders));
     },
     async listFills({ tickers, orderId, sinceSeconds }, signal) {
       const filter = { order_id: orderId, min_ts: sinceSeconds, ...SHARD };
-      const fills: VenueFillAnswer[] = [];
+      const fills: unknown[] = [];
       for (const some of tickers ? inChunks(tickers, TICKERS_PER_CALL) : [undefined])
         fills.push(...(await readFills('/portfolio/fills', { ...filter, ticker: some?.join(',') }, signal)));
       return chooseFills(fills, orderId);
@@ -173,13 +193,20 @@ export function createVenue(options: VenueOptions): Venue {
     async listArchivedFills({ ticker, orderId }, signal) {
       return chooseFills(await readFills('/historical/fills', { ticker }, signal), orderId);
     },
-    ...createAccountReads(signed),
+    ...createAccountReads(signed, options.log),
   };
 }
 
-function createAccountReads({ client, readAll }: ReturnType<typeof createSignedClient>): AccountReads {
+function createAccountReads(
+  { client, readAll }: ReturnType<typeof createSignedClient>,
+  log: VenueOptions['log'],
+): AccountReads {
   const readBalanceOf = (filter: Filter, signal: AbortSignal) =>
-    client.get('/portfolio/balance', queryOf(filter), balanceSchema, signal);
+    client.get(BALANCE, queryOf(filter), balanceSchema, signal);
+  const warn = (path: string, found: Rows<unknown>) => {
+    const gap = findGap(path, found);
+    if (gap) log?.warn({ err: gap }, "a part of the venue's answer is left out");
+  };
 
   return {
     async listQueuePositions(tickers, signal) {
@@ -188,14 +215,17 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
         const query = queryOf({ market_tickers: some.join(',') });
         const path = '/portfolio/orders/queue_positions';
         const { queue_positions: rows } = await client.get(path, query, queuePositionsSchema, signal);
-        for (const row of rows ?? []) ahead.set(row.order_id, parseCount(row.queue_position_fp));
+        const found = readRows(queuePositionSchema, rows ?? []);
+        for (const row of found.rows) ahead.set(row.order_id, parseCount(row.queue_position_fp));
+        warn(path, found);
       }
       return ahead;
     },
     async listPositions(signal) {
       const query = queryOf({ count_filter: 'position', ...SHARD });
       const pages = await readAll('/portfolio/positions', query, positionsPageSchema, signal);
-      return pages.flatMap((page) => page.market_positions).filter(isOnShard);
+      const positions = pages.flatMap((page) => page.market_positions);
+      return chooseOnShard(readRows(venuePositionSchema, positions));
     },
     async listSettlements(ticker, signal) {
       const pages = await readAll(
@@ -204,12 +234,20 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
         settlementsPageSchema,
         signal,
       );
-      return pages.flatMap(({ settlements }) => settlements).filter((one) => one.ticker === ticker);
+      const settlements = pages.flatMap((page) => page.settlements);
+      const { rows, unreadable } = readRows(venueSettlementSchema, settlements);
+      return {
+        rows: rows.filter((one) => one.ticker === ticker),
+        unreadable: unreadable.filter(({ fields }) => mayBe(fields.ticker, ticker)),
+      };
     },
     async readBalance(signal) {
       const { balance_breakdown: parts } = await readBalanceOf({}, signal);
       if (parts) {
-        const shards = parts.map((part) => ({
+        const found = readRows(shardBalanceSchema, parts);
+        if (!found.rows.some(isOnShard)) requireWhole(BALANCE, chooseOnShard(found));
+        warn(BALANCE, found);
+        const shards = found.rows.map((part) => ({
           exchangeIndex: part.exchange_index,
           balance: parseDollars(part.balance),
         }));
@@ -225,7 +263,14 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
     async listTransfers(signal) {
       const path = '/portfolio/intra_exchange_instance_transfers';
       const pages = await readAll(path, [], transfersPageSchema, signal, TRANSFERS_PAGE_SIZE);
-      return pages.flatMap(({ transfers }) => transfers).flatMap((wire) => toShardTransfer(wire) ?? []);
+      const transfers = pages.flatMap((page) => page.transfers);
+      const { rows, unreadable } = readRows(transferSchema, transfers);
+      const isBetweenOthers = ({ fields }: UnreadableRow) =>
+        isElsewhere(fields.source_exchange_shard) && isElsewhere(fields.destination_exchange_shard);
+      return {
+        rows: rows.flatMap((wire) => toShardTransfer(wire) ?? []),
+        unreadable: unreadable.filter((row) => !isBetweenOthers(row)),
+      };
     },
   };
 }
@@ -300,12 +345,17 @@ function createSignedClient({
 }
 
 /** Deduplicates fills and filters them again: if the venue ignored the filter, other orders' fills must not become ours. */
-function chooseFills(fills: readonly VenueFillAnswer[], orderId: string | undefined): VenueFillAnswer[] {
-  const wanted = fills.filter(
-    (fill) => isOnShard(fill) && (orderId === undefined || fill.order_id === orderId),
-  );
-  return [...new Map(wanted.map((fill) => [fill.fill_id, fill])).values()];
+function chooseFills(fills: readonly unknown[], orderId: string | undefined): Rows<VenueFillAnswer> {
+  const { rows, unreadable } = chooseOnShard(readRows(venueFillSchema, fills));
+  const wanted = rows.filter((fill) => orderId === undefined || fill.order_id === orderId);
+  return {
+    rows: [...new Map(wanted.map((fill) => [fill.fill_id, fill])).values()],
+    unreadable: unreadable.filter(({ fields }) => orderId === undefined || mayBe(fields.order_id, orderId)),
+  };
 }
+
+/** Whether a field that could not be read as part of its row may have this value. */
+export const mayBe = (field: unknown, value: string): boolean => typeof field !== 'string' || field === value;
 
 type Filter = Record<string, string | number | undefined>;
 

@@ -74,31 +74,28 @@ export const venueSettlementSchema = z.object({
 export type VenueSettlement = z.infer<typeof venueSettlementSchema>;
 
 const cursor = z.string().nullish();
-export const ordersPageSchema = z.object({ orders: z.array(venueOrderSchema), cursor });
-export const fillsPageSchema = z.object({ fills: z.array(venueFillSchema), cursor });
-export const positionsPageSchema = z.object({ market_positions: z.array(venuePositionSchema), cursor });
-export const settlementsPageSchema = z.object({ settlements: z.array(venueSettlementSchema), cursor });
+const rows = z.array(z.unknown());
+export const ordersPageSchema = z.object({ orders: rows, cursor });
+export const fillsPageSchema = z.object({ fills: rows, cursor });
+export const positionsPageSchema = z.object({ market_positions: rows, cursor });
+export const settlementsPageSchema = z.object({ settlements: rows, cursor });
 /** `balance` is in cents; newer versions add the exact amount. Subaccount keys get no breakdown. */
 export const balanceSchema = z.object({
   balance: z.int(),
   balance_dollars: dollars.optional(),
-  balance_breakdown: z.array(z.object({ exchange_index: z.int(), balance: dollars })).optional(),
+  balance_breakdown: rows.optional(),
 });
+export const shardBalanceSchema = z.object({ exchange_index: z.int(), balance: dollars });
 
 /** `queue_position_fp` is the number of contracts that must match before the order does, by price and time. */
-export const queuePositionsSchema = z.object({
-  queue_positions: z
-    .array(
-      z.object({
-        order_id: id,
-        market_ticker: id,
-        queue_position_fp: z.string().regex(/^\d{1,9}(\.\d{1,2})?$/),
-      }),
-    )
-    .nullish(),
+export const queuePositionsSchema = z.object({ queue_positions: rows.nullish() });
+export const queuePositionSchema = z.object({
+  order_id: id,
+  market_ticker: id,
+  queue_position_fp: z.string().regex(/^\d{1,9}(\.\d{1,2})?$/),
 });
 
-const transferSchema = z.object({
+export const transferSchema = z.object({
   transfer_id: id,
   /** `event_contract`, or a part of the account that does not trade events. */
   source: z.string(),
@@ -110,7 +107,7 @@ const transferSchema = z.object({
   /** Unix time in seconds. */
   created_ts: z.number(),
 });
-export const transfersPageSchema = z.object({ transfers: z.array(transferSchema), cursor });
+export const transfersPageSchema = z.object({ transfers: rows, cursor });
 
 /** A transfer to or from our shard. It is neither a deposit nor a profit. */
 export interface ShardTransfer {

@@ -40,14 +40,18 @@ const MAX_LENGTH = 200;
 
 export function createNoteBook() {
   const notes = new Map<string, VenueNote>();
+  function add(kind: NoteKind, name: string, example: string, count = 1): void {
+    const isNew = !notes.has(`${kind} ${name}`);
+    const shown = isNew && notes.size >= MAX_NAMES ? 'others' : name.slice(0, MAX_LENGTH);
+    const found = notes.get(`${kind} ${shown}`);
+    if (found) found.count += count;
+    else notes.set(`${kind} ${shown}`, { kind, name: shown, count, example: example.slice(0, MAX_LENGTH) });
+  }
+
   return {
-    add(kind: NoteKind, name: string, example: string): void {
-      const isNew = !notes.has(`${kind} ${name}`);
-      const shown = isNew && notes.size >= MAX_NAMES ? 'others' : name.slice(0, MAX_LENGTH);
-      const found = notes.get(`${kind} ${shown}`);
-      if (found) found.count++;
-      else
-        notes.set(`${kind} ${shown}`, { kind, name: shown, count: 1, example: example.slice(0, MAX_LENGTH) });
+    add,
+    addAll(more: readonly VenueNote[]): void {
+      for (const { kind, name, example, count } of more) add(kind, name, example, count);
     },
     list: (): VenueNote[] => [...notes].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, note]) => note),
   };

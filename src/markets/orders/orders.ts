@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { eq } from 'drizzle-orm';
 import type { OrderInput } from '../ledger/order-input.js';
-import type { Clock } from '../../core/time.js';
 import { sqlState, UNIQUE_VIOLATION, type Orm } from '../../core/db/client.js';
 import { AppError, type ErrorCode } from '../../core/errors.js';
 import { cutPage } from '../../core/http/page.js';
@@ -24,70 +23,7 @@ import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
 import type { Resting } from './resting.js';
 import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
-
-interface TurnsOptions {
-  clock: Clock;
-  parallel: number;
-  /** Calls beyond this number are refused immediately. */
-  maxWaiting: number;
-  /** An order that has waited longer is refused, because prices may have moved. */
-  maxWaitMs: number;
-}
-
-interface Waiting {
-  key: string;
-  since: number;
-  start: (isInTime: boolean) => void;
-}
-
-/**
- * Queues work per key in memory, so that callers waiting for the same row lock do not each hold a database connection.
- * This only saves connections; the row locks guarantee the exclusion.
- */
-export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
-  const waiting: Waiting[] = [];
-  const busy = new Set<string>();
-
-  function startNext(): void {
-    for (let i = 0; i < waiting.length && busy.size < parallel;) {
-      const { key, since, start } = waiting[i]!;
-      if (busy.has(key)) {
-        i++;
-        continue;
-      }
-      waiting.splice(i, 1);
-      const isInTime = clock.now() - since <= maxWaitMs;
-      if (isInTime) busy.add(key);
-      start(isInTime);
-    }
-  }
-
-  return {
-    /**
-     * Runs calls with the same key one at a time, in order.
-     * @throws AppError unavailable if too many calls are waiting or the call waits too long
-     */
-    async take<T>(key: string, work: () => Promise<T>): Promise<T> {
-      if (waiting.length >= maxWaiting) throw tooBusy();
-      const isInTime = await new Promise<boolean>((resolve) => {
-        waiting.push({ key, since: clock.now(), start: resolve });
-        startNext();
-      });
-      if (!isInTime) throw tooBusy();
-      try {
-        return await work();
-      } finally {
-        busy.delete(key);
-        startNext();
-      }
-    },
-  };
-}
-
-const tooBusy = (): AppError =>
-  new AppError('unavailable', 'Too many orders are waiting. This one was not placed.', {
-    retryAfterSeconds: 1,
-  });
+import { createTurns } from './turns.js';
 
 const MAX_WAITING = 5_000;
 const MAX_WAIT_MS = 10_000;

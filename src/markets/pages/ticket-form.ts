@@ -3,10 +3,11 @@ import { parseInput } from '../../core/http/validate.js';
 import { fieldError, refuseIgnored, textField, type FormFields } from '../../core/pages/form.js';
 import { formatPrice } from '../../core/pages/format.js';
 import {
+  acceptedTimesInForce,
   asksOf,
   bidsOf,
   mayRest,
-  timesInForce,
+  readTimeInForce,
   type Level,
   type MarketableOrder,
   type OrderBook,
@@ -33,7 +34,7 @@ const schema = z.object({
   action: z.enum(['buy', 'sell'], 'must be a purchase or a sale'),
   contracts: contractsText,
   limitPrice: priceText,
-  timeInForce: z.enum(timesInForce, 'must be one of the options'),
+  timeInForce: z.enum(acceptedTimesInForce, 'must be one of the options').transform(readTimeInForce),
   /** Time in the browser's local format, read as UTC. */
   expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
   postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
@@ -63,11 +64,14 @@ export function fillTicket(
     contracts,
     limitPrice:
       textField(given, 'limitPrice') ?? (price === undefined ? '' : trimZeros(formatDollars(price))),
-    timeInForce: textField(given, 'timeInForce') ?? 'immediate_or_cancel',
+    timeInForce: readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel'),
     expiresAt: textField(given, 'expiresAt') ?? '',
     postOnly: textField(given, 'postOnly') ?? 'no',
   };
 }
+
+/** Unknown words stay as they are, so that the form shows what was refused. */
+const readWords = (text: string): string => schema.shape.timeInForce.safeParse(text).data ?? text;
 
 /** Replaces an invalid value in the query string with the fallback. Posted forms are validated instead. */
 const readWord = (given: FormFields, name: string, words: string[], fallback: string): string => {

@@ -1,4 +1,5 @@
 import type { Logger } from 'pino';
+import { inParallel } from '../../core/steps.js';
 import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
@@ -58,6 +59,7 @@ export function tapedPrints(
 
 /** Maximum number of markets followed at the same time, because reading each market costs one API call. */
 const MARKETS_AT_ONCE = 40;
+const READS_AT_ONCE = 4;
 /** How long a market is followed: longer than both a fill's observation period and the pause between two reads. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
@@ -79,27 +81,38 @@ export function createPrintFollower({
   log: Pick<Logger, 'warn'>;
 }): PrintFollower {
   const stopping = new AbortController();
-  /** Time in milliseconds until which each market is followed. */
-  const followed = new Map<string, number>();
-  let readMs = clock.now();
+  /** Until when each market is followed, and when it was last read, in milliseconds. */
+  const followed = new Map<string, { untilMs: number; readMs: number }>();
+  let followedMs = clock.now();
+
+  async function read(ticker: string, nowMs: number): Promise<void> {
+    const one = followed.get(ticker)!;
+    // The lookback is limited, so prints missed before then are never read.
+    const since = new Date(Math.max(one.readMs - LISTING_LAG_MS, nowMs - FOLLOWED_MS));
+    try {
+      await prints.readPrints?.([ticker], since, stopping.signal);
+      one.readMs = nowMs;
+    } catch (error) {
+      stopping.signal.throwIfAborted();
+      log.warn({ err: error, ticker }, "a market's prints could not be read; they are missing from the tape");
+    }
+  }
 
   return {
     async follow() {
       const nowMs = clock.now();
-      for (const [ticker, untilMs] of followed) if (untilMs < nowMs) followed.delete(ticker);
+      for (const [ticker, { untilMs }] of followed) if (untilMs < nowMs) followed.delete(ticker);
       for (const ticker of tickers())
         if (followed.has(ticker) || followed.size < MARKETS_AT_ONCE)
-          followed.set(ticker, nowMs + FOLLOWED_MS);
-      // The lookback is limited, so prints missed before then are never read.
-      const since = new Date(Math.max(readMs - LISTING_LAG_MS, nowMs - FOLLOWED_MS));
+          followed.set(ticker, { readMs: followedMs, ...followed.get(ticker), untilMs: nowMs + FOLLOWED_MS });
+      followedMs = nowMs;
       if (stopping.signal.aborted) return;
-      try {
-        if (followed.size > 0) await prints.readPrints?.([...followed.keys()], since, stopping.signal);
-        readMs = nowMs;
-      } catch (error) {
-        if (!stopping.signal.aborted)
-          log.warn({ err: error }, 'prints could not be read; they are missing from the tape');
-      }
+      const asked = { width: READS_AT_ONCE, signal: stopping.signal };
+      await inParallel([...followed.keys()], asked, (ticker) => read(ticker, nowMs)).catch(
+        (error: unknown) => {
+          if (!stopping.signal.aborted) throw error;
+        },
+      );
     },
     stop: () => stopping.abort(),
   };

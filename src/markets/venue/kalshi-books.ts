@@ -12,6 +12,7 @@ import {
   kalshiOrderBookSchema,
   kalshiOrderBooksSchema,
 } from './kalshi-schema.js';
+import { readRows } from './rows.js';
 
 /** How long a full book is used; after that, the listing's best prices are more accurate. */
 const WHOLE_BOOK_MS = 30_000;
@@ -214,12 +215,13 @@ async function readKalshiBooks(
     try {
       const query: Query = asked.map((ticker) => ['tickers', ticker]);
       const { orderbooks } = await client.get(BOOKS_PATH, query, kalshiOrderBooksSchema, signal);
-      for (const value of orderbooks) {
-        const { data } = kalshiListedBookSchema.safeParse(value);
-        if (data) books.set(data.ticker, readBook(data.orderbook_fp));
+      const { rows, unreadable } = readRows(kalshiListedBookSchema, orderbooks);
+      for (const row of rows) books.set(row.ticker, readBook(row.orderbook_fp));
+      for (const ticker of asked.filter((one) => !books.has(one))) {
+        const { field, message } = unreadable.find(({ fields }) => fields.ticker === ticker) ?? {};
+        const why = field === undefined ? `no book of ${ticker}` : `${field}: ${message}`;
+        fail(ticker, new UnexpectedAnswerError(BOOKS_PATH, why));
       }
-      for (const ticker of asked)
-        if (!books.has(ticker)) fail(ticker, new UnexpectedAnswerError(BOOKS_PATH, `no book of ${ticker}`));
     } catch (error) {
       signal.throwIfAborted();
       for (const ticker of asked) fail(ticker, error);

@@ -206,9 +206,10 @@ export async function readLimited(response: Response, path: string): Promise<str
 
 const bucketSchema = z.object({ refill_rate: z.number().positive(), bucket_capacity: z.number().positive() });
 const limitsSchema = z.object({ read: bucketSchema, write: bucketSchema });
+const costSchema = z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) });
 const costsSchema = z.object({
   default_cost: z.number().positive(),
-  endpoint_costs: z.array(z.object({ method: z.string(), path: z.string(), cost: z.number().min(0) })),
+  endpoint_costs: z.array(costSchema.nullable().catch(null)),
 });
 
 const FRESH_MS = HOUR_MS;
@@ -235,11 +236,14 @@ export function createLimitReader({
     try {
       const { read, write } = await client.get('/account/limits', [], limitsSchema, signal);
       const costs = await client.get('/account/endpoint_costs', [], costsSchema, signal);
+      const known = costs.endpoint_costs.filter((cost) => cost !== null);
+      const leftOut = costs.endpoint_costs.length - known.length;
+      if (leftOut > 0) log.warn({ leftOut }, "some of the venue's request costs could not be read");
       budget.setLimits({
         read: toBucket(read),
         write: toBucket(write),
         defaultCost: costs.default_cost,
-        costs: costs.endpoint_costs,
+        costs: known,
       });
     } catch (error) {
       signal.throwIfAborted();

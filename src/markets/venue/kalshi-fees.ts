@@ -2,10 +2,11 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
-import type { NoteBook } from '../market/source.js';
+import { createNoteBook, type NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
 import { createCursors, UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } from './kalshi-schema.js';
+import { noteUnreadable, readRows, type Rows, type UnreadableRow } from './rows.js';
 
 /** The venue's name for the category; must match exactly. */
 const CATEGORY = 'Climate and Weather';
@@ -19,12 +20,13 @@ interface CatalogueOptions {
   clock: Clock;
   /** Default: the whole category. */
   only: readonly string[] | undefined;
-  notes: () => Pick<NoteBook, 'add'>;
+  notes: () => Pick<NoteBook, 'add' | 'addAll'>;
   onFailure: (error: unknown) => void;
 }
 
 export function createCatalogue({ client, clock, only, notes, onFailure }: CatalogueOptions) {
   let series: readonly KalshiSeries[] = [];
+  let noted = createNoteBook();
   let readAtMs = -Infinity;
 
   async function ask(signal: AbortSignal): Promise<void> {
@@ -34,28 +36,28 @@ export function createCatalogue({ client, clock, only, notes, onFailure }: Catal
       kalshiSeriesListSchema,
       signal,
     );
-    const found = listed.slice(0, MAX_SERIES).flatMap((value) => {
-      const parsed = kalshiSeriesSchema.safeParse(value);
-      if (parsed.success) return [parsed.data];
-      const { path, message } = parsed.error.issues[0]!;
-      notes().add('missing_field', `series.${path.map(String).join('.')}`, message);
-      return [];
-    });
-    if (found.length === 0) throw new UnexpectedAnswerError('/series', 'none that can be read');
-    series = found.filter(({ ticker }) => only === undefined || only.includes(ticker)).toSorted(byImportance);
+    const found = readRows(kalshiSeriesSchema, listed.slice(0, MAX_SERIES));
+    if (found.rows.length === 0) throw new UnexpectedAnswerError('/series', 'none that can be read');
+    noted = createNoteBook();
+    noteUnreadable(noted, found, { list: 'series', key: 'ticker' });
+    series = found.rows
+      .filter(({ ticker }) => only === undefined || only.includes(ticker))
+      .toSorted(byImportance);
     readAtMs = clock.now();
   }
 
   return {
     /** Returns all series, refreshed hourly; while the venue is failing, returns the last good list. */
     async read(signal: AbortSignal): Promise<{ series: readonly KalshiSeries[]; readAtMs: number }> {
-      if (Math.abs(clock.now() - readAtMs) < CATALOGUE_FRESH_MS) return { series, readAtMs };
-      try {
-        await ask(signal);
-      } catch (error) {
-        if (series.length === 0 || signal.aborted) throw error;
-        onFailure(error);
-      }
+      if (Math.abs(clock.now() - readAtMs) >= CATALOGUE_FRESH_MS)
+        try {
+          await ask(signal);
+        } catch (error) {
+          if (series.length === 0 || signal.aborted) throw error;
+          notes().add('not_read', 'series', (error as Error).message);
+          onFailure(error);
+        }
+      notes().addAll(noted.list());
       return { series, readAtMs };
     },
   };
@@ -78,29 +80,31 @@ const MAX_PAGES = 10;
 
 const multiplier = z.number().min(0).max(100);
 
-const seriesChangesSchema = z.object({
-  series_fee_change_arr: z.array(
-    z.object({
-      series_ticker: z.string(),
-      fee_type: z.string(),
-      fee_multiplier: multiplier,
-      scheduled_ts: time,
-    }),
-  ),
+const seriesChangesSchema = z.object({ series_fee_change_arr: z.array(z.unknown()) });
+const seriesChangeSchema = z.object({
+  series_ticker: z.string(),
+  fee_type: z.string(),
+  fee_multiplier: multiplier,
+  scheduled_ts: time,
 });
 
 const eventChangesSchema = z.object({
-  event_fee_changes: z.array(
-    z.object({
-      event_ticker: z.string(),
-      series_ticker: z.string(),
-      fee_type_override: z.string().nullable(),
-      fee_multiplier_override: multiplier.nullable(),
-      scheduled_ts: time,
-    }),
-  ),
+  event_fee_changes: z.array(z.unknown()),
   cursor: z.string().nullish(),
 });
+const eventChangeSchema = z.object({
+  event_ticker: z.string(),
+  series_ticker: z.string(),
+  fee_type_override: z.string().nullable(),
+  fee_multiplier_override: multiplier.nullable(),
+  scheduled_ts: time,
+});
+
+/** A change that cannot be read: from its time on, the fee of its event or series is unknown. */
+interface UnknownFee {
+  ticker: string;
+  at: number;
+}
 
 /** Fees of one event; for null fields, the values of the event's series apply. */
 interface EventChange {
@@ -127,7 +131,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
   /** Undefined until read: only this list shows whether an event has its own fees. */
   let eventChanges: EventChange[] | undefined;
   let changesReadAt = -Infinity;
-  const failures = new Map<string, string>();
+  const { takeRows, readOrWarn, noteGaps } = createFeeLists({ clock, log });
 
   /** Series rules may be up to an hour old, so announced changes are read separately. */
   async function readChanges(series: readonly KalshiSeries[], signal: AbortSignal): Promise<void> {
@@ -135,12 +139,14 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     if (eventChanges && now - changesReadAt < CHANGES_FRESH_MS) return;
     changesReadAt = now;
     await readOrWarn('/series/fee_changes', signal, async () => {
-      const listed = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
+      const answer = await client.get('/series/fee_changes', [], seriesChangesSchema, signal);
+      const found = readRows(seriesChangeSchema, answer.series_fee_change_arr);
+      const listed = takeRows('/series/fee_changes', 'series_ticker', found);
       // The list may drop past changes, so they are retained until the series are read again.
       const past = seriesChanges.filter(({ at }) => at <= now && now - at < CATALOGUE_FRESH_MS + SETTLED_MS);
       seriesChanges = [
         ...past,
-        ...listed.series_fee_change_arr.map((change) => ({
+        ...listed.map((change) => ({
           ticker: change.series_ticker,
           rule: toRule(change.fee_type, change.fee_multiplier),
           at: Date.parse(change.scheduled_ts),
@@ -149,9 +155,10 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     });
     await readOrWarn('/events/fee_changes', signal, async () => {
       const known = new Set(series.map(({ ticker }) => ticker));
-      const listed = (await readEventChanges(client, log, signal)).filter(({ seriesTicker }) =>
-        known.has(seriesTicker),
-      );
+      const found = readRows(eventChangeSchema, await readEventChanges(client, log, signal));
+      const listed = takeRows('/events/fee_changes', 'event_ticker', found)
+        .map(toEventChange)
+        .filter(({ seriesTicker }) => known.has(seriesTicker));
       // This list may also drop past changes, and it is the only source of an event's fees.
       const past = (eventChanges ?? []).filter(
         ({ at, eventTicker }) =>
@@ -159,6 +166,43 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
       );
       eventChanges = [...past, ...listed].sort((a, b) => a.at - b.at);
     });
+  }
+
+  return {
+    /**
+     * Returns the rules in force now, by series, and by event for events with their own rules. Scheduled changes apply
+     * from their time. Empty until the events' own fees are known.
+     * @param readAtMs when the list of series was read
+     */
+    async read(
+      { series, readAtMs }: { series: readonly KalshiSeries[]; readAtMs: number },
+      signal: AbortSignal,
+    ): Promise<Map<string, FeeRule>> {
+      await readChanges(series, signal);
+      if (!eventChanges) {
+        notes().add('missing_field', 'events.fee_changes', 'orders are refused until they can be read');
+        return new Map();
+      }
+      const unknown = noteGaps(notes());
+      return rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges, unknown }, toRule);
+    },
+  };
+}
+
+/** Remembers what could not be read in each list of changes. */
+function createFeeLists({ clock, log }: Pick<FeesOptions, 'clock' | 'log'>) {
+  const failures = new Map<string, string>();
+  /** What could not be read in each list. */
+  const gaps = new Map<string, { unknown: UnknownFee[]; notes: NoteBook }>();
+
+  function takeRows<T>(list: string, key: string, found: Rows<T>): T[] {
+    const noted = createNoteBook();
+    noteUnreadable(noted, found, { list: nameOf(list), key });
+    gaps.set(list, {
+      unknown: found.unreadable.flatMap((row) => toUnknownFee(row, clock.now())),
+      notes: noted,
+    });
+    return found.rows;
   }
 
   /** Logs a failure once, and again only if its message changes. */
@@ -175,23 +219,14 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     }
   }
 
-  return {
-    /**
-     * Returns the rules in force now, by series, and by event for events with their own rules. Scheduled changes apply
-     * from their time. Empty until the events' own fees are known.
-     * @param readAtMs when the list of series was read
-     */
-    async read(
-      { series, readAtMs }: { series: readonly KalshiSeries[]; readAtMs: number },
-      signal: AbortSignal,
-    ): Promise<Map<string, FeeRule>> {
-      await readChanges(series, signal);
-      if (eventChanges)
-        return rulesAt(clock.now(), { series, readAtMs, seriesChanges, eventChanges }, toRule);
-      notes().add('missing_field', 'events.fee_changes', 'orders are refused until they can be read');
-      return new Map();
-    },
-  };
+  /** @returns the changes that could not be read */
+  function noteGaps(notes: Pick<NoteBook, 'add' | 'addAll'>): UnknownFee[] {
+    for (const [list, message] of failures) notes.add('not_read', nameOf(list), message);
+    for (const { notes: noted } of gaps.values()) notes.addAll(noted.list());
+    return [...gaps.values()].flatMap((gap) => gap.unknown);
+  }
+
+  return { takeRows, readOrWarn, noteGaps };
 }
 
 interface FeeData {
@@ -199,19 +234,22 @@ interface FeeData {
   readAtMs: number;
   seriesChanges: readonly SeriesChange[];
   eventChanges: readonly EventChange[];
+  unknown: readonly UnknownFee[];
 }
+
+const unknownRule: FeeRule = { type: 'unknown', multiplier: 0n };
 
 function rulesAt(
   now: number,
-  { series, readAtMs, seriesChanges, eventChanges }: FeeData,
+  { series, readAtMs, seriesChanges, eventChanges, unknown }: FeeData,
   toRule: RuleReader,
 ): Map<string, FeeRule> {
   const rules = new Map<string, FeeRule>();
+  const isNewer = ({ at }: { at: number }) => at <= now && readAtMs < at + SETTLED_MS;
   for (const { ticker, fee_type: type, fee_multiplier: factor } of series) {
-    const change = seriesChanges.findLast(
-      (one) => one.ticker === ticker && one.at <= now && readAtMs < one.at + SETTLED_MS,
-    );
-    rules.set(ticker, change?.rule ?? toRule(type, factor));
+    const change = seriesChanges.findLast((one) => one.ticker === ticker && isNewer(one));
+    const isUnknown = unknown.some((one) => one.ticker === ticker && isNewer(one));
+    rules.set(ticker, isUnknown ? unknownRule : (change?.rule ?? toRule(type, factor)));
   }
   const last = new Map(eventChanges.filter(({ at }) => at <= now).map((one) => [one.eventTicker, one]));
   for (const own of last.values()) {
@@ -221,7 +259,19 @@ function rulesAt(
     const { multiplier: factor } = own.feeMultiplier === null ? seriesRule : toRule(type, own.feeMultiplier);
     rules.set(own.eventTicker, { type, multiplier: factor });
   }
+  const seriesNames = new Set(series.map(({ ticker }) => ticker));
+  for (const { ticker, at } of unknown)
+    if (at <= now && !seriesNames.has(ticker) && (last.get(ticker)?.at ?? -Infinity) <= at)
+      rules.set(ticker, unknownRule);
   return rules;
+}
+
+const nameOf = (path: string): string => path.slice(1).replace('/', '.');
+
+function toUnknownFee({ fields }: UnreadableRow, now: number): UnknownFee[] {
+  const ticker = fields.event_ticker ?? fields.series_ticker;
+  const at = time.safeParse(fields.scheduled_ts).data;
+  return typeof ticker === 'string' ? [{ ticker, at: at === undefined ? now : Date.parse(at) }] : [];
 }
 
 type RuleReader = (feeType: string, multiplier: number | null) => FeeRule;
@@ -238,26 +288,23 @@ function createRuleReader(log: Logger): RuleReader {
   };
 }
 
-async function readEventChanges(
-  client: KalshiClient,
-  log: Logger,
-  signal: AbortSignal,
-): Promise<EventChange[]> {
-  const changes: EventChange[] = [];
+const toEventChange = (change: z.infer<typeof eventChangeSchema>): EventChange => ({
+  eventTicker: change.event_ticker,
+  seriesTicker: change.series_ticker,
+  feeType: change.fee_type_override,
+  feeMultiplier: change.fee_multiplier_override,
+  at: Date.parse(change.scheduled_ts),
+});
+
+async function readEventChanges(client: KalshiClient, log: Logger, signal: AbortSignal): Promise<unknown[]> {
+  const changes: unknown[] = [];
   const cursors = createCursors('/events/fee_changes');
   let cursor = '';
   for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
     const query: Query = [['limit', PAGE_SIZE]];
     if (cursor !== '') query.push(['cursor', cursor]);
     const answer = await client.get('/events/fee_changes', query, eventChangesSchema, signal);
-    for (const change of answer.event_fee_changes)
-      changes.push({
-        eventTicker: change.event_ticker,
-        seriesTicker: change.series_ticker,
-        feeType: change.fee_type_override,
-        feeMultiplier: change.fee_multiplier_override,
-        at: Date.parse(change.scheduled_ts),
-      });
+    changes.push(...answer.event_fee_changes);
     cursor = cursors.next(answer.cursor);
   }
   if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more fee changes than Gauge reads');

@@ -27,6 +27,7 @@ import {
   type KalshiOutcome,
   type KalshiResult,
 } from './kalshi-schema.js';
+import { noteUnreadable, readRows } from './rows.js';
 
 type Notes = Pick<NoteBook, 'add'>;
 
@@ -71,12 +72,9 @@ export function readOutcome(value: unknown, notes: Notes): OutcomeMarket | undef
 }
 
 function parseWire<T extends z.ZodType>(schema: T, value: unknown, notes: Notes): z.output<T> | undefined {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const { path, message } = parsed.error.issues[0]!;
-  const { ticker } = (value ?? {}) as { ticker?: unknown };
-  notes.add('missing_field', path.map(String).join('.') || 'market', `${String(ticker)}: ${message}`);
-  return undefined;
+  const found = readRows(schema, [value]);
+  noteUnreadable(notes, found, { list: '', key: 'ticker' });
+  return found.rows[0];
 }
 
 function orContradiction<T>(notes: Notes, read: () => T): T | undefined {

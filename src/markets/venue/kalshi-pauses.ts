@@ -2,6 +2,8 @@ import type { Logger } from 'pino';
 import { z } from 'zod';
 import { HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { KalshiClient } from './kalshi-client.js';
+import { time } from './kalshi-schema.js';
+import { readRows } from './rows.js';
 import type { Pause } from '../market/source.js';
 
 /** How often the schedule is read again while trading is paused. */
@@ -9,11 +11,8 @@ const SCHEDULE_FRESH_MS = 10 * MINUTE_MS;
 /** Pauses are reported this long before they start, which is longer than the maximum age of data for trading. */
 const AHEAD_MS = 10 * MINUTE_MS;
 
-const scheduleSchema = z.object({
-  schedule: z.object({
-    maintenance_windows: z.array(z.object({ start_datetime: z.string(), end_datetime: z.string() })),
-  }),
-});
+const scheduleSchema = z.object({ schedule: z.object({ maintenance_windows: z.array(z.unknown()) }) });
+const windowSchema = z.object({ start_datetime: time, end_datetime: time });
 
 interface ExchangeStatus {
   exchange_active: boolean;
@@ -46,10 +45,12 @@ export function createKalshiPauses({
     readAt = now;
     try {
       const { schedule } = await client.get('/exchange/schedule', [], scheduleSchema, signal);
-      windows = schedule.maintenance_windows.map(({ start_datetime: from, end_datetime: until }) => ({
+      const { rows, unreadable } = readRows(windowSchema, schedule.maintenance_windows);
+      windows = rows.map(({ start_datetime: from, end_datetime: until }) => ({
         from: new Date(from),
         until: new Date(until),
       }));
+      if (unreadable.length > 0) log.warn({ unreadable }, "parts of the venue's schedule could not be read");
     } catch (error) {
       signal.throwIfAborted();
       log.warn({ err: error }, "the venue's schedule could not be read");

@@ -3,9 +3,10 @@ import type { Clock } from '../../core/time.js';
 import { inParallel } from '../../core/steps.js';
 import { parseCount } from '../market/contracts.js';
 import { parseDollars } from '../market/money.js';
-import { PRINTS_SPAN_MS, type Print } from '../market/source.js';
+import { PRINTS_SPAN_MS, type NoteBook, type Print } from '../market/source.js';
 import { createCursors, UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
 import { dollars, count, time } from './kalshi-schema.js';
+import { noteUnreadable, readRows } from './rows.js';
 
 /** A trade in the venue's list (OpenAPI 3.32). */
 export const kalshiTradeSchema = z.object({
@@ -20,7 +21,7 @@ export const kalshiTradeSchema = z.object({
 });
 type KalshiTrade = z.infer<typeof kalshiTradeSchema>;
 
-export const kalshiTradesPageSchema = z.object({ trades: z.array(kalshiTradeSchema), cursor: z.string() });
+export const kalshiTradesPageSchema = z.object({ trades: z.array(z.unknown()), cursor: z.string() });
 
 const PATH = '/markets/trades';
 const PAGE_SIZE = 1000;
@@ -28,9 +29,18 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 20;
 const MARKETS_AT_ONCE = 4;
 
-/** Reads prints with one query per market, because the venue can filter by only one ticker. */
+interface PrintDeps {
+  client: KalshiClient;
+  clock: Clock;
+  notes: Pick<NoteBook, 'add'>;
+}
+
+/**
+ * Reads prints with one query per market, because the venue can filter by only one ticker. A trade that cannot be read
+ * fills no paper order.
+ */
 export async function readKalshiPrints(
-  { client, clock }: { client: KalshiClient; clock: Clock },
+  { client, clock, notes }: PrintDeps,
   tickers: readonly string[],
   since: Date,
   signal: AbortSignal,
@@ -39,7 +49,7 @@ export async function readKalshiPrints(
   const found = await inParallel(
     [...new Set(tickers)],
     { width: MARKETS_AT_ONCE, signal },
-    (ticker, either) => readMarketPrints(client, ticker, { since, until }, either),
+    (ticker, either) => readMarketPrints({ client, notes }, ticker, { since, until }, either),
   );
   return found
     .flat()
@@ -49,7 +59,7 @@ export async function readKalshiPrints(
 
 /** Reads the prints of one market, oldest first. The query's bounds are whole seconds around the period. */
 async function readMarketPrints(
-  client: KalshiClient,
+  { client, notes }: Pick<PrintDeps, 'client' | 'notes'>,
   ticker: string,
   { since, until }: { since: Date; until: Date },
   signal: AbortSignal,
@@ -69,10 +79,14 @@ async function readMarketPrints(
     ];
     if (cursor !== '') query.push(['cursor', cursor]);
     const answer = await client.get(PATH, query, kalshiTradesPageSchema, signal);
-    for (const trade of answer.trades) {
-      if (trade.ticker !== ticker) throw new UnexpectedAnswerError(PATH, `${trade.ticker} was not requested`);
-      if (!trade.is_block_trade) prints.set(trade.trade_id, toPrint(trade));
-    }
+    const found = readRows(kalshiTradeSchema, answer.trades);
+    noteUnreadable(notes, found, { list: 'trades', key: 'ticker' });
+    const wanted = found.rows.filter((trade) => trade.ticker === ticker);
+    const others = found.rows.filter((trade) => trade.ticker !== ticker);
+    if (wanted.length === 0 && others.length > 0)
+      throw new UnexpectedAnswerError(PATH, `${others[0]!.ticker} was not requested`);
+    for (const other of others) notes.add('contradiction', 'trades', `${other.ticker} was not requested`);
+    for (const trade of wanted) if (!trade.is_block_trade) prints.set(trade.trade_id, toPrint(trade));
     cursor = cursors.next(answer.cursor);
   }
   return [...prints.values()].toReversed();

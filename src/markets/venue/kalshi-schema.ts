@@ -80,7 +80,7 @@ export const kalshiListedBookSchema = z.object({ ticker: z.string().min(1), orde
 export const kalshiExchangeStatusSchema = z.object({
   exchange_active: z.boolean(),
   trading_active: z.boolean(),
-  exchange_estimated_resume_time: z.string().nullish(),
+  exchange_estimated_resume_time: z.string().nullish().catch(null),
 });
 
 export const kalshiSeriesSchema = z.object({

@@ -50,14 +50,14 @@ function createMarketReader() {
   }
 
   return {
-    read(value: unknown, notes: Pick<NoteBook, 'add'>): ListedMarket | MarketResult | undefined {
+    read(value: unknown, notes: NoteBook): ListedMarket | MarketResult | undefined {
       const { ticker } = (value ?? {}) as { ticker?: unknown };
       if (typeof ticker !== 'string') return readMarketOrResult(value, notes);
       const text = JSON.stringify(value);
       const before = known.get(ticker);
       const found = before?.text === text ? before : parseListed(value, text);
       known.set(ticker, found);
-      for (const { kind, name, example } of found.notes) notes.add(kind, name, example);
+      notes.addAll(found.notes);
       return found.found;
     },
     topOf: (ticker: string): OrderBook | undefined => known.get(ticker)?.top,
@@ -183,6 +183,8 @@ const neverRead: SeenSeries = { hasMarkets: true, found: [], at: -Infinity };
 export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const { client, series, budget, keepBooks, interest = () => new Set<string>(), clock, log } = options;
   let notes = createNoteBook();
+  /** What was noted between two reads. */
+  let noted = createNoteBook();
   const reader = createMarketReader();
   const readLimits = budget && createLimitReader({ client, budget, clock, log });
   const changes = keepBooks && createKalshiChanges({ keepBooks, clock });
@@ -226,8 +228,10 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
       const feeRules = await fees.read(listed, signal);
       const tickers = listed.series.map(({ ticker }) => ticker);
       const { markets, ...rest } = await readBooks(() => list(tickers, notes, signal), signal);
-      const noted = notes.list();
-      logNotes(noted);
+      notes.addAll(noted.list());
+      noted = createNoteBook();
+      const listedNotes = notes.list();
+      logNotes(listedNotes);
       return {
         fetchedAt: new Date(clock.now()),
         ...trading,
@@ -235,13 +239,14 @@ export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
         ...(client.clockSkewMs === undefined ? {} : { clockSkewMs: client.clockSkewMs }),
         ...rest,
         feeRules,
-        notes: noted,
+        notes: listedNotes,
       };
     },
     changes,
     find: (tickers, signal) =>
       findKalshiMarkets({ client, log, read: readOne(readMarketOrResult) }, tickers, signal),
-    readPrints: (tickers, since, signal) => readKalshiPrints({ client, clock }, tickers, since, signal),
+    readPrints: (tickers, since, signal) =>
+      readKalshiPrints({ client, clock, notes: noted }, tickers, since, signal),
     history: createKalshiHistory({ client, series, clock, log, read: readOne(readOutcome) }),
   };
 }

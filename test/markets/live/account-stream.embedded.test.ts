@@ -90,7 +90,17 @@ it('reads nothing for messages about booked orders or other people’s orders', 
   expect(countReads()).toBe(before);
 });
 
-it('ignores messages that it cannot read', async () => {
+it('looks up all resting orders after a message that it cannot read', async () => {
+  const trade = await account.rest();
+  const { stream, exchange } = account.venue;
+  const { tell } = exchange;
+  exchange.tell = (channel, msg) => stream.tell(channel, { ...msg, order_id: 7 });
+  account.print('ask', 43, 4);
+  await filled(trade.id, 4);
+  exchange.tell = tell;
+});
+
+it('ignores messages that name no order', async () => {
   const { stream } = account.venue;
   const trade = await account.rest();
   for (const msg of [{}, { order_id: 7, trade_id: null }, { order_id: 'x'.repeat(300), trade_id: 'y' }]) {

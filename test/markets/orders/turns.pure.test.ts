@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createTurns } from '../../../src/markets/orders/orders.js';
+import { createTurns } from '../../../src/markets/orders/turns.js';
 
 function setUp(options: { parallel?: number; maxWaiting?: number } = {}) {
   let now = 0;

@@ -660,7 +660,7 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
-  const waits = { limitPrice: '0.01', timeInForce: 'good_till_cancelled', postOnly: 'yes', contracts: '8' };
+  const waits = { limitPrice: '0.01', timeInForce: 'good_till_canceled', postOnly: 'yes', contracts: '8' };
   const query = new URLSearchParams({ side: 'yes', action: 'buy', ...waits });
   const reviewed = await getPage(browser, `${path}?${query.toString()}`);
   expect(textOf(reviewed)).toMatch(/Nothing fills now\. All 8 rest in the book/);

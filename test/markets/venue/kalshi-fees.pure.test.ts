@@ -170,6 +170,47 @@ describe('the venue’s fees', () => {
     expect(await ruleOf(fees)).toMatchObject({ multiplier: 2_000_000n });
   });
 
+  it('are unknown only where a change cannot be read, from its time on, and the change is named', async () => {
+    const chicago = { eventTicker: 'KXHIGHCHI-26OCT08', seriesTicker: 'KXHIGHCHI' };
+    const other = { ...day, eventTicker: 'KXHIGHNY-26OCT09' };
+    answers['/series/fee_changes'] = {
+      series_fee_change_arr: [
+        seriesChange({ scheduled_ts: at(start - MINUTE) }).series_fee_change_arr[0],
+        {
+          series_ticker: 'KXHIGHCHI',
+          fee_type: 'quadratic',
+          fee_multiplier: null,
+          scheduled_ts: at(start + HOUR),
+        },
+        null,
+      ],
+    };
+    answers['/events/fee_changes'] = {
+      event_fee_changes: [
+        { ...eventChange(null, 0.5, start), fee_multiplier_override: '0,5' },
+        { series_ticker: 7 },
+      ],
+      cursor: '',
+    };
+    const notes = createNoteBook();
+    const fees = create(notes);
+    const rules = async () => [await ruleOf(fees), await ruleOf(fees, other), await ruleOf(fees, chicago)];
+    const ofChicago = { type: 'quadratic_with_maker_fees', multiplier: 500_000n };
+    const ofNewYork = { type: 'quadratic', multiplier: 2_000_000n };
+    expect(await rules()).toEqual([undefined, ofNewYork, ofChicago]);
+    expect(notes.list().map(({ name, example }) => [name, example.split(':')[0]])).toEqual([
+      ['events.fee_changes.event_ticker', 'undefined'],
+      ['events.fee_changes.fee_multiplier_override', 'KXHIGHNY-26OCT08'],
+      ['series.fee_changes', 'undefined'],
+      ['series.fee_changes.fee_multiplier', 'KXHIGHCHI'],
+    ]);
+    now = start + HOUR;
+    expect(await ruleOf(fees, chicago)).toBeUndefined();
+    answers['/events/fee_changes'] = { event_fee_changes: [eventChange(null, 0.5, start)], cursor: '' };
+    now += 5 * MINUTE;
+    expect(await ruleOf(fees)).toMatchObject({ multiplier: 500_000n });
+  });
+
   it('are read page by page', async () => {
     const pages = [
       { event_fee_changes: [eventChange('flat', 1, start - 2 * HOUR)], cursor: 'next' },
@@ -212,6 +253,11 @@ describe('the venue’s pauses', () => {
     expect(await resumesAt()).toBe('2026-10-08T10:30:00.000Z');
     expect(await resumesAt('2026-10-08T08:15:00Z')).toBe('2026-10-08T08:15:00.000Z');
     expect(await resumesAt('soon')).toBe('2026-10-08T10:30:00.000Z');
+    const { maintenance_windows: windows } = (answers['/exchange/schedule'] as ReturnType<typeof schedule>)
+      .schedule;
+    const bad = { start_datetime: null, end_datetime: 'later' };
+    answers['/exchange/schedule'] = { schedule: { maintenance_windows: [bad, ...windows] } };
+    expect(await resumesAt()).toBe('2026-10-08T10:30:00.000Z');
     now = Date.parse('2026-10-06T12:00:00Z');
     expect(await resumesAt()).toBeUndefined();
   });

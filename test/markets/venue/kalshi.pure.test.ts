@@ -583,10 +583,29 @@ describe('prints', () => {
     ['a count with three decimals', { count_fp: '1.125' }],
     ['an invalid time', { created_time: 'yesterday' }],
     ['another market', { ticker: `${EVENT}-T91` }],
-  ])('with %s invalidate the whole answer', async (_, fault) => {
+  ])('with %s are left out alone, and named', async (_, fault) => {
     venue.fault = (req, res) => {
       if (!req.url!.includes('/markets/trades')) return false;
-      const trades = [tradeAt('2026-07-04T17:59:00Z'), tradeAt('2026-07-04T17:58:00Z', fault)];
+      const trades = [
+        tradeAt('2026-07-04T17:59:00Z', { trade_id: 'good' }),
+        tradeAt('2026-07-04T17:58:00Z', fault),
+      ];
+      res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ trades, cursor: '' }));
+      return true;
+    };
+    const kalshi = source();
+    const { signal } = new AbortController();
+    const prints = await kalshi.readPrints!(tickers.slice(0, 1), since, signal);
+    expect(prints.map(({ id }) => id)).toEqual(['good']);
+    const noted = ({ name }: { name: string }) => name.startsWith('trades');
+    expect((await kalshi.read(signal)).notes!.filter(noted)).toMatchObject([{ count: 1 }]);
+    expect(warnings.filter((line) => line.includes('"name":"trades'))).toHaveLength(1);
+  });
+
+  it('of other markets alone are an unexpected answer', async () => {
+    venue.fault = (req, res) => {
+      if (!req.url!.includes('/markets/trades')) return false;
+      const trades = [tradeAt('2026-07-04T17:59:00Z', { ticker: `${EVENT}-T91` })];
       res.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ trades, cursor: '' }));
       return true;
     };

@@ -84,9 +84,12 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
         return doubtOne(ticker!, frame.type === 'unreadable' ? 'unreadable' : 'foreign');
       }
       if (subscription.isBroken) return undefined;
-      const why = advance(subscription, frame.seq, frame.type);
+      // A frame that names no market may concern any of them.
+      const isLegible = frame.type !== 'unreadable' || market !== undefined;
+      const why = advance(subscription, frame.seq, isLegible);
       if (why) doubt(subscription.tickers);
       const sharedProblem: BookProblem | undefined = why && { doubt: why, isOfAll: true };
+      if (frame.type === 'unreadable' && market) return sharedProblem ?? doubtOne(ticker!, 'unreadable');
       if (subscription.isBroken || !market || (frame.type !== 'snapshot' && frame.type !== 'delta'))
         return sharedProblem;
       if (market.sid !== frame.sid) return sharedProblem ?? doubtOne(ticker!, 'foreign');
@@ -119,12 +122,12 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
   };
 }
 
-/** Advances a sequence. A repeated or unreadable number breaks it. */
-function advance(subscription: Subscription, seq: number, type: Frame['type']): Doubt | undefined {
+/** Advances a sequence. A repeated number or an illegible frame breaks it. */
+function advance(subscription: Subscription, seq: number, isLegible: boolean): Doubt | undefined {
   const step = seq - subscription.lastSeq;
   subscription.lastSeq = seq;
-  subscription.isBroken = step <= 0 || type === 'unreadable';
-  if (type === 'unreadable') return 'unreadable';
+  subscription.isBroken = step <= 0 || !isLegible;
+  if (!isLegible) return 'unreadable';
   if (step <= 0) return 'stale';
   return step > 1 ? 'gap' : undefined;
 }

@@ -193,7 +193,7 @@ function noteLife(
     lives.set(ticker, { ...known, status: 'closed', receivedAt });
   else if (event === 'close_date_updated' && closeSeconds !== undefined)
     lives.set(ticker, { ...known, closeTime: new Date(closeSeconds * 1000), receivedAt });
-  else if (event === 'price_level_structure_updated' || event === 'metadata_updated')
+  else if (['close_date_updated', 'price_level_structure_updated', 'metadata_updated'].includes(event))
     lives.set(ticker, { ...known, isUnsure: true, receivedAt });
 }
 

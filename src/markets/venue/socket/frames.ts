@@ -58,9 +58,10 @@ const side = z.array(z.tuple([dollars, count])).nullish();
 
 const envelopeSchema = z.object({
   type: z.string(),
-  id: z.int().optional(),
-  sid: z.int().optional(),
-  seq: z.int().optional(),
+  id: z.int().optional().catch(undefined),
+  // Without its number, a frame of a subscription leaves a gap.
+  sid: z.int().optional().catch(undefined),
+  seq: z.int().optional().catch(undefined),
   sending_ts_ms: z.number().optional().catch(undefined),
   msg: z.unknown().optional(),
 });
@@ -80,7 +81,7 @@ const deltaSchema = z.object({
 const lifecycleSchema = z.object({
   market_ticker: z.string().min(1),
   event_type: z.string(),
-  close_ts: z.number().optional(),
+  close_ts: z.number().optional().catch(undefined),
 });
 const tickerSchema = z.object({ market_ticker: z.string() });
 

@@ -109,14 +109,30 @@ describe('a broken sequence puts all books of its subscription in doubt', () => 
     ['a repeated frame', snapshot(2, B), ofAll('stale')],
     ['a restarted sequence', delta(1, A, 'yes', '0.4200', '3.00'), ofAll('stale')],
     [
-      'an unreadable frame',
-      frame({ type: 'orderbook_delta', sid: 1, seq: 3, msg: { market_ticker: A, side: 'yes' } }),
+      'an unreadable frame that names no market',
+      frame({ type: 'orderbook_delta', sid: 1, seq: 3, msg: { side: 'yes' } }),
       ofAll('unreadable'),
     ],
   ])('%s', (_name, broken, problem) => {
     const { keeper } = begin();
     expect(keeper.take(broken)).toEqual(problem);
     expect(keeper.book(A)).toBeUndefined();
+  });
+
+  it('but an unreadable frame of one market puts only that one in doubt', () => {
+    const { keeper } = begin();
+    const unreadable = frame({
+      type: 'orderbook_delta',
+      sid: 1,
+      seq: 3,
+      msg: { market_ticker: A, side: 'yes' },
+    });
+    expect(keeper.take(unreadable)).toEqual(ofOne('unreadable'));
+    expect([keeper.book(A), text(keeper.book(B))]).toEqual([undefined, { yes: [], no: [] }]);
+    keeper.take(delta(4, B, 'yes', '0.4200', '3.00'));
+    expect(text(keeper.book(B))!.yes).toEqual(['42:3']);
+    keeper.take(snapshot(5, A, [['0.3000', '1.00']]));
+    expect(text(keeper.book(A))!.yes).toEqual(['30:1']);
   });
 
   it('until each market gets its own new snapshot', () => {
