@@ -16,7 +16,7 @@ interface Schema {
   required?: string[];
 }
 
-/** Returns Python TypedDicts for the schemas used below a path, in the order of first use. */
+/** In the order of first use. */
 export function toPythonTypes(document: OpenApiDocument, under: string): string {
   const { paths, components } = JSON.parse(JSON.stringify(document)) as Document;
   const names = new Set<string>();
@@ -46,7 +46,7 @@ const schemaName = (reference: string): string | undefined =>
 
 const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
 
-/** Converts a schema to Python classes. Nested objects become classes of their own, before the class that uses them. */
+/** Nested objects become classes of their own, before the class that uses them. */
 function toClasses(name: string, schema: Schema): string[] {
   const { properties, required = [] } = schema;
   if (!properties) return [`${name} = ${toType(name, schema, [])}\n`];
@@ -79,7 +79,6 @@ const simple: Record<string, string> = {
   boolean: 'bool',
 };
 
-/** @param inner collects the classes of objects that have no name in the document */
 function toType(name: string, schema: Schema, inner: string[]): string {
   const { $ref, type, items, properties } = schema;
   if ($ref !== undefined) return schemaName($ref)!;
