@@ -43,7 +43,7 @@ import {
   type ConsoleDeps,
 } from '../../console/page.js';
 
-/** Named `why` because the page's other form also has a `reason`. */
+/** The page's other form also has a `reason`. */
 const { reason: why, ...otherFields } = correctionFields;
 const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
 
@@ -73,7 +73,6 @@ export function customerUsageChangePages(deps: ConsoleDeps): Router {
 
 const base = (slug: string) => `${addressOf(slug)}/usage`;
 
-/** @param which the form that was submitted */
 const show =
   (deps: ConsoleDeps, which: 'correction' | 'backfill') =>
   async (req: Request, res: Response, form: FormState) => {
@@ -86,7 +85,7 @@ const show =
     const formOf = (name: typeof which) => (name === which ? form : newForm());
     const correction = formOf('correction');
     await renderCustomer(deps, req, res, page, customer, {
-      // A form submitted twice corrects only once, because both requests carry this key.
+      // A form submitted twice corrects once: both requests carry this key.
       correctionForm: { ...correction, values: { correctionKey: uuid(), ...correction.values } },
       backfillForm: formOf('backfill'),
       backfills: rows.map((row) => toView(row, row.staged)),

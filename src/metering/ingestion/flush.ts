@@ -24,10 +24,7 @@ import type { FlushPlan, BatchOutcome, OverCap, PairVerdict, FlushPair } from '.
 export interface FlushMemory {
   headroom: Headroom;
   extendedPairs: ExtendedPairs;
-  /**
-   * Time of the last repeat. Infinity if no statement may fail, because an error would abort the surrounding
-   * transaction.
-   */
+  /** Infinity if no statement may fail, because an error would abort the surrounding transaction. */
   repeatedAtMs: number;
 }
 
@@ -37,15 +34,14 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** How long after a repeat further repeats are considered likely. */
+/** After a repeat, further repeats are likely for this long. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
- * Records the batches and returns each batch's outcome after the commit. One statement decides all batches. A batch
- * with a refused pair records nothing and does not affect the others; in a lenient batch, only that pair's events are
- * left out. If an event exceeded its product's maximum quantity, the pair's other events are sent again without that
- * event. Batches that one variant of the statement refuses are sent again through another. Batches with an unlisted
- * combination of dimensions are sent again once the combination is listed.
+ * One statement decides all batches. A batch with a refused pair records nothing and does not affect the
+ * others; in a lenient batch, only that pair's events are left out. Three kinds of batch are sent again:
+ * without an event above its product's maximum, through a variant that records them, and once a combination
+ * of dimensions is listed.
  * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(
@@ -69,7 +65,7 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // The loop terminates, because each round excludes an event, decides a batch, moves to a further variant, or lists a
+  // Terminates: each round excludes an event, decides a batch, moves to a further variant, or lists a
   // combination.
   if (again.length > 0) {
     await addCombinations(run, findUnlisted(again, outcomes));
@@ -169,7 +165,7 @@ async function recordOnce(
     }
   }
   if (isPriced) await noteOverdrawn(run, batches, outcomes, now);
-  // Runs after the commit, so that concurrent additions count. Costs an extra statement only if an entitlement has
+  // After the commit, so that concurrent additions count. An extra statement only if an entitlement has
   // limits.
   await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
@@ -179,7 +175,7 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
   return outcomes.flatMap(({ verdicts, overLimit }, b) => {
     if (!verdicts.some((verdict) => verdict?.limited)) return [];
     const latest = latestTimes(batches[b]!);
-    // Pairs that differ only by dimensions share the same limits.
+    // Pairs that differ only by dimensions share limits.
     const uses = new Map<string, LimitedUse>();
     for (const [pair, verdict] of verdicts.entries()) {
       const atMs = latest[pair];
@@ -232,7 +228,7 @@ function readPairRow(
   }
 }
 
-/** Batches of different months may share a pair, so each batch gets only the totals that it affects. */
+/** Batches of different months may share a pair. */
 function findOwnOverCap(batch: Batch, numbers: number[], overCap: Map<number, OverCap[]>): OverCap[] {
   if (!numbers.some((n) => overCap.has(n))) return [];
   const own = totalsOf(batch);
@@ -258,12 +254,12 @@ function planFlush(batches: Batch[]): FlushPlan {
   };
   const shared = new Map<string, number>();
   for (const [b, batch] of batches.entries()) {
-    // Pairs that must be decided together are not shared with other batches; their group ties them together.
+    // Their group ties pairs together that must be decided together.
     const group = batch.pairs.length === 1 ? 0 : batch.isLenient ? -b - 1 : b + 1;
     const numbers = batch.pairs.map((pair) => {
       const { slug, metric, dimensions, month, largest } = pair;
       const { hashedSecret } = batch;
-      // Copies field by field, because spreading takes longer.
+      // Spreading takes longer.
       const add = () =>
         plan.pairs.push({ hashedSecret, slug, metric, dimensions, month, group, largest }) - 1;
       if (group !== 0) return add();

@@ -19,14 +19,11 @@ import type { FlushPlan, BatchOutcome, OverCap, PairVerdict } from './outcome.js
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
 
-/**
- * Whether an event of one of the batch's pairs was above its product's maximum, in this batch or in another one that
- * shares the pair.
- */
+/** In this batch or in another one that shares the pair. */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
 
-/** Returns the variant of the statement that records a pair with this problem, or undefined if no variant does. */
+/** Undefined if no variant records such a pair. */
 export const textAfter = (problem: string | null | undefined): TextKind | undefined =>
   problem === NEEDS_PRICED ? 'priced' : problem === NEEDS_EXTENDED ? 'extended' : undefined;
 
@@ -46,7 +43,7 @@ export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number,
   return above;
 }
 
-/** For each inserted key, the first event in flush order was recorded; the others are repeats. */
+/** The first event in flush order was recorded; the others are repeats. */
 export function findRepeats(
   plan: FlushPlan,
   batches: Batch[],
@@ -76,7 +73,7 @@ export function findRepeats(
   return repeats;
 }
 
-/** Compares repeats with the recorded events, and warns about the cap as for new events. */
+/** Warns about the cap as for new events. */
 export async function examineRepeats(
   run: Run,
   plan: FlushPlan,
@@ -127,7 +124,7 @@ export async function examineRepeats(
   }
 }
 
-/** If the batch itself raised the same total, this later reading already includes its events. */
+/** This later reading includes the batch's own events. */
 export function addOverCap(list: OverCap[], found: OverCap): void {
   const known = list.find(
     (o) => o.slug === found.slug && o.metric === found.metric && o.period === found.period,
@@ -136,10 +133,7 @@ export function addOverCap(list: OverCap[], found: OverCap): void {
   else list.push(found);
 }
 
-/**
- * Adds the overdrafts of recorded products to the outcomes, reading those of accounts that the statement did not
- * change.
- */
+/** The statement did not change these accounts. */
 export async function noteOverdrawn(
   run: Run,
   batches: Batch[],

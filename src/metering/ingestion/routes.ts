@@ -69,7 +69,7 @@ export const usageRoutes = [
         const hashedSecret = readHashedSecret(req);
         const receivedAtMs = clock.now();
         const isLenient = prefersLenient(req);
-        // Checks the key before reading a large body. The statement checks every key again.
+        // The key is checked before a large body is read. The statement checks every key again.
         if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
           await keys.authenticate(hashedSecret, 'usage:write');
         const { batch, pointerOf, unreadable } = await preferKeyError(
@@ -111,11 +111,11 @@ function parseEvents(mediaType: string | undefined, body: JsonBody, isLenient: b
   return parseUsageBatch(body, isLenient);
 }
 
-/** Refuses a misspelled parameter, because its sender may have meant a dry run. Usually there is no query to parse. */
+/** The sender of a misspelled parameter may have meant a dry run. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(querySchema, req.query).dryRun === 'true';
 
-/** Follows RFC 7240, which requires that unknown preferences be ignored. */
+/** RFC 7240 requires that unknown preferences be ignored. */
 export function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));

@@ -16,9 +16,8 @@ import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
 /**
- * CTEs that add the rows of `inserted` to the sums: totals before hours, each in primary-key order, then subjects.
- * Everything that records events uses these CTEs, so a total is always the sum of its events. If webhook endpoints
- * listen, `noted` holds the threshold evaluations that were queued.
+ * Totals before hours, each in primary-key order, then subjects. Everything that records events uses these
+ * CTEs, so a total is always the sum of its events. `noted` holds the threshold evaluations that were queued.
  */
 export const addToSums = (t: Names, sums: Sums): string =>
   `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled)}`;
@@ -26,26 +25,21 @@ export const addToSums = (t: Names, sums: Sums): string =>
 interface Sums {
   now: string;
   /**
-   * An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since of the events'
-   * entitlements. Rows may repeat.
+   * An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since. Rows may repeat.
    */
   entitled: string;
-  /** Whether `inserted` has a `subject` column. */
   hasSubjects: boolean;
-  /** Whether `inserted` has a `dimensions` column. */
   hasDimensions: boolean;
-  /** Whether `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
-  knowsOthers?: boolean;
   /**
-   * Which grants the events burn if `inserted` has credit_price: those open in the hour of the usage, or those open
-   * now.
+   * `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination.
    */
+  knowsOthers?: boolean;
+  /** Set if `inserted` has credit_price: grants open in the hour of the usage, or open now. */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
 /**
- * Like `addToSums`, for events whose thresholds cannot be reported. `latest` and `bounds` add the columns that
- * `noteRaised` reads.
+ * For events whose thresholds cannot be reported. `noteRaised` reads the columns of `latest` and `bounds`.
  */
 const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bounds: '' }): string => {
   const { hasSubjects, hasDimensions, burns } = sums;
@@ -87,7 +81,7 @@ const addHours = (t: Names, isAwaited: boolean): string => `charted as (
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events${isAwaited ? '\n  returning 1' : ''}
 )`;
 
-/** Like `addHours`, for each combination of dimensions. */
+/** For each combination of dimensions. */
 const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: boolean): string => {
   const month = `date_trunc('month', o.hour at time zone 'UTC')::date`;
   const counted = knowsOthers
@@ -109,8 +103,8 @@ const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: 
 };
 
 /**
- * Runs after the hours. The rows need no order, because each statement that changes a month's subjects has locked the
- * month's total, and sorting all events would cost 5%.
+ * Each statement that changes a month's subjects has locked its total, so the rows need no order; sorting all
+ * events would cost 5%.
  */
 const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_subject as (
   insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
@@ -126,7 +120,7 @@ const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_s
 const slotOf = (time: string): string =>
   `date_bin('5 minutes', ${time}, timestamptz '2000-01-01 00:00:00+00')`;
 
-/** Adds the rows of the CTE `corrected` to the totals in primary-key order and before the hours, as events do. */
+/** In primary-key order and before the hours, as events do. */
 export const addToTotals = (table: (name: string) => string): string => `
   insert into ${table('usage_totals')} as t (org_id, period, livemode, product_id, metric, quantity, events, lowered)
   select org_id, date_trunc('month', occurred_at at time zone 'UTC')::date as period, livemode, product_id, metric,
@@ -138,7 +132,7 @@ export const addToTotals = (table: (name: string) => string): string => `
   do update set quantity = t.quantity + excluded.quantity, lowered = t.lowered + excluded.lowered
   returning 1`;
 
-/** Like `addToTotals`, for the hours. @param after a condition that is true once the totals have been adjusted */
+/** @param after true once the totals have been adjusted */
 export const addToHours = (table: (name: string) => string, after = 'true'): string => `
   insert into ${table('usage_hours')} as h (org_id, product_id, livemode, hour, metric, api_key_id, dimensions, quantity, events)
   select org_id, product_id, livemode, date_bin('1 hour', occurred_at, timestamptz '2000-01-01 00:00:00+00') as hour, metric, api_key_id,
@@ -151,7 +145,7 @@ export const addToHours = (table: (name: string) => string, after = 'true'): str
   do update set quantity = h.quantity + excluded.quantity
   returning 1`;
 
-/** Like `addToHours`, for the subjects, after the hours. */
+/** After the hours. */
 export const addToSubjects = (table: (name: string) => string, after = 'true'): string => `
   insert into ${table('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
   select org_id, product_id, livemode, subject, ${slotOf('occurred_at')} as slot, metric, sum(quantity - previous_quantity), 0
@@ -162,7 +156,7 @@ export const addToSubjects = (table: (name: string) => string, after = 'true'): 
   on conflict (org_id, product_id, livemode, subject, slot, metric)
   do update set quantity = s.quantity + excluded.quantity`;
 
-/** SQL: the branches of a `case` that names what is wrong with a pair from `joinPair`, in the terms of `rules.ts`. */
+/** Branches of a `case`, in the terms of `rules.ts`. */
 export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usage:write')}
       when e.kind is null then 'entitlement_required'
       when pr.archived_at is not null then 'product_archived'
@@ -170,8 +164,8 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
       when pr.usage_metric <> p.metric then 'unknown_metric'`;
 
 /**
- * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
- * sub-selects of one row by its whole key make the plan use indexes even if the planner misjudges table sizes.
+ * From `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
+ * sub-selects of one row by its whole key use indexes even if the planner misjudges table sizes.
  */
 export const joinPair = (t: Names, now: string): string => `
   left join lateral (
@@ -190,45 +184,34 @@ export const joinPair = (t: Names, now: string): string => `
     limit 1
   ) e on true`;
 
-/**
- * Internal problem code for a pair that only an extended variant of the statement can record. Never returned to
- * callers.
- */
+/** Only an extended variant can record the pair. Never returned to callers. */
 export const NEEDS_EXTENDED = 'needs_extended_text';
-/**
- * Internal problem code for a pair that only a priced variant of the statement can record. Never returned to callers.
- */
+/** Only a priced variant can record the pair. Never returned to callers. */
 export const NEEDS_PRICED = 'needs_priced_text';
-/** Internal problem code for a pair whose combination of dimensions must be listed first. Never returned to callers. */
+/** The pair's combination must be listed first. Never returned to callers. */
 export const NEEDS_COMBINATION = 'needs_combination';
 
 /**
- * The ingestion statement: one round trip and one commit for all waiting requests.
- * `pair` has each distinct (API key, product, metric) of the flush, and an event only refers to its pair. Checking keys
- * and entitlements therefore takes a few index lookups, however many events there are, and happens in the same snapshot
- * as the insert: a revocation committed before a request arrives applies to that request, without a cache. A strict
- * request with several pairs forms a group, and one bad pair excludes the whole group. A lenient request has a negative
- * group, which only a quantity above the maximum excludes.
- * The maximum is checked once per pair, against the pair's largest quantity. The caller finds the event responsible and
- * sends the others again.
- * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order,
- * then subjects. Every flush on every instance takes its locks in that order, so two flushes may wait for each other
- * but never deadlock.
- * `inserted` holds the rows that were actually new. The sums are increased by these rows, never by the input, so a
- * repeat adds nothing, whichever of two racing statements wins.
- * The plain variant omits limits and thresholds. It refuses every pair that has limits or a listening endpoint, with
- * all batches that use the pair, and the caller sends those again through the extended variant. The variants that
- * expect only new keys omit "on conflict": Postgres then looks a key up once instead of twice, which saves a fifth of
- * the database's time, but a repeat fails the statement.
- * Subjects and dimensions have variants of their own, which a flush uses if an event names a subject or a dimension.
- * With dimensions, pairs also differ by dimensions and month. The priced variants find the price once per pair and burn
- * the credits of the inserted events after all sums. The other variants refuse every pair whose product has a price.
- * The first row lists the inserted events, but only if some were not inserted (repeats, or a refused pair), and counts
- * the threshold evaluations queued. The other rows are the pairs that need an answer: refused, above the cap, with
- * limits, or possibly repeated.
- * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
- * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12
- * first day of the month, per pair · only with subjects: the last parameter, subject, per event
+ * The ingestion statement: one round trip and one commit for all waiting requests. `pair` has each distinct
+ * (API key, product, metric), so checks take a few index lookups, however many events there are, in the same
+ * snapshot as the insert: a revocation committed before a request arrives applies to it. A strict request
+ * with several pairs forms a group, and one bad pair excludes the whole group. A lenient request has a
+ * negative group, which only a quantity above the maximum excludes. The maximum is checked against the pair's
+ * largest quantity. Rows are inserted in key order (equal keys in the order sent), then the totals and the
+ * hours in primary-key order, then subjects. Every flush on every instance takes its locks in that order, so
+ * two flushes may wait for each other but never deadlock. `inserted` holds the rows that were actually new.
+ * The sums are increased by these rows, never by the input, so a repeat adds nothing, whichever of two racing
+ * statements wins. The plain variant refuses every pair with limits or a listening endpoint, with all batches
+ * that use it; the caller sends those again. The variants that expect only new keys omit "on conflict":
+ * Postgres then looks a key up once instead of twice, which saves a fifth of the database's time, but a
+ * repeat fails the statement. With dimensions, pairs also differ by dimensions and month. The priced variants
+ * find the price once per pair and burn the credits of the inserted events after all sums. The other variants
+ * refuse every pair whose product has a price. The first row lists the inserted events if some were not
+ * inserted, and counts the evaluations queued; the others are the pairs that need an answer. $1 hashed
+ * secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
+ * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11
+ * dimensions, $12 first day of the month, per pair · only with subjects: the last parameter, subject, per
+ * event
  */
 function recordEvents(form: TextForm): Template {
   const { isExtended, expectsNew, hasSubjects, hasDimensions, isPriced } = form;
@@ -309,7 +292,7 @@ interface TextForm {
   isPriced: boolean;
   hasSubjects: boolean;
   hasDimensions: boolean;
-  /** If true, a key that exists or occurs twice makes the statement fail. */
+  /** A key that exists or occurs twice makes the statement fail. */
   expectsNew: boolean;
 }
 
@@ -321,11 +304,11 @@ const texts = createRecall<Template>(32);
 export const ingestText = (form: TextForm): Template => texts(nameOf(form), () => recordEvents(form));
 
 /**
- * A row that the ingestion statement returns. The first row has only `inserted` and `noted`; the others have neither.
- * `noted` is null if the variant queues no threshold evaluations.
+ * The first row has only `inserted` and `noted`; the others have neither. `noted` is null if the variant
+ * queues no threshold evaluations.
  */
 export interface IngestRow {
-  /** JSON list of pairs of Organization and idempotency key. */
+  /** JSON, with Organization and idempotency key. */
   inserted: string | null;
   noted: string | null;
   /** Index of the pair. */
@@ -340,27 +323,27 @@ export interface IngestRow {
   period: string | null;
   used: string | null;
   maxQuantity: string | null;
-  /** The entitlement's limits as JSON. Only in extended variants. */
+  /** JSON of the entitlement's limits. Only in extended variants. */
   declared?: string | null;
-  /** `Limited.total`, if events are recorded for an entitlement with limits. Only in extended variants. */
+  /** `Limited.total`. Only in extended variants. */
   total?: string | null;
   /**
-   * The encoded dimensions. `keys` are the product's dimensions as JSON; `isOther` is true if the combination has no
-   * sums of its own. All three only in variants with dimensions.
+   * Encoded. `keys` are the product's dimensions as JSON; `isOther` means no sums of its own. Only in
+   * variants with dimensions.
    */
   dimensions?: string | null;
   keys?: string | null;
   isOther?: string | null;
-  /** Whether the product has a price. `overdraft` is set if the account was changed. Both only in priced variants. */
+  /** `overdraft` is set if the account was changed. Both only in priced variants. */
   isPriced?: string | null;
   overdraft?: string | null;
 }
 
 /**
- * Finds, among events that were not new, those that differ from the first event with the same key. Returns their
- * indexes and whether the mode differs. A repeat without a time matches any time, because the first event may have used
- * its time of receipt. $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or
- * null, $8 subject, $9 dimensions, per event
+ * Returns indexes and whether the mode differs. A repeat without a time matches any, because the first event
+ * may have used its time of receipt.
+ * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8
+ * subject, $9 dimensions, per event
  */
 export const findMismatches: Template = {
   name: 'usage_find_mismatches',
@@ -383,7 +366,7 @@ export interface MismatchRow {
   isOtherMode: string;
 }
 
-/** Finds the given totals that exceed their cap. Arrays per total: $1 org, $2 product, $3 metric, $4 livemode, $5 period */
+/** $1 org, $2 product, $3 metric, $4 livemode, $5 period, per total */
 export const findOverCap: Template = {
   name: 'usage_find_over_cap',
   text: (t) => `

@@ -23,7 +23,7 @@ export interface SendOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
-  /** Id of the backfill to stage into; undefined if events are counted immediately. */
+  /** Undefined if events are counted immediately. */
   backfill: string | undefined;
   mapping: MappingOptions;
   /** Columns that a CSV file must have. */
@@ -45,11 +45,11 @@ export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
 
 const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
-/** A service that never responded in this time has probably another address. */
+/** A service that never responded in this time probably has another address. */
 const SILENT_MS = 30_000;
 
 /**
- * Sends a file. Returns a summary of the settled events, even if the run is interrupted or stopped by a failure.
+ * A summary of the settled events, even if the run is interrupted or stopped.
  * @throws CommandError if the run cannot start
  */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
@@ -124,15 +124,12 @@ async function runInParallel(
 ): Promise<void> {
   const workers = Array.from({ length: concurrency }, () => work().catch((error) => stop.fail(error)));
   await Promise.race([Promise.all(workers), stop.stopped]);
-  // Requests in flight get a moment to finish; reading input stops now.
+  // Requests in flight get a moment to finish.
   if (stop.signal.aborted) input.close();
   await Promise.all(workers);
 }
 
-/**
- * Returns the backfill's path, below its Organization, or undefined if events are counted immediately.
- * @throws CommandError
- */
+/** Undefined if events are counted immediately. */
 async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise<string | undefined> {
   if (id === undefined) return undefined;
   const client = createGaugeClient({ baseUrl: url, apiKey, allowHttp: true });
@@ -148,7 +145,7 @@ async function findBackfill({ url, apiKey, backfill: id }: SendOptions): Promise
   );
 }
 
-/** A backfill accepts the same bodies and returns the same responses as normal ingestion, but at its own path. */
+/** A backfill accepts the same bodies at its own path. */
 function openClient({ url, apiKey }: SendOptions, backfill: string | undefined): GaugeClient {
   if (backfill === undefined)
     return createGaugeClient({ baseUrl: url, apiKey, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS });
@@ -174,19 +171,19 @@ function openPost(
     address: options.url,
     addressName: 'GAUGE_URL',
     maxAttempts: options.maxAttempts,
-    // Without a limit of attempts, the run waits for a service that does not exist yet.
+    // The service may not exist yet.
     ...(options.maxAttempts > 0 ? { silentMs } : {}),
     backoffMs,
     signal,
     onRetry(reason, waitMs) {
-      // All senders hit the same problem, so it is reported once, and again at intervals while it lasts.
+      // All senders hit the same problem.
       const now = performance.now();
       if (reason === lastReport.reason && now - lastReport.at < REPORT_AGAIN_MS) return;
       lastReport = { reason, at: now };
       progress.note(printable(`Trying again in ${duration(waitMs / 1000)}: ${reason}`));
     },
     onUnclear(events) {
-      // Staged events cannot be looked up, because they are not recorded yet.
+      // Staged events are not recorded yet.
       if (options.backfill !== undefined) return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
@@ -198,11 +195,11 @@ interface PostParts {
   surroundings: SendSurroundings;
   signal: AbortSignal;
   progress: Progress;
-  /** Events in flight when the run ended; they may have been recorded. */
+  /** In flight when the run ended; they may have been recorded. */
   unanswered: Set<OutgoingEvent>;
 }
 
-/** Ends a run early, on an interrupt or the first failure. Later failures are consequences of the first. */
+/** Later failures are consequences of the first. */
 function createStop(interrupt: AbortSignal) {
   const failing = new AbortController();
   const signal = AbortSignal.any([interrupt, failing.signal]);
@@ -228,28 +225,27 @@ interface Rejections {
   records: number;
 }
 
-/** The result of a run, printed by `--json`. */
+/** `--json` prints it. */
 export interface Summary {
-  /** `stopped` means that the run ended before the input did; `stopReason` says why. */
+  /** `stopped`: before the input ended; `stopReason` says why. */
   state: 'complete' | 'stopped';
   stopReason: string | undefined;
   url: string;
   dryRun: boolean;
   backfill: string | undefined;
-  /** Records processed from the start of the input: accepted + deduped + rejected. */
+  /** From the start of the input: accepted + deduped + rejected. */
   records: number;
   sent: number;
   accepted: number;
   deduped: number;
   rejected: number;
-  /** Rejected records whose key an earlier record of the input has. */
+  /** An earlier record of the input has the same key. */
   repeated: number;
-  /** Events without a time of their own, which count at the time of receipt. */
+  /** Without a time of their own; they count at the time of receipt. */
   untimed: number;
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
-  /** Events that were sent but got no answer before the run stopped, and how many of them were recorded. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning
