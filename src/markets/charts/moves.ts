@@ -2,26 +2,23 @@ import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { ticksAround } from '../../core/charts/line-chart.js';
 import { formatTick, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
 
-/** Fills whose price moved by `cents` whole cents; the first and last steps include all larger moves. */
+/** By whole cents; the first and last steps include all larger moves. */
 export interface MoveStep {
   cents: number;
   fills: number;
   contracts: number;
-  /** Fills that would have missed; see `markFill`. */
+  /** See `markFill`. */
   missed: number;
 }
 
-/** Moves beyond this many cents share a bar. */
+/** Larger moves share a bar. */
 export const MAX_MOVE = 8;
 const MIN_MOVE = 3;
 const HEIGHT = 160;
-/** Share of a step's width that its bar fills. */
+/** Share of a step's width. */
 const BAR = 0.76;
 
-/**
- * Bars count contracts by how far the price moved in the order's favour. X is in percent of the width, y in pixels.
- * Null without fills.
- */
+/** In the order's favour. X is in percent of the width, y in pixels. Null without fills. */
 export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents: number | null) {
   if (steps.length === 0) return null;
   const cents = steps.map((step) => step.cents);
@@ -53,7 +50,7 @@ export function toMovesChart(name: string, steps: readonly MoveStep[], meanCents
   };
 }
 
-/** Returns text such as `−3¢`, or `−8¢ or worse` for the outermost step if `isLong`. */
+/** `−3¢`, or `−8¢ or worse` for the outermost step if `isLong`. */
 function formatMove(cents: number, isLong = false): string {
   const text = `${cents > 0 ? '+' : cents < 0 ? '−' : ''}${Math.abs(cents)}¢`;
   if (Math.abs(cents) < MAX_MOVE) return text;
