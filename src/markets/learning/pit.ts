@@ -1,8 +1,8 @@
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 
 /**
- * Returns the probability that a chi-square variable with an integer number of degrees of freedom exceeds x. M.
- * Abramowitz, I. A. Stegun, Handbook of Mathematical Functions (1964), 26.4.4 and 26.4.5.
+ * For an integer number of degrees of freedom. M. Abramowitz, I. A. Stegun, Handbook of Mathematical
+ * Functions (1964), 26.4.4 and 26.4.5.
  */
 export function chiSquareTail(x: number, degreesOfFreedom: number): number {
   if (x <= 0) return 1;
@@ -16,8 +16,10 @@ export function chiSquareTail(x: number, degreesOfFreedom: number): number {
   return Math.min(1, tail);
 }
 
-/* Forecast scores, all negatively oriented: lower is better. CRPS is in the unit of the forecast and equals the
-   absolute error for a forecast without spread. */
+/*
+ * Lower scores are better. CRPS is in the unit of the forecast and equals the absolute error for a forecast
+ * without spread.
+ */
 
 const INV_SQRT_PI = 1 / Math.sqrt(Math.PI);
 
@@ -62,23 +64,20 @@ export function crpsOfEnsemble(sorted: ArrayLike<number>, observed: number): num
   return error / m - pairs / (m * m);
 }
 
-/** Log score of a normal forecast, −log of the density at the observation: ln σ + ½ ln 2π + ½ z². */
+/** −log of the density at the observation: ln σ + ½ ln 2π + ½ z². */
 export function logScoreOfNormal(mean: number, deviation: number, observed: number): number {
   const z = (observed - mean) / deviation;
   return Math.log(deviation) + 0.5 * Math.log(2 * Math.PI) + 0.5 * z * z;
 }
 
 /**
- * Probability integral transform: the forecast probabilities of a value below the outcome and of a value at or below
- * the outcome. For a continuous forecast they are equal, and uniformly distributed if the forecast is calibrated.
+ * Probabilities of a value below the outcome, and at or below it. Equal for a continuous forecast, and
+ * uniformly distributed if it is calibrated.
  */
 export interface PitValue {
   below: number;
   atMost: number;
-  /**
-   * Cumulative probabilities of the possible outcomes in order, ascending to 1; empty if the outcome is treated as
-   * continuous.
-   */
+  /** Cumulative, one per possible outcome; empty if the outcome is treated as continuous. */
   steps: readonly number[];
 }
 
@@ -89,12 +88,11 @@ interface PitShares {
 }
 
 const PIT_BINS = 10;
-/** Minimum expected count per bin, so that the bins' sums are approximately normal. */
+/** The bins' sums are then approximately normal. */
 const MIN_PER_BIN = 5;
 /**
- * Returns the PIT histogram: flat for a calibrated forecast, U-shaped for an overconfident one, hump-shaped for an
- * underconfident one. An outcome that covers a range of probabilities is spread over the bins in proportion. C. Czado,
- * T. Gneiting, L. Held, Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
+ * An outcome that covers a range of probabilities is spread over the bins. C. Czado, T. Gneiting, L. Held,
+ * Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
  */
 export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitShares {
   const n = values.length;
@@ -115,7 +113,7 @@ export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitS
 export function flatness(values: readonly PitValue[], bins = PIT_BINS): number | null {
   const n = values.length;
   if (n < MIN_PER_BIN * bins) return null;
-  // The last bin is determined by the others.
+  // The others determine the last bin.
   const size = bins - 1;
   const deviations = Array.from({ length: bins }, () => -n / bins);
   const covariance = Array.from({ length: size }, () => new Float64Array(size).fill(-n / bins ** 2));
@@ -127,7 +125,7 @@ export function flatness(values: readonly PitValue[], bins = PIT_BINS): number |
   return statistic === undefined ? null : chiSquareTail(statistic, size);
 }
 
-/** Applies Pearson's test to shares; too lenient for whole degrees. Use `flatness` if forecasts are available. */
+/** Pearson's test: too lenient for whole degrees. Use `flatness` if forecasts are available. */
 export function flatnessOfShares(shares: readonly number[], n: number): number | null {
   const bins = shares.length;
   if (n < MIN_PER_BIN * bins) return null;
@@ -135,7 +133,7 @@ export function flatnessOfShares(shares: readonly number[], n: number): number |
   return chiSquareTail(statistic, bins - 1);
 }
 
-/** Spreads a weight over the bins between `below` and `atMost`, in proportion to their overlap. */
+/** In proportion to their overlap. */
 function addShares(shares: number[], below: number, atMost: number, weight: number): void {
   const bins = shares.length;
   const first = Math.min(bins - 1, Math.floor(below * bins));
@@ -151,7 +149,7 @@ function addShares(shares: number[], below: number, atMost: number, weight: numb
   }
 }
 
-/** Adds one forecast's Σₖ pₖ wₖ wₖᵀ. Without steps, each outcome falls into one bin and all bins are equally likely. */
+/** Σₖ pₖ wₖ wₖᵀ of one forecast. Without steps, all bins are equally likely. */
 function addCovariance(covariance: Float64Array[], steps: readonly number[], bins: number): void {
   const size = covariance.length;
   if (steps.length === 0) for (let i = 0; i < size; i++) covariance[i]![i]! += 1 / bins;
@@ -171,7 +169,7 @@ function addCovariance(covariance: Float64Array[], steps: readonly number[], bin
   }
 }
 
-/** Returns vᵀ A⁻¹ v for positive definite A by Cholesky decomposition, overwriting A; undefined if A is singular. */
+/** vᵀ A⁻¹ v for positive definite A by Cholesky decomposition, overwriting A; undefined if A is singular. */
 function quadraticForm(matrix: Float64Array[], vector: readonly number[]): number | undefined {
   const solved: number[] = [];
   for (const [i, row] of matrix.entries()) {
