@@ -33,8 +33,8 @@ import {
 export interface VenueCash {
   amount: Micros;
   /**
-   * Resolution of the cash: the true amount may be higher by less than this. One millionth of a dollar if the venue
-   * reports exact amounts, otherwise one cent.
+   * The true amount may be higher by less than this: a millionth of a dollar if the venue reports exact
+   * amounts, otherwise a cent.
    */
   step: Micros;
 }
@@ -50,28 +50,28 @@ export interface VenueOptions {
   baseUrl: string;
   key: VenueKey;
   clock: Clock;
-  /** Timeout per attempt, including the body. */
+  /** Per attempt, including the body. */
   timeoutMs: number;
-  /** Shared with market data reads, which yield to account requests. */
+  /** Market data reads yield to account requests. */
   budget: VenueBudget;
   backoffMs: number;
   fetch?: typeof fetch | undefined;
 }
 
-/** Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. */
+/** Orders, fills and positions come from the venue's shard for weather markets. */
 export interface Venue {
-  /** Waits for a turn to write; the wait is longer after the venue has reported that it is busy. */
+  /** Longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
-  /** Sends an order once. Even if this rejects, the order may have been carried out. */
+  /** Even if this rejects, the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
   /** Idempotent, as is `decreaseOrder`. */
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Cancels the group's orders. The venue then refuses new orders in the group. */
+  /** Cancels the group's orders and refuses new ones. */
   deleteOrderGroup(id: string): Promise<VenueAnswer>;
-  /** `sinceSeconds` is inclusive. Old orders move to the archive, but resting orders never do. */
+  /** `sinceSeconds` is inclusive. Old orders move to the archive, resting ones never do. */
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
@@ -84,7 +84,7 @@ export interface Venue {
     filter: { ticker: string; orderId: string },
     signal: AbortSignal,
   ): Promise<VenueFillAnswer[]>;
-  /** Contracts that must match before each resting order in these markets, by the venue's order id. */
+  /** Contracts that must match before each, by the venue's order id. */
   listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
   listPositions(signal: AbortSignal): Promise<VenuePosition[]>;
   listSettlements(ticker: string, signal: AbortSignal): Promise<VenueSettlement[]>;
@@ -101,7 +101,7 @@ export interface VenueBalance extends VenueCash {
   otherShards: readonly ShardBalance[];
 }
 
-/** An order at the venue. The venue finds an order's shard by its market, so the id alone is not enough. */
+/** The venue finds an order's shard by its market. */
 export interface VenueOrderId {
   venueOrderId: string;
   ticker: string;
@@ -111,11 +111,12 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 const TRANSFERS_PAGE_SIZE = 500;
 const TICKERS_PER_CALL = 100;
-/** Path whose cost the rate budget charges for orders and cancellations; the venue may charge less. */
+/** The rate budget charges this path's cost; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
 /**
- * The highest limit that the venue accepts. The venue cancels the group if this many contracts fill within 15 seconds.
+ * The highest limit that the venue accepts: it cancels the group if this many contracts fill within 15
+ * seconds.
  */
 const GROUP_LIMIT = 1_000_000;
 const SHARD = { exchange_index: WEATHER_SHARD };
@@ -217,7 +218,7 @@ function createAccountReads({ client, readAll }: ReturnType<typeof createSignedC
         const otherShards = shards.filter((shard) => shard !== own && shard.balance !== 0n);
         return { amount: own?.balance ?? 0n, step: 1n, otherShards };
       }
-      // Without a breakdown by shard, the sum may cover several shards.
+      // Without a breakdown, the sum may cover several shards.
       const { balance, balance_dollars: exact } = await readBalanceOf(SHARD, signal);
       const cash = exact === undefined ? BigInt(balance) * CENT : parseDollars(exact);
       return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards: [] };
@@ -299,7 +300,7 @@ function createSignedClient({
   return { client, write, readAll };
 }
 
-/** Deduplicates fills and filters them again: if the venue ignored the filter, other orders' fills must not become ours. */
+/** If the venue ignored the filter, other orders' fills must not become ours. */
 function chooseFills(fills: readonly VenueFillAnswer[], orderId: string | undefined): VenueFillAnswer[] {
   const wanted = fills.filter(
     (fill) => isOnShard(fill) && (orderId === undefined || fill.order_id === orderId),
