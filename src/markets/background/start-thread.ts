@@ -15,13 +15,11 @@ export interface ThreadData extends BackgroundOptions {
   learned: Calibration;
 }
 
-/** Calls from the thread to the server. */
 export interface ThreadEvents {
   calibrate(part: Partial<Calibration>): void;
   log(line: string): void;
 }
 
-/** Calls from the server to the thread. */
 export interface ThreadCalls extends Background {
   /** Paper-trades the demo's past with the given key, up to `nowMs` (Unix time in milliseconds). */
   fillDemo(nowMs: number, tradingKey: string): Promise<void>;
