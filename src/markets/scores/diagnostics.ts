@@ -9,17 +9,14 @@ import type { ForecastRecord } from '../learning/table.js';
 const PIT_BINS = 10;
 const MIN_PIT_DAYS = 20;
 
-/**
- * Position of an outcome in its forecast distribution: the probabilities of values below the outcome and of values up
- * to the outcome.
- */
+/** Probabilities of values below the outcome, and up to it. */
 export interface DatedPit {
   date: string;
   below: number;
   atMost: number;
 }
 
-/** The flatness test uses days as its unit, because stations and leads on the same day share their errors. */
+/** Stations and leads on the same day share their errors, so the test's unit is a day. */
 export function toPitHistogram(values: readonly DatedPit[]) {
   const days = [...groupBy(values, ({ date }) => date).values()].map(countBins);
   const n = values.length;
@@ -31,7 +28,7 @@ export function toPitHistogram(values: readonly DatedPit[]) {
 
 interface DayCounts {
   n: number;
-  /** Each whole-degree outcome is spread over the bins that it covers. */
+  /** An outcome is spread over the bins that it covers. */
   counts: readonly number[];
 }
 
@@ -45,9 +42,8 @@ function countBins(pits: readonly DatedPit[]): DayCounts {
 }
 
 /**
- * Pearson's χ² for equal shares, divided by the ratio of the shares' variance between days to the variance of
- * independent values. The ratio can be below 1, because whole degrees are spread over bins. First-order correction of
- * J. N. K. Rao & A. J. Scott, The Analysis of Categorical Data from Complex Sample Surveys, JASA 76 (1981).
+ * Pearson's χ² for equal shares, divided by the shares' variance between days over that of independent
+ * values. First-order correction of J. N. K. Rao & A. J. Scott, JASA 76 (1981).
  */
 function testFlatness(days: readonly DayCounts[], shares: readonly number[], total: number): number {
   const even = 1 / PIT_BINS;
@@ -73,13 +69,13 @@ export interface ReliabilityCount {
   probabilitySum: number;
   wins: number;
   /**
-   * Variance of `wins` if every probability is right. Forecasts for one market at several leads count as fully
+   * Variance of `wins`, if every probability is right. Forecasts for one market at several leads count as fully
    * dependent.
    */
   variance: number;
 }
 
-/** Counts forecasts and outcomes in bins. All records of one market must be in the same call. */
+/** All records of one market must be in the same call. */
 export function countReliability(records: readonly ForecastOutcome[], side: Side): ReliabilityCount[] {
   const bins = Array.from({ length: BINS }, (_, bin) => ({
     bin,
@@ -108,9 +104,8 @@ export function countReliability(records: readonly ForecastOutcome[], side: Side
 }
 
 /**
- * Bins with consistency ranges, after J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams,
- * Weather and Forecasting 22 (2007).
- * @param counts no market may be in more than one of them
+ * Consistency ranges after J. Bröcker & L. A. Smith, Weather and Forecasting 22 (2007).
+ * @param counts no market may be in more than one
  */
 export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {
   return Array.from({ length: BINS }, (_, bin) => {
@@ -127,7 +122,7 @@ export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityB
   });
 }
 
-/** Central 90% range of a frequency, from the binomial distribution with this mean and variance. */
+/** Central 90%, from the binomial distribution with this mean and variance. */
 function consistent(mean: number, variance: number): { low: number; high: number } {
   if (!(variance > 0)) return { low: mean, high: mean };
   const tries = Math.max(1, Math.round((mean * (1 - mean)) / variance));
