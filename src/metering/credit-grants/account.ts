@@ -85,7 +85,7 @@ export interface GrantTerms {
   isVoided: boolean;
 }
 
-/** What one flush burned for an hour's usage. */
+/** One flush's credits for an hour's usage. */
 export interface Flush {
   at: string;
   productId: string;

@@ -5,7 +5,7 @@ const MAX_DIGITS = 15;
 /** Decimal places. Smaller differences are not sent. */
 const MAX_SCALE = 12;
 
-/** What one meter event can carry; null if it is too small. */
+/** The part that one meter event can carry; null if it is too small. */
 const sendable = (difference: string): string => `case when abs(${difference}) >= 1e-${MAX_SCALE}
     then trunc(${difference}, least(${MAX_SCALE}, ${MAX_DIGITS - 1} - floor(log(abs(${difference}))))::int) end`;
 
