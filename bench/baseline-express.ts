@@ -1,4 +1,4 @@
-/** The baseline for small requests: Express set up as in its documentation, with only `express.json()`. */
+/** Set up as in Express's documentation, with only `express.json()`. */
 import express from 'express';
 
 const app = express();
