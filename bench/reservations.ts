@@ -170,7 +170,7 @@ async function compareReservations(
   return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
 }
 
-/** Only reporting usage of the same products. */
+/** Compares with only reporting usage of the same products. */
 const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => ({
   key: `reserve-settle-${limits}`,
   name: `reserve and settle ÷ two events at batch 1, ${name}, 64 senders`,

@@ -196,7 +196,7 @@ function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   };
 }
 
-/** Or else the earliest one. */
+/** Returns the earliest one if none was made in time. */
 const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
   (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 

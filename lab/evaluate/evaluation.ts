@@ -17,9 +17,9 @@ export interface EvaluateOptions {
   /** Splits the rows into groups with separate fits; null for one fit of all rows. */
   by: string | null;
   distribution: 'normal' | 'logistic';
-  /** Until the central 90% interval covers 90% of the training cases. */
+  /** Widens the spread until the central 90% interval covers 90% of the training cases. */
   isWidened: boolean;
-  /** Besides empty fields and NA. */
+  /** Empty fields and NA are missing in any case. */
   missing: readonly string[];
   delimiter: string;
   /** Numbers are written as 12,5. */

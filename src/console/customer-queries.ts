@@ -34,7 +34,7 @@ export interface Customer {
   name: string;
   isArchived: boolean;
   hasOwner: boolean;
-  /** Within seven days. */
+  /** Keys that expire within seven days. */
   expiringKeys: number;
   /** The latest delivery failed, or the service disabled the endpoint. */
   failingWebhooks: number;

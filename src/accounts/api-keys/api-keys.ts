@@ -291,13 +291,13 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
   };
 }
 
-/** Sliding. */
+/** The window slides. */
 export const WINDOW_SECONDS = 3600;
 
 export interface ChangeBudget {
   limit: number;
   remaining: number;
-  /** Until the oldest change leaves the window. */
+  /** Seconds until the oldest change leaves the window. */
   resetSeconds: number;
 }
 

@@ -27,7 +27,7 @@ const columns = {
 };
 
 const place = {
-  /** From 1 within the chain. */
+  /** Counts from 1 within the chain. */
   seq: bigint({ mode: 'number' }),
   /** SHA-256 of the previous row's hash and this row, hex. */
   hash: text(),

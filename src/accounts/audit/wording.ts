@@ -14,7 +14,7 @@ export interface Wording {
   sentences: Record<string, (entry: LoggedAction) => Part[]>;
   /** For actions whose names do not convert well to titles. */
   titles: Record<string, string>;
-  /** By the action's noun. */
+  /** The key is the action's noun. */
   pages: Record<string, (target: string) => string>;
 }
 

@@ -80,7 +80,7 @@ const DEADLINE_MS = 15 * SECOND_MS;
 /** Longer responses are cut off, but their status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** That a receiver can request. */
+/** A receiver cannot request a longer pause. */
 const MAX_PAUSE_MS = HOUR_MS;
 const IDLE_MS = 5 * SECOND_MS;
 

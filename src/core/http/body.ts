@@ -146,9 +146,9 @@ const BYTE_ORDER_MARK = '\uFEFF';
 
 export interface JsonBounds {
   depth: number;
-  /** In one object. */
+  /** Fields in one object. */
   fields: number;
-  /** In total. */
+  /** Values in total. */
   values: number;
   tooManyValues: ErrorCode;
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { addressOf } from './rate-limit.js';
 
-/** Per process. */
+/** The limits apply per process. */
 export interface ConnectionLimits {
   connections: number;
   connectionsPerAddress: number;

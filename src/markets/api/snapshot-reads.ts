@@ -139,7 +139,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   };
 }
 
-/** Until the next refresh. */
+/** Answers are cached until the next refresh. */
 function createAnswers(store: SnapshotStore) {
   let made: Made | undefined;
 
@@ -209,7 +209,7 @@ function begin(refreshed: Snapshot): Made {
   };
 }
 
-/** Once per state of the market and its book. */
+/** Describes each state of a market and its book once. */
 function createMarketDescriber(): (snapshot: Snapshot, market: ListedMarket) => object {
   const described = new WeakMap<ListedMarket, { book: OrderBook; state: string; fields: object }>();
   return ({ data, marketSource }, market) => {

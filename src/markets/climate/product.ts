@@ -106,7 +106,7 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/** Within a day of `near`; undefined if no time matches. */
+/** The result is within a day of `near`; undefined if no time matches. */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {

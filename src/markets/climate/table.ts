@@ -30,7 +30,7 @@ export const climateProducts = pgTable(
     value: integer().notNull(),
     /** With a value, and no earlier report can have been missed. */
     isFirstFinal: boolean('is_first_final').notNull(),
-    /** Only on the first final report; null until known. */
+    /** Set only on the first final report. */
     settled: integer(),
   },
   (t) => [

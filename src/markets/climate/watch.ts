@@ -29,7 +29,7 @@ const EVENING_MS = 16 * HOUR_MS;
 const UNTIL_EVENING_REPORT_MS = 15 * MINUTE_MS;
 const AFTER_EVENING_REPORT_MS = HOUR_MS;
 const WHILE_LATE_MS = HOUR_MS;
-/** Once the final report is known. Corrections are not urgent. */
+/** Only corrections follow the final report, and they are not urgent. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
 const WINDOW_MS = 3 * DAY_MS;
 const AT_ONCE = 2;

@@ -27,7 +27,7 @@ export interface ModelPart {
   shape: DistributionShape;
   /** Weights sum to one. */
   weight: number;
-  /** Set for a weight of 0. */
+  /** Explains a weight of 0. */
   reason: string | null;
 }
 

@@ -79,7 +79,7 @@ export const insertHours = (orm: Orm, forecastSource: string, hours: readonly Kn
       )`,
   );
 
-/** Only if it differs from the report known for its target at that time. */
+/** Inserts a report only if it differs from the one known for its target at that time. */
 export const insertReports = (
   orm: Orm,
   marketSource: string,

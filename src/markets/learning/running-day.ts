@@ -36,7 +36,7 @@ export interface HourFits {
 export interface RunningDay {
   /** Local standard time; the latest with a known temperature. */
   hour: number | null;
-  /** That the report equals the extreme reached so far. */
+  /** Probability that the report equals the extreme reached so far. */
   stays: number;
   /** Null if the day-ahead forecast was used instead. */
   fit: HourFit | null;

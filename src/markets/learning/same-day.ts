@@ -243,7 +243,7 @@ export interface CensoredDistribution {
   boundF: number;
   location: number;
   scale: number;
-  /** That no higher temperature follows. */
+  /** Probability that no higher temperature follows. */
   hasPeaked: number;
 }
 

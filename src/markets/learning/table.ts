@@ -130,7 +130,7 @@ export const forecastRecords = pgTable(
     rawCrps: doublePrecision('raw_crps'),
     climateCrps: doublePrecision('climate_crps'),
     marketCrps: doublePrecision('market_crps'),
-    /** Below the outcome, and at or below it. */
+    /** Probabilities of a value below the outcome, and at or below it. */
     pitLow: doublePrecision('pit_low'),
     pitHigh: doublePrecision('pit_high'),
   },

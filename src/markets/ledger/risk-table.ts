@@ -14,10 +14,10 @@ export const riskLimits = pgTable(
     maxPositionContracts: contractsColumn('max_position_contracts'),
     /** Worst case, after the order. */
     maxEventLoss: micros('max_event_loss'),
-    /** Since midnight UTC, realised and marked, fees included. */
+    /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
     maxOpenOrders: integer('max_open_orders'),
-    /** Beyond the best price in the book. */
+    /** Largest distance from the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
   },

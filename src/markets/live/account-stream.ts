@@ -60,7 +60,7 @@ export interface AccountStreamTimings extends Pick<
   gatherMs: number;
   /** The venue's lists may lag behind a hint. Doubles each time. */
   retryMs: number;
-  /** Then the connection is restarted. */
+  /** Without an answer by then, the connection is restarted. */
   answerMs: number;
 }
 

@@ -71,7 +71,7 @@ export function bookRounding(
   });
 }
 
-/** Once each, to or from another shard of the venue. */
+/** Books each transfer to or from another shard of the venue once. */
 export function bookTransfers(
   orm: Orm,
   orgId: string,

@@ -94,7 +94,7 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /** Minus pending settlements, resting orders and transfers. */
+    /** The part that pending settlements, resting orders and transfers do not explain. */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
     /** In hundredths, assuming that the venue is right. */

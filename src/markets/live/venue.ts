@@ -60,7 +60,7 @@ export interface VenueOptions {
 
 /** Orders, fills and positions come from the venue's shard for weather markets. */
 export interface Venue {
-  /** Longer after the venue has reported that it is busy. */
+  /** Waits longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
   /** Even if this rejects, the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;

@@ -28,13 +28,13 @@ export function formatDollars(micros: Micros): string {
 export const dollarsOrNull = (micros: Micros | null): string | null =>
   micros === null ? null : formatDollars(micros);
 
-/** Also for negative amounts. */
+/** Rounds in the same direction for negative amounts. */
 export function floorTo(micros: Micros, unit: Micros): Micros {
   const rest = micros % unit;
   return micros - (rest < 0n ? rest + unit : rest);
 }
 
-/** Also for negative amounts. */
+/** Rounds in the same direction for negative amounts. */
 export const ceilTo = (micros: Micros, unit: Micros): Micros => -floorTo(-micros, unit);
 
 /** Rounded down to the millionth. */

@@ -64,7 +64,7 @@ export interface MarketData {
   isTrading: boolean;
   /** During a pause whose end the venue has announced. */
   resumesAt?: Date;
-  /** Near or in progress. */
+  /** A pause that is near or in progress. */
   pause?: Pause;
   /** Minus ours, corrected for network delay; undefined if the venue sends no time. */
   clockSkewMs?: number;
@@ -78,7 +78,7 @@ export interface MarketData {
   bookTimes?: ReadonlyMap<string, Date>;
   /** Only the best price and size of each side, as old as the data. */
   shallow?: ReadonlyMap<string, true>;
-  /** Since when a book may be out of date. It shows its last certain state. */
+  /** Times since which books may be out of date. They show their last certain state. */
   doubts?: ReadonlyMap<string, Date>;
   /** By series, and by event for events with their own rules. Read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;

@@ -79,7 +79,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   };
 }
 
-/** Below the running maximum or above the running minimum. */
+/** Observations rule out degrees below the running maximum or above the running minimum. */
 function toPassed(
   degrees: readonly Degree[],
   { lowest, highest }: ReturnType<typeof possibleDegrees>,

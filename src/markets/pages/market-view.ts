@@ -92,7 +92,7 @@ export interface OwnAccount {
   /** Purchases rest in the book. */
   isWaiting: boolean;
   signals: SignalReport;
-  /** Otherwise positions may only be sold. */
+  /** If false, positions may only be sold. */
   mayOpen: boolean;
 }
 

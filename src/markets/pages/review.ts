@@ -19,7 +19,7 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;
-  /** Minus the contracts that the Organization's paper orders have taken. */
+  /** The venue's book minus the contracts that the Organization's paper orders have taken. */
   book: OrderBook;
   feeRule: FeeRule;
   order: MarketableOrder & { rest?: RestTerms };
@@ -27,7 +27,7 @@ export interface ReviewInput {
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** That YES pays; null without a forecast. */
+  /** Probability that YES pays; null without a forecast. */
   probability: number | null;
 }
 

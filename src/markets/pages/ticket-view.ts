@@ -42,7 +42,7 @@ export interface TicketInput extends TicketFacts {
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
   mayOrder: boolean;
-  /** Otherwise positions may only be sold. */
+  /** If false, positions may only be sold. */
   mayOpen: boolean;
   role: string;
   error: AppError | undefined;

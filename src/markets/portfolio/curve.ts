@@ -16,7 +16,7 @@ export type CurveRange = keyof typeof curveRanges;
 export interface CurvePoint {
   /** End of the step; now for the last point. */
   at: Date;
-  /** Since the account was opened, like `fees`. */
+  /** Counts from the opening of the account, as does `fees`. */
   realised: Micros;
   fees: Micros;
   /** Null if the positions' value was not recorded. */

@@ -91,7 +91,7 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     openedAt: account?.openedAt ?? null,
     cash,
     reserved: pending.reserved,
-    /** Minus withdrawals. The ledger's five accounts sum to zero. */
+    /** Withdrawals are deducted. The ledger's five accounts sum to zero. */
     deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
     /** From the venue's other exchange shards, where money cannot be spent here. */
     transfers,

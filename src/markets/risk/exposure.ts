@@ -14,7 +14,7 @@ import type { LargestOrders } from './queries.js';
 export interface RiskInput {
   order: OrderInput;
   market: ListedMarket;
-  /** Minus what the Organization's paper orders have taken. */
+  /** The venue's book minus what the Organization's paper orders have taken. */
   book: OrderBook;
   snapshot: Snapshot;
   /** At the limit price, fee included. Less for an order that closes pairs, 0 for a sale. */
@@ -29,7 +29,7 @@ export interface CandidateOrder {
   facts: RiskFacts;
   /** A sale, or a purchase that only closes pairs. */
   isReducing: boolean;
-  /** Beyond what pending orders already close. */
+  /** Contracts that pending orders do not close already. */
   closable: number;
 }
 

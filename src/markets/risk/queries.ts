@@ -140,7 +140,7 @@ export interface StoredRisk extends StoredPermissions {
   /** At the last valuation before midnight. */
   equity: string | null;
   deposits: string;
-  /** Since midnight; only without a valuation before. */
+  /** Counts from midnight; set only without a valuation before. */
   spent: string | null;
 }
 
@@ -198,7 +198,7 @@ export interface LargestOrders {
   dearestOrder: bigint;
 }
 
-/** Since `midnight`. Order ids sort by time. */
+/** Counts from `midnight`. Order ids sort by time. */
 export async function selectLargestOrders(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },

@@ -53,7 +53,7 @@ export const gateErrorRates = Object.freeze({
    */
   better: 25,
   betterBy: 0.32,
-  /** Until half of the `better` gates are open. */
+  /** Half of the `better` gates are then open. */
   betterAfterDays: 140,
   /**
    * Gates that ever open in two years with an advantage over the prices paid of `smallBy` nats a day; a lower
@@ -123,7 +123,7 @@ const firstDayOf = (quarter: number): string =>
 /** Compares a forecast with the cost of its outcomes; hourly kinds have many records a day. */
 interface JudgedDay {
   date: string;
-  /** Since 1970-01-01. */
+  /** Days since 1970-01-01. */
   number: number;
   records: { advantage: number; worst: number }[];
 }

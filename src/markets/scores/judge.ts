@@ -24,7 +24,7 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
 export interface Judge {
   /** From all instances' scored records. */
   judge(): Promise<void>;
-  /** Once, for a simulated world, before judging. */
+  /** Fills in a simulated world's past once, then judges. */
   fillPast(): Promise<void>;
   stop(): void;
 }

@@ -72,7 +72,7 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
   );
 }
 
-/** And of the mixture on the same days. */
+/** The mixture's means are over the same days. */
 export interface ModelMeans {
   model: string;
   n: number;

@@ -52,7 +52,7 @@ export interface EventSizes extends SizedEvent {
 }
 
 interface Room {
-  /** Under the cap of the climate date; undefined without a limit. */
+  /** Room under the cap of the climate date; undefined without a limit. */
   day: Micros | undefined;
   cash: Micros;
 }

@@ -14,7 +14,7 @@ import {
 } from './offers.js';
 import type { EventToSize, MarketToSize, Fund, Headroom, Optimum } from './model.js';
 
-/** Above rounding error. */
+/** A smaller growth is rounding error. */
 const NO_GROWTH = 1e-13;
 /** Counts as whole. */
 const NEARLY_WHOLE = 1e-7;

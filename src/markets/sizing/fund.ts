@@ -72,7 +72,7 @@ export function exceededHeadroom(
   return undefined;
 }
 
-/** Minus the cost of the contracts that complete the pairs. */
+/** Deducts the cost of the contracts that complete the pairs. */
 function receivedFor(offer: Offer, contracts: number): Micros {
   const closing = Math.min(offer.closable, contracts);
   return valueOf(DOLLAR, closing) - stakeOf(offer, closing);

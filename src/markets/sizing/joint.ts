@@ -136,7 +136,7 @@ export interface JointOptimum {
   /** Per extra dollar of room, for each limit. */
   prices: number[];
   growth: number;
-  /** That any other purchase could add: an upper bound. */
+  /** Upper bound on what any other purchase could add. */
   gap: number;
 }
 

@@ -190,7 +190,7 @@ function toLegs(
 export const stakeOf = (offer: Offer, contracts: number): Micros =>
   contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
 
-/** Beyond those that close a pair, which pays out a dollar immediately. */
+/** Contracts that close a pair cost nothing here: the pair pays out a dollar immediately. */
 export const openStakeOf = (offer: Offer, contracts: number): Micros =>
   contracts <= offer.closable ? 0n : stakeOf(offer, contracts) - stakeOf(offer, offer.closable);
 

@@ -59,7 +59,7 @@ export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit
 
 /** Immutable: each refresh replaces it, and so does each change in between. */
 export interface Snapshot {
-  /** Within this process. */
+  /** Counts within this process. */
   sequence: number;
   /** When the markets were fetched. Ages are relative to it. */
   asOf: Date;

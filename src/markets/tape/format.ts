@@ -11,7 +11,7 @@ export type TapeHeader = Omit<SnapshotRules, 'model'>;
 /** Undefined fields are unchanged since the previous record. */
 export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
   Partial<Pick<SnapshotInputs, 'weather' | 'calibration'>> & {
-    /** Since the previous record, except those already in earlier ones. */
+    /** Prints since the previous record, except those already in earlier ones. */
     prints?: readonly PrintsRead[];
   };
 

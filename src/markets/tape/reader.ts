@@ -17,7 +17,7 @@ export class TapeError extends Error {}
 export interface TapeEntry {
   header: TapeHeader;
   inputs: SnapshotInputs;
-  /** Since the previous entry; empty on tapes from before prints were taped. */
+  /** Prints since the previous entry; empty on tapes from before prints were taped. */
   prints: readonly PrintsRead[];
   /** From 1, including headers. */
   record: number;

@@ -25,7 +25,7 @@ export interface CreditGrant extends Omit<
   GrantRow,
   'request' | 'lost' | 'hasRolled' | 'lastExpiry' | 'scope'
 > {
-  /** Minus credits that corrections gave back. */
+  /** Credits that corrections gave back are deducted. */
   burned: string;
   /** 0 unless the grant is scheduled or open. */
   remaining: string;

@@ -258,7 +258,7 @@ export const selectHeld = (id: AccountId, at: Date): SQL =>
 export const readHeld = async (orm: Orm, id: AccountId, at: Date): Promise<string> =>
   (await selectRow<{ held: string }>(orm, selectHeld(id, at)))!.held;
 
-/** Within an account. Times have microseconds. */
+/** Identifies an entry within an account. Times have microseconds. */
 export interface EntryPosition {
   at: string;
   productId: string;

@@ -99,7 +99,7 @@ export const entitlements = pgTable(
     hasOwnCap: boolean('has_own_cap').notNull().default(false),
     /** Applies only with `hasOwnCap`; null then means unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Besides the cap; null without any. */
+    /** These apply in addition to the cap; null without any. */
     limits: jsonb().$type<UsageLimit[]>(),
     /** In percent of cap and limits; null for the default. */
     thresholds: integer().array(),

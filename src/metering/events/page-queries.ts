@@ -232,7 +232,7 @@ export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): P
 
 interface PaceRow {
   quantity: string | null;
-  /** Since `from`. */
+  /** First usage since `from`. */
   firstHour: string | null;
   /** Usage before `from`. */
   isOlder: boolean;

@@ -48,7 +48,7 @@ export interface Batch {
   hasSubjects: boolean;
   /** Outside the accepted window. */
   outOfRange: Set<number>;
-  /** Above the product's maximum quantity, with that maximum. */
+  /** Events above their product's maximum quantity, with that maximum. */
   aboveCeiling: ReadonlyMap<number, string>;
   /** In bytes; counts toward the queue's limit. */
   bytes: number;

@@ -31,7 +31,7 @@ interface CapUse extends Record<string, string | null> {
   level: string | null;
 }
 
-/** Once per level and month. */
+/** Sends one e-mail per level and month. */
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<CapUse, { orgId: string; productId: string }>(
     { orgId: FIRST, productId: FIRST },
@@ -112,7 +112,7 @@ interface Expiring extends Record<string, unknown> {
   keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
 }
 
-/** Once per key. Rotated keys are meant to expire. */
+/** Sends one e-mail per key. Rotated keys are meant to expire. */
 export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<Expiring, string>(
     FIRST,

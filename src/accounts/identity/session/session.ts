@@ -66,7 +66,7 @@ export interface ReadSession {
   findOwner: (req: Request) => Promise<string | undefined>;
   /** Returns the token for `takeForm`. */
   keepForm: (userId: string, form: KeptForm) => Promise<string>;
-  /** Once, and only to this person and page. */
+  /** Returns the form once, and only to this person and page. */
   takeForm: (userId: string, token: string, page: string) => Promise<FormFields | undefined>;
 }
 

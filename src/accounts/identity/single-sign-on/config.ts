@@ -20,7 +20,7 @@ export interface SingleSignOnConfig {
 
 export interface RoleGrant {
   value: string;
-  /** Slug. */
+  /** The Organization's slug. */
   organization: string;
   role: Role;
 }

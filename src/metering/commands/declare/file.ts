@@ -28,7 +28,7 @@ import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
 /** Parsing a file of this size takes about a second and 200 MB. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** That aliases may expand to. */
+/** Aliases may expand to this many values. */
 const MAX_ALIASES = 1_000;
 
 /** A resource is active unless the file says otherwise. */

@@ -16,7 +16,7 @@ export interface Resource {
   label: string;
   /** Into the file. */
   pointer: string;
-  /** Below `/operator`; for a new webhook endpoint, the list's. */
+  /** The path is below `/operator`; a new webhook endpoint has the list's. */
   path: string;
   /** For PUT. Absent fields stay unchanged. */
   fields: Record<string, unknown>;

@@ -39,12 +39,12 @@ export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): S
 export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }): Promise<BurnSum[]> =>
   selectRows(orm, selectBurns(id, range));
 
-/** Minus credits given back by corrections. */
+/** Credits given back by corrections are deducted. */
 export interface CreditPace {
   quantity: string;
   /** Largest quantity first. */
   products: { slug: string; name: string; quantity: string }[];
-  /** Since `from`. */
+  /** First entry since `from`. */
   firstAt: string | null;
   isOlder: boolean;
 }
