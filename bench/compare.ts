@@ -88,7 +88,7 @@ interface Version {
   database: string;
   product: Product;
   tenants: Tenant[];
-  /** With blocking limits. */
+  /** Organizations with blocking limits. */
   limited: Tenant[];
 }
 

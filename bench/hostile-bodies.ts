@@ -26,7 +26,7 @@ const gzipped = (name: string, text: string): HostileBody => ({
   headers: { 'content-encoding': 'gzip' },
 });
 
-/** As many results of `make` as fit. */
+/** Repeats `make` as often as fits. */
 function fill(before: string, make: (i: number) => string, after: string, maxBytes = MAX_BODY_BYTES): string {
   const parts: string[] = [];
   let left = maxBytes - before.length - after.length;

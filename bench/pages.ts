@@ -83,7 +83,7 @@ interface Loaded {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** As a browser does, to the last byte. */
+/** Measures the time to the last byte, as a browser sees it. */
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();

@@ -83,7 +83,7 @@ export async function startProduct(
   };
 }
 
-/** With children that have exited. */
+/** Includes children that have exited. */
 export function cpuMsOf(pid: number, withChildren = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);

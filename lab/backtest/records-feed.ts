@@ -38,7 +38,7 @@ const TRACE_MS = 2 * HOUR_MS;
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
-  /** Override the default. */
+  /** These override the default rule. */
   feeRules?: RecordedEvents['feeRules'];
   /** If undefined, the latest reports serve as the forecast; see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;

@@ -35,7 +35,7 @@ export interface RecordedEvents {
   unusable: readonly string[];
   /** The files lack the venue's result for these. */
   byClosingPrice: number;
-  /** Override the default. */
+  /** These override the default rule. */
   feeRules: ReadonlyMap<string, FeeRule>;
 }
 

@@ -49,7 +49,7 @@ export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold
 export interface Decomposition {
   /** From probabilities that differ from observed frequencies; 0 is best. */
   reliability: number;
-  /** From distinguishing between cases. */
+  /** Gain from distinguishing between cases. */
   resolution: number;
   /** The distribution of all observations as the forecast in every case. */
   uncertainty: number;

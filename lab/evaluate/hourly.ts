@@ -92,7 +92,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     return 0;
   });
 
-/** From midnight in local standard time. */
+/** Hours count from midnight in local standard time. */
 interface HourlyDay {
   stationId: string;
   day: number;

@@ -103,7 +103,7 @@ interface Tested {
   mix: ForecastScores;
   weights: ReadonlyMap<string, number>;
   alone: ReadonlyMap<string, ForecastScores>;
-  /** With each model in turn left out. */
+  /** Scores of the mix without each model in turn. */
   without: ReadonlyMap<string, ForecastScores>;
 }
 

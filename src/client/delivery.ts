@@ -72,7 +72,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   return delivered;
 }
 
-/** With the first error of each. */
+/** Returns each event with its first error. */
 function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
   const broken = new Map<number, Refused<Event>>();
   for (const { index, pointer, code, detail } of errors) {

@@ -98,7 +98,7 @@ function matches(search: string | undefined, t: GroupTables): SQL {
   return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
 
-/** For LIKE, with wildcards escaped. */
+/** Escapes the wildcards of LIKE. */
 const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 

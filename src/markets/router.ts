@@ -21,7 +21,7 @@ import { scoresRoutes } from './scores/routes.js';
 import type { TradingServices } from './services/services.js';
 import { createStationList } from './api/station-json.js';
 
-/** With everything below them. */
+/** These cover everything below them. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];

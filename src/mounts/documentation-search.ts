@@ -112,7 +112,7 @@ function listFields(operations: DescribedOperation[]): SearchEntry[] {
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", '#34': '"' };
 
-/** Without code blocks. */
+/** Leaves out code blocks. */
 const toText = (html: string): string =>
   html
     .replaceAll(/<div class="example">[\s\S]*?\n<\/div>/g, ' ')

@@ -5,7 +5,7 @@ import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';
 
-/** As a fraction of the grace period. */
+/** Fraction of the grace period. */
 const AFTERWARDS = 0.25;
 
 export async function readCutOver(

@@ -12,7 +12,7 @@ import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
 /** Per instance. */
 const IN_FLIGHT = 1024;
-/** To endpoints not yet known to be fast. */
+/** Limit for endpoints not yet known to be fast. */
 const IN_FLIGHT_UNPROVEN = 768;
 /** Concurrency of an unknown endpoint. */
 const FIRST_ROOM = 4;

@@ -42,7 +42,7 @@ export function openInput(file: string, stdin: Readable) {
   return {
     /** In bytes; undefined for standard input. */
     size: stats?.size,
-    /** For gzip, compressed bytes. */
+    /** Counts compressed bytes of gzip. */
     get position() {
       return inflated?.bytesWritten ?? position;
     },

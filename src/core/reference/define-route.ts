@@ -21,7 +21,7 @@ export interface RouteDescription {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: RequestBody;
-  /** Without problem details. */
+  /** Problem details are derived. */
   responses: Record<number, ResponseDescription>;
   /** Codes that `describeRoute` cannot derive. */
   errors?: ErrorCode[];

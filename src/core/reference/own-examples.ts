@@ -15,7 +15,7 @@ export interface OwnValues {
 }
 
 export interface OwnPart {
-  /** By the ids in the examples. */
+  /** The keys are the ids in the examples. */
   ids?: Record<string, string | undefined>;
   renameText?: (text: string, use: 'request' | 'answer') => string;
   renameFields?: (fields: Fields, use: 'request' | 'answer') => Fields;

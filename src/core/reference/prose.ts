@@ -14,7 +14,7 @@ import {
 } from './define-route.js';
 import { invalidExample, problemExample, type ProblemExample } from './problem-examples.js';
 
-/** By operation id. */
+/** The key is the operation id. */
 export type Prose = Record<string, RouteProse>;
 
 interface WrittenExample extends Omit<Example, 'before'>, Omit<ProblemExample, 'before' | 'name' | 'detail'> {

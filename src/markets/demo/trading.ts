@@ -28,7 +28,7 @@ const RECENT_DAYS = 5;
 const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
 /** UTC. */
 const ORDER_HOUR = 18;
-/** At each step that places orders. */
+/** Orders per step that places any. */
 const ORDERS_AT_ONCE = 5;
 /** Few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 15;

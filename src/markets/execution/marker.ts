@@ -30,7 +30,7 @@ interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   books: BookMemory;
 }
 
-/** On one instance for all Organizations. */
+/** One instance marks the fills of all Organizations. */
 export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
   const stopping = new AbortController();
   const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });

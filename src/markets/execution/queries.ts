@@ -104,7 +104,7 @@ export async function writeMarks(
     });
 }
 
-/** With its last known queue position. */
+/** Has its last known queue position. */
 export interface QueuedLive {
   orgId: string;
   id: string;

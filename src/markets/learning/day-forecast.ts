@@ -36,7 +36,7 @@ export interface Ensemble extends Pick<
   varianceF: number;
 }
 
-/** Before observations are applied. */
+/** Observations are not applied yet. */
 export type Corrected = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'

@@ -49,7 +49,7 @@ export interface RunningDay {
 /** The daily temperature cycle changes with the season. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
-/** As for models without data. */
+/** The same value as for models without data. */
 const IN_COMMON = 0.5;
 
 export interface KnownDay {

@@ -148,7 +148,7 @@ export const forecastRecords = pgTable(
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
 
-/** As first received. Written once. */
+/** Keeps what was first received. Written once. */
 export const ensembleRuns = pgTable(
   'ensemble_runs',
   {

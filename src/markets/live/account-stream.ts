@@ -185,7 +185,7 @@ function toHint({
     : { ...order, fillId: null, filled: msg.fill_count_fp, remaining: msg.remaining_count_fp };
 }
 
-/** One batch at a time. */
+/** Looks up one batch at a time. */
 function createHints(
   { lookUp, metrics, clock, log }: AccountStreamOptions,
   { gatherMs, retryMs }: AccountStreamTimings,

@@ -12,7 +12,7 @@ import {
 
 type Reading =
   | { kind: 'body'; json: unknown }
-  /** With `isBusy`, only temporarily. */
+  /** With `isBusy`, the refusal is temporary. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
   | { kind: 'conflict'; reason: string }
   /** The venue may have carried out the request. */

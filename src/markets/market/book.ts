@@ -89,7 +89,7 @@ export interface Quote {
   exact: Micros;
 }
 
-/** As `POST /trade` does in paper mode. */
+/** Fills and charges as `POST /trade` does in paper mode. */
 export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder): Quote {
   const match = matchOrder(book, order);
   let account = newOrderAccount;

@@ -37,7 +37,7 @@ export interface TemperatureDistribution {
 /** A half rounds down, so the bound holds whichever way the report rounds halves. */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
-/** For a minimum, as `sureDegree`. */
+/** Does for a minimum what `sureDegree` does for a maximum. */
 export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
 /** Symmetric about 0, with standard deviation 1. */

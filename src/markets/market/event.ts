@@ -46,7 +46,7 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
 
 export interface EventEnds {
   outcomes: readonly EventEnd[];
-  /** Without a known relation to the others. */
+  /** Markets without a known relation to the others. */
   free: ReadonlySet<string>;
 }
 

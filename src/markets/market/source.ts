@@ -56,7 +56,7 @@ export interface Pause {
 }
 
 export const TIME_TO_LIVE_MS = 30_000;
-/** With older data, orders are refused. */
+/** Orders are refused on older data. */
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
 export interface MarketData {

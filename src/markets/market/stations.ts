@@ -227,7 +227,7 @@ export function findStationOfPlace(place: string): Station | undefined {
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** As written in current rules. */
+/** The city is written as in current rules. */
 export const findStationOfCity = (city: string): Station | undefined =>
   stations.find(({ rulesCity }) => rulesCity.toLowerCase() === city.toLowerCase());
 

@@ -36,7 +36,7 @@ export interface Review {
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
   facts: Fact[];
   results: { label: string; change: Micros }[];
-  /** For the order's side. */
+  /** Values are for the order's side. */
   chance: {
     isBuy: boolean;
     sideName: string;
@@ -183,7 +183,7 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
   `${filledContracts} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
-/** As the service would. */
+/** Books the fills as the service would. */
 function book(
   held: Holding | undefined,
   order: MarketableOrder,

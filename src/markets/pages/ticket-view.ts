@@ -263,5 +263,5 @@ function problemOf({
 const toSentence = (detail: string): string =>
   detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 
-/** With a fresh quote. */
+/** The form shows these errors with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

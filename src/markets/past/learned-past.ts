@@ -57,7 +57,7 @@ const CLIMATE_DAYS = 30;
 /** For a day in progress. No fits are needed for other hours. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
-/** As known at any time in the past. */
+/** The fits and reports known at any time in the past. */
 export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
   find(fitId: string): TrainedFit | undefined;

@@ -27,7 +27,7 @@ import { calibratedModel } from '../learning/calibrated.js';
 /** On these days, the simulated traders already price as they do today. */
 export const TRADED_DAYS = 30;
 
-/** From data known by that time. */
+/** Uses only data known by that time. */
 function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   names: SourceNames,

@@ -58,7 +58,7 @@ function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: nu
   });
 }
 
-/** For curves. */
+/** Only curves use the history. */
 export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
   const { orm } = deps.db;
   const tryToRecordPoint = (account: Account): Promise<void> =>

@@ -111,7 +111,7 @@ function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
 /** Ids begin with a timestamp, so their index also serves time ranges. */
 const lowestId = (at: Date): string => uuid({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) });
 
-/** Last recorded, for a live order. */
+/** Returns the last recorded place of a live order. */
 export async function findPlace(orm: Orm, orgId: string, orderId: string) {
   const { at, venueAhead, paperAhead } = queuePositions;
   const [row] = await orm

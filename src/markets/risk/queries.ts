@@ -120,7 +120,7 @@ export interface StoredPermissions {
   switches: { operator: StoredSwitch; own: StoredSwitch } | null;
 }
 
-/** For `given.org_id`. */
+/** Selects the permissions of `given.org_id`. */
 export const permissions = sql`
       (select market_access from organizations where id = given.org_id) as "access",
       (select jsonb_build_object('state', state, 'reason', reason) from service_switch) as "service",

@@ -22,7 +22,7 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
   });
 
 export interface Judge {
-  /** From all instances' scored records. */
+  /** Judges from all instances' scored records. */
   judge(): Promise<void>;
   /** Fills in a simulated world's past once, then judges. */
   fillPast(): Promise<void>;

@@ -80,7 +80,7 @@ export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
   modelScores: scoreModels(record, temperatureF),
 });
 
-/** By the same rules as the mixture. */
+/** Scores each by the same rules as the mixture. */
 function scoreModels(
   { kind, brackets, models }: ScorableRecord,
   temperatureF: number,

@@ -83,7 +83,7 @@ export const tradingJobs = (
   ...(isReplay ? [] : learningJobs(learning)),
 ];
 
-/** Without being triggered by a request. */
+/** No request triggers these jobs. */
 export const bookingJobs = ({
   settlement,
   resting,

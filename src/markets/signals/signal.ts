@@ -41,7 +41,7 @@ export interface RestHint {
   worthMoreAbove: number | null;
 }
 
-/** At its real cost. */
+/** The purchase is valued at its real cost. */
 export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
   edge: number;

@@ -57,7 +57,7 @@ import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
 
-/** As check boxes. */
+/** Offered as check boxes. */
 const MAX_PRODUCTS = 100;
 /** Per page. */
 const ENTRIES = 20;

@@ -18,7 +18,7 @@ export interface CorrectionTarget {
   receivedAt: string;
   livemode: boolean;
   metric: string;
-  /** After `corrections` corrections. */
+  /** The quantity after `corrections` corrections. */
   quantity: string;
   corrections: number;
   /** Per unit; 0 if the event has no price. */

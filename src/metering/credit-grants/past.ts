@@ -6,7 +6,7 @@ import { DAY_MS } from '../../core/time.js';
 import { nameFlush, type Account, type Flush, type GrantTerms, type Past } from './account.js';
 import { ownRows, selectGrants, toHeldGrant, type AccountId, type GrantRow } from './queries.js';
 
-/** By flush and grant. */
+/** The keys are the flush and the grant. */
 async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): Promise<Past['burned']> {
   const rows = await selectRows<Flush & { grantId: string; amount: string }>(
     orm,

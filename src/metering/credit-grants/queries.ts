@@ -208,7 +208,7 @@ export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promis
   return new Map(rows.map(({ slug, id }) => [slug, id]));
 };
 
-/** With the full granted amount remaining. */
+/** The full granted amount remains. */
 export const toHeldGrant = (row: GrantRow): HeldGrant => ({
   id: row.id,
   rest: row.amount,

@@ -125,7 +125,7 @@ const readKeyDays = (
     { metric: usageMetric, from, to, stepMs: DAY_MS, maxKeys: SHOWN_KEYS },
   );
 
-/** By API key, from the first usage. */
+/** Stacks the keys' usage from the first day with usage. */
 function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   if (rows.length === 0) return undefined;
   const first = Math.min(...rows.map(({ start }) => start));

@@ -27,7 +27,7 @@ export interface EntitlementRow extends BalanceRow {
   endsAtMs: string | null;
 }
 
-/** For a call without entitlements. */
+/** The answer to a call without entitlements. */
 export interface NoEntitlementRow {
   place: string;
   problem: string | null;
@@ -143,7 +143,7 @@ from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} a
 where g.open is not null and exists (select from product where credits is not null)`,
 );
 
-/** With all details of the entitlement. */
+/** Also returns all details of the entitlement. */
 export const findEntitlements: Template = find('entitlements_find', details('pr', 'e'));
 
 /**

@@ -177,7 +177,7 @@ export const selectKeySteps = (
 export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
   selectRows(orm, selectKeySteps(scope, range));
 
-/** With a quantity for every step. */
+/** Each series has a quantity for every step. */
 export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   return [...groupBy(rows, ({ place }) => place).values()].map((own) => {
     const { place, name, prefix, keyCount } = own[0]!;

@@ -143,7 +143,7 @@ export const limitWarning = (productSlug: string, metric: string, state: LimitSt
   return { code: 'limit_exceeded', productSlug, metric, limit, ...ofSubject, used };
 };
 
-/** Without a live entitlement. */
+/** These products have no live entitlement. */
 export function findUnknownProducts(
   batch: Batch,
   { verdicts }: BatchOutcome,

@@ -178,7 +178,7 @@ function eachRecordable(batch: Batch, take: (pair: number, ms: number, i: number
   }
 }
 
-/** As `<index in pairs> <month>`. */
+/** Each total is `<index in pairs> <month>`. */
 export function totalsOf(batch: Batch): Set<string> {
   const totals = new Set<string>();
   eachRecordable(batch, (pair, ms) => totals.add(`${pair} ${monthOf(ms)}`));

@@ -6,7 +6,7 @@ import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 
-/** From a statement that raises totals. */
+/** A statement that raises totals returns it. */
 export interface Limited extends Subject {
   /** JSON. */
   declared: string;
@@ -102,7 +102,7 @@ export function createHeadroom() {
         const known = bySubject.get(name);
         if (known) {
           known.uses.push(use);
-          // From the most recent reading.
+          // The largest total is from the most recent reading.
           if (compareDecimals(use.limited.total, known.limited.total) > 0) known.limited = use.limited;
         } else bySubject.set(name, { limited: use.limited, uses: [use] });
       }

@@ -81,7 +81,7 @@ const addHours = (t: Names, isAwaited: boolean): string => `charted as (
   do update set quantity = h.quantity + excluded.quantity, events = h.events + excluded.events${isAwaited ? '\n  returning 1' : ''}
 )`;
 
-/** For each combination of dimensions. */
+/** Adds to the hours of each combination of dimensions. */
 const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: boolean): string => {
   const month = `date_trunc('month', o.hour at time zone 'UTC')::date`;
   const counted = knowsOthers
@@ -145,7 +145,7 @@ export const addToHours = (table: (name: string) => string, after = 'true'): str
   do update set quantity = h.quantity + excluded.quantity
   returning 1`;
 
-/** After the hours. */
+/** Runs after the hours. */
 export const addToSubjects = (table: (name: string) => string, after = 'true'): string => `
   insert into ${table('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
   select org_id, product_id, livemode, subject, ${slotOf('occurred_at')} as slot, metric, sum(quantity - previous_quantity), 0

@@ -223,7 +223,7 @@ const roomOf = (
     json_agg(json_build_object('quantity', trim_scale(l.quantity)::text, 'window', l.name, 'enforcement', l.enforcement,
       'used', trim_scale(u.used)::text, 'ahead', trim_scale(u.ahead)::text, 'held', trim_scale(${row}.held)::text) order by l.ord)::text as limits`;
 
-/** For a subject with limits. */
+/** A row for each subject with limits. */
 export interface SubjectRow {
   number: string;
   /** JSON. */
@@ -233,7 +233,7 @@ export interface SubjectRow {
   place: null;
 }
 
-/** For a request. */
+/** A row for each request. */
 export interface DecisionRow {
   /** The subject's, if it has limits. */
   number: string | null;

@@ -112,7 +112,7 @@ interface Verdict {
 interface SettleDeps {
   clock: Clock;
   headroom: Headroom;
-  /** Needed `settlePriced`. */
+  /** Settlements of these keys needed `settlePriced`. */
   pricedKeys: ExtendedPairs;
   onNoted: () => void;
 }

@@ -61,7 +61,7 @@ export function memberActor(req: Request, res: Response): MemberActor {
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
-/** With the rights of an owner. */
+/** The operator has the rights of an owner. */
 export function operatorActor(req: Request, res: Response, orgId: string): MemberActor {
   const by = byOperator(res);
   return { orgId, userId: by.actor, by, ip: req.ip, requestId: requestIdOf(res) };

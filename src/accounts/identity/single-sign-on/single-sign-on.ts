@@ -162,7 +162,7 @@ async function link(
   return person;
 }
 
-/** By the account's password or passkey. */
+/** The session began with the account's password or passkey. */
 async function hasFormer(tx: Tx, userId: string, { formerToken, at }: Arrival): Promise<boolean> {
   return formerToken !== undefined && hasOwnSession(tx, { hashedToken: hashToken(formerToken), userId }, at);
 }

@@ -251,7 +251,7 @@ export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
 const describeSchema = (): string =>
   `${JSON.stringify(z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }), null, 2)}\n`;
 
-/** With all digits. */
+/** Keeps all digits. */
 const exactTag: ScalarTag = {
   tag: 'tag:yaml.org,2002:float',
   default: true,

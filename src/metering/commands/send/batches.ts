@@ -63,7 +63,7 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   position: 0,
 });
 
-/** From the start of the input. */
+/** Counts from the start of the input. */
 export interface Tally {
   records: number;
   accepted: number;

@@ -20,7 +20,7 @@ export interface BurnSum {
   /** In milliseconds. */
   start: number;
   burned: string;
-  /** By corrections. */
+  /** Credits that corrections gave back. */
   returned: string;
 }
 
@@ -66,7 +66,7 @@ export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Pro
 
 /** Shown individually. */
 export const MAX_PARTS = 20;
-/** For reading the events. */
+/** Time limit for reading the events. */
 const PARTS_MS = 4_000;
 
 /** With one subject or one value of a dimension. */
