@@ -198,7 +198,7 @@ interface Addition {
   audit: { action: string; details: Record<string, unknown> };
 }
 
-/** The caller must hold the Organization's lock. */
+/** The caller must hold the Organization's lock. @throws ChangesExhausted */
 async function addKey(
   tx: Tx,
   actor: KeyActor,

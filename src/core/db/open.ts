@@ -19,6 +19,7 @@ export async function connectDatabase(
     : openEmbedded(dataDir, inThread, (text) => log.warn(text));
 }
 
+/** @throws UnsuitableDatabaseError */
 export async function prepareDatabase(
   db: Opened,
   { migrationDatabaseUrl }: Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>,

@@ -106,6 +106,7 @@ export const readLinkToken = (typed: string): string | undefined =>
 export const isLinkToken = (token: unknown): token is string =>
   typeof token === 'string' && shape.test(token);
 
+/** @throws LinkGone */
 export async function findLink(
   orm: Orm,
   token: unknown,

@@ -31,7 +31,7 @@ export class InvitationVoid extends AppError {
   }
 }
 
-/** `isMember` is true if the person already belongs to the Organization. */
+/** `isMember` is true if the person already belongs. @throws InvitationGone, InvitationVoid */
 export async function getInvitation(
   orm: Orm,
   token: unknown,

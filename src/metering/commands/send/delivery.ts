@@ -17,7 +17,7 @@ export interface Delivery {
   mismatches: SourceRecord[];
 }
 
-/** Retries until every event has an answer. */
+/** Retries until every event has an answer. @throws DeliveryError */
 export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Delivery> {
   const { accepted, deduped, refused, warnings } = await deliverEvents(post, events);
   const refusals = refused.map(({ event: { record, event }, code, detail }) => ({
