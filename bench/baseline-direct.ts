@@ -1,6 +1,6 @@
 /**
- * Four connections insert events and totals into the product's own tables, without checks, parsing or HTTP.
- * Arguments: database URL, batch size, seconds. Prints `{ "perSecond": … }`, in events per second.
+ * Four connections insert events and totals into the product's own tables, without checks, parsing or HTTP. Arguments:
+ * database URL, batch size, seconds. Prints `{ "perSecond": … }`, in events per second.
  */
 import pg from 'pg';
 import { textArray } from '../src/core/db/sql.js';

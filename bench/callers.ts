@@ -1,6 +1,6 @@
 /**
- * A separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. Hostile
- * connections are reopened when the server closes them; `honest` prints response times.
+ * A separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. Hostile connections
+ * are reopened when the server closes them; `honest` prints response times.
  */
 import { connect } from 'node:net';
 

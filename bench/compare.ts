@@ -1,7 +1,6 @@
 /**
- * `npm run bench -- --compare REF` (see README.md). Each version has its own database on one private
- * Postgres. `--without stripe` and `--without markets` compare this build with and without that part, in
- * ten-second turns.
+ * `npm run bench -- --compare REF` (see README.md). Each version has its own database on one private Postgres.
+ * `--without stripe` and `--without markets` compare this build with and without that part, in ten-second turns.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';

@@ -7,10 +7,7 @@ interface Fill {
   daysAgo?: number;
 }
 
-/**
- * Over the Organizations' API keys, with idempotency keys in chronological order. Fills totals and hourly
- * sums.
- */
+/** Over the Organizations' API keys, with idempotency keys in chronological order. Fills totals and hourly sums. */
 export async function fillEvents(
   url: string,
   rows: number,

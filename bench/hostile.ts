@@ -1,6 +1,6 @@
 /**
- * `npm run bench:hostile`: how much one caller can slow down the others. Longest event-loop pause for
- * expensive bodies, and a minute of connections that read nothing, or send headers or bodies slowly.
+ * `npm run bench:hostile`: how much one caller can slow down the others. Longest event-loop pause for expensive bodies,
+ * and a minute of connections that read nothing, or send headers or bodies slowly.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';

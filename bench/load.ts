@@ -1,6 +1,6 @@
 /**
- * Shares the machine with the measured server, so raw sockets and prebuilt bytes keep its own load low. Reads
- * a `LoadPlan` as JSON from standard input and prints a `LoadResult`.
+ * Shares the machine with the measured server, so raw sockets and prebuilt bytes keep its own load low. Reads a
+ * `LoadPlan` as JSON from standard input and prints a `LoadResult`.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -9,8 +9,8 @@ export interface LoadPlan {
   connections: number;
   seconds: number;
   /**
-   * Over all connections, on a fixed schedule. Default: each connection sends its next request after a
-   * response. With a rate, latencies exclude the first second, in which the generator warms up.
+   * Over all connections, on a fixed schedule. Default: each connection sends its next request after a response. With a
+   * rate, latencies exclude the first second, in which the generator warms up.
    */
   rate?: number;
   /** With headers. Connection i starts with request i modulo their number. */

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:pages`: response times for sequential requests over one connection, and the compressed size
- * of a first visit.
+ * `npm run bench:pages`: response times for sequential requests over one connection, and the compressed size of a first
+ * visit.
  */
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';

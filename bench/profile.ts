@@ -1,6 +1,4 @@
-/**
- * `npm run profile`: the ten most expensive functions by self time, with 64 senders and batches of one event.
- */
+/** `npm run profile`: the ten most expensive functions by self time, with 64 senders and batches of one event. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

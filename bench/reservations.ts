@@ -132,9 +132,7 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
   },
 });
 
-/**
- * Far below a cap, statements record nothing for the threshold evaluation; beyond it, every statement does.
- */
+/** Far below a cap, statements record nothing for the threshold evaluation; beyond it, every statement does. */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
   name: `events with ${name} to which an endpoint listens ÷ to which none does, batch ${size}, by processor time`,
@@ -196,8 +194,8 @@ async function startRolling({ createDatabase, rows }: World) {
 }
 
 /**
- * A week and enough minutes to start the window mid-hour, so that events of a partial hour must be read one
- * by one. Returns the number of events in the window.
+ * A week and enough minutes to start the window mid-hour, so that events of a partial hour must be read one by one.
+ * Returns the number of events in the window.
  */
 async function limitToAWeek(client: pg.Client): Promise<number> {
   const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);

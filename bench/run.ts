@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: interleaved rounds, each compared with a baseline from the same round. `--rows 10000000`
- * first fills a table, which takes a few minutes.
+ * `npm run bench`: interleaved rounds, each compared with a baseline from the same round. `--rows 10000000` first fills
+ * a table, which takes a few minutes.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';

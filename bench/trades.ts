@@ -1,6 +1,4 @@
-/**
- * Each `POST /trade` buys one contract from a simulated book, and the order is durable before the response.
- */
+/** Each `POST /trade` buys one contract from a simulated book, and the order is durable before the response. */
 import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';

@@ -103,10 +103,7 @@ function cpuMsOfChild(pid: number): number {
   }
 }
 
-/**
- * The markets' simulated past is built and the gates are evaluated, which is assumed at 0.5 s of CPU time in
- * 5 s.
- */
+/** The markets' simulated past is built and the gates are evaluated, which is assumed at 0.5 s of CPU time in 5 s. */
 export async function waitUntilIdle({ pid }: Product): Promise<void> {
   for (let before = cpuMsOf(pid), used = Infinity; used > 500;) {
     await setTimeout(5000);

@@ -219,8 +219,7 @@ function startWork(context: Context, { products: running, services }: Running, d
 }
 
 /**
- * Every step has a fixed key and a date relative to the demo's creation, so resuming after a crash duplicates
- * nothing.
+ * Every step has a fixed key and a date relative to the demo's creation, so resuming after a crash duplicates nothing.
  */
 async function fillDemo(
   context: Context,
@@ -244,18 +243,14 @@ async function forgetPast({ config }: Context, demo: DemoData | undefined): Prom
   await writeDemo(config.dataDir, whole);
 }
 
-/**
- * A failure is only logged: without a link, for example on a read-only database, the service is still useful.
- */
+/** A failure is only logged: without a link, for example on a read-only database, the service is still useful. */
 const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
     context.log.warn({ err: error }, 'no set-up link could be created');
     return undefined;
   });
 
-/**
- * Localhost, because browsers do not store passkeys for IP addresses. In production, people use PUBLIC_URL.
- */
+/** Localhost, because browsers do not store passkeys for IP addresses. In production, people use PUBLIC_URL. */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const isWildcard = address === '0.0.0.0' || address === '::';
@@ -289,8 +284,8 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, na
 }
 
 /**
- * For a database that is starting up or needs a newer version, a restart would not help. Fails if the
- * database rejects the connection.
+ * For a database that is starting up or needs a newer version, a restart would not help. Fails if the database rejects
+ * the connection.
  */
 async function prepareWhenReachable({ db, config, log, lifecycle }: Context & { db: Opened }): Promise<void> {
   let lastReason: string | undefined;

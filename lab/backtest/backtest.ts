@@ -60,8 +60,8 @@ const MIN_SHUFFLED_EVENTS = 10;
 const MIN_ALIKE = 3;
 
 /**
- * Permutation test: an uninformative forecast does no better than those of other days, so its rank among the
- * rounds is uniform. Events without similar ones are excluded from both results.
+ * Permutation test: an uninformative forecast does no better than those of other days, so its rank among the rounds is
+ * uniform. Events without similar ones are excluded from both results.
  */
 async function shuffleForecasts(
   feed: Feed,
@@ -110,9 +110,7 @@ function summariseRounds(rounds: readonly Trail[], real: Trail) {
     profitPerDay,
     /** At least as much equity as with the real forecasts. */
     asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,
-    /**
-     * Shuffled forecasts cannot predict anything, so a profit points to an error in prices, fills or fees.
-     */
+    /** Shuffled forecasts cannot predict anything, so a profit points to an error in prices, fills or fees. */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
 }
@@ -175,8 +173,8 @@ const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Par
   );
 
 /**
- * Another event's unchanged forecast from the same time before the day's end: adjusting it to this event's
- * brackets would leak the market's knowledge. Events without a partner lose theirs.
+ * Another event's unchanged forecast from the same time before the day's end: adjusting it to this event's brackets
+ * would leak the market's knowledge. Events without a partner lose theirs.
  */
 function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   return (point) => {

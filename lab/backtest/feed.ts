@@ -42,10 +42,7 @@ export interface TapeOptions {
   everyMs: number;
 }
 
-/**
- * With the current model's forecasts and the gates on the tape. Rejects with TapeError if a file is not a
- * tape.
- */
+/** With the current model's forecasts and the gates on the tape. Rejects with TapeError if a file is not a tape. */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

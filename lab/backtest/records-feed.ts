@@ -48,8 +48,8 @@ export interface RecordOptions {
 }
 
 /**
- * Books contain only what the trades of the last ten minutes prove; forecasts are calibrated on data known at
- * the time. No forecasts are scored, so every gate is closed.
+ * Books contain only what the trades of the last ten minutes prove; forecasts are calibrated on data known at the time.
+ * No forecasts are scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
@@ -211,9 +211,7 @@ function dataAt(
 /** As in the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/**
- * Once per day, on data known at the first time requested for it. Times must be requested in ascending order.
- */
+/** Once per day, on data known at the first time requested for it. Times must be requested in ascending order. */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -246,8 +244,8 @@ const MIN_MEMBERS = 10;
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
- * The last 31 reports of the same kind (and hour) as ensemble members, so that days can be replayed without
- * forecasts. Trading on this should earn nothing. Empty if fewer than ten days were known.
+ * The last 31 reports of the same kind (and hour) as ensemble members, so that days can be replayed without forecasts.
+ * Trading on this should earn nothing. Empty if fewer than ten days were known.
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {
   const { end } = spanOf(findPlace(target.stationId)!, target);

@@ -146,8 +146,8 @@ const rowSchema = z.looseObject({
 });
 
 /**
- * CSV, plain or gzipped, with the columns `station`, `date`, `model_run_at` and `fetched_at`, and one column
- * in °F for each member, named `member…`. Runs with missing members are skipped.
+ * CSV, plain or gzipped, with the columns `station`, `date`, `model_run_at` and `fetched_at`, and one column in °F for
+ * each member, named `member…`. Runs with missing members are skipped.
  * @throws CommandError with line and column
  */
 export async function readForecasts(file: string): Promise<DayEnsemble[]> {
@@ -295,9 +295,9 @@ export const toPrint = (
 });
 
 /**
- * A taker who bought YES proves that the traded contracts were offered at that price, one who bought NO that
- * as many were bid for. Further depth is unknown and omitted. Takers get the best price first, so a buyer who
- * paid more proves that cheaper offers were used up.
+ * A taker who bought YES proves that the traded contracts were offered at that price, one who bought NO that as many
+ * were bid for. Further depth is unknown and omitted. Takers get the best price first, so a buyer who paid more proves
+ * that cheaper offers were used up.
  * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
@@ -317,8 +317,7 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
 const TRACE = 0.01;
 
 /**
- * If only one side has traded for a few minutes, the other is assumed to still exist, as a trace that cannot
- * be bought.
+ * If only one side has traded for a few minutes, the other is assumed to still exist, as a trace that cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],

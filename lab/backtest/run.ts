@@ -81,8 +81,7 @@ function follow(
 ): void {
   const account = { cash: broker.cash, holdings: broker.holdings };
   const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
-  // Positions in events that are not due use up the daily cap. Without a forecast, nothing more is bought
-  // there.
+  // Positions in events that are not due use up the daily cap. Without a forecast, nothing more is bought there.
   const report = makeSignals({
     data: broker.see(data),
     events,
@@ -132,8 +131,8 @@ export interface Purchase {
 const immediateBuy = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
 
 /**
- * The service's arithmetic. Contracts that were taken stay missing until the book changes, or for `takenMs`,
- * because a change in an inferred book does not prove new contracts. Each booking's postings sum to zero.
+ * The service's arithmetic. Contracts that were taken stay missing until the book changes, or for `takenMs`, because a
+ * change in an inferred book does not prove new contracts. Each booking's postings sum to zero.
  */
 export function createBroker(start: Micros, takenMs?: number) {
   const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };

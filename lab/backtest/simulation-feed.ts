@@ -159,9 +159,7 @@ const daysBefore = (date: string, days: number): string =>
 interface Step {
   atMs: number;
   due: StationDay[];
-  /**
-   * Includes `due` and days with open positions, whose value and share of the daily cap must always be known.
-   */
+  /** Includes `due` and days with open positions, whose value and share of the daily cap must always be known. */
   shown: StationDay[];
 }
 

@@ -70,8 +70,8 @@ export class CaseTable {
 type MembersPart = Omit<CaseRow, 'row' | 'day' | 'group' | 'observed'>;
 
 /**
- * Quantiles 0.05 and 0.95, interpolated linearly between members (type 7 of R. J. Hyndman, Y. Fan, Amer.
- * Statist. 50 (1996)).
+ * Quantiles 0.05 and 0.95, interpolated linearly between members (type 7 of R. J. Hyndman, Y. Fan, Amer. Statist. 50
+ * (1996)).
  * @param members sorted in place
  * @param seed breaks ties between members and the observation
  */

@@ -107,8 +107,7 @@ function compare(
 }
 
 /**
- * Errors on the same date are correlated and persist for several days, so blocks of seven dates are
- * resampled.
+ * Errors on the same date are correlated and persist for several days, so blocks of seven dates are resampled.
  * @param differences in date order, each with its day
  */
 export function differenceByDate(

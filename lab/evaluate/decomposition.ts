@@ -27,8 +27,8 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * ∫ (F(t) − 1{y ≤ t})² dt over the tail, averaged over the cases. T. Gneiting, R. Ranjan, J. Bus. Econ. Stat.
- * 29 (2011).
+ * ∫ (F(t) − 1{y ≤ t})² dt over the tail, averaged over the cases. T. Gneiting, R. Ranjan, J. Bus. Econ. Stat. 29
+ * (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
   let sum = 0;
@@ -56,9 +56,9 @@ export interface Decomposition {
 }
 
 /**
- * The Brier score at each temperature, recalibrated by isotonic regression (pool adjacent violators), which
- * needs no bins. T. Dimitriadis, T. Gneiting, A. I. Jordan, PNAS 118 (2021); over thresholds: S. Arnold,
- * E.-M. Walz, J. Ziegel, T. Gneiting, Electron. J. Stat. 18 (2024).
+ * The Brier score at each temperature, recalibrated by isotonic regression (pool adjacent violators), which needs no
+ * bins. T. Dimitriadis, T. Gneiting, A. I. Jordan, PNAS 118 (2021); over thresholds: S. Arnold, E.-M. Walz, J. Ziegel,
+ * T. Gneiting, Electron. J. Stat. 18 (2024).
  * @param crps the mean CRPS, which the parts add up to
  */
 export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decomposition {

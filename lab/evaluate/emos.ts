@@ -89,8 +89,8 @@ export interface EmosFit {
 }
 
 /**
- * `constant_mean`: the same ensemble mean in all cases. `no_errors`: observations exactly on the line leave
- * no errors to fit a spread to.
+ * `constant_mean`: the same ensemble mean in all cases. `no_errors`: observations exactly on the line leave no errors
+ * to fit a spread to.
  */
 export type NoFitReason = 'too_few_cases' | 'not_finite' | 'constant_mean' | 'no_errors';
 
@@ -121,9 +121,9 @@ interface FitOptions {
 }
 
 /**
- * T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005), section 3, with c and d
- * as squares so that they stay nonnegative. If the ensemble variance is the same in all cases, d is zero. The
- * same cases in the same order give bitwise equal coefficients.
+ * T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares
+ * so that they stay nonnegative. If the ensemble variance is the same in all cases, d is zero. The same cases in the
+ * same order give bitwise equal coefficients.
  */
 export function fitEmos(
   cases: readonly EmosCase[],
@@ -152,8 +152,8 @@ const isFinite = ({ mean, variance, observed }: EmosCase): boolean =>
   Number.isFinite(mean) && Number.isFinite(observed) && variance >= 0 && variance < Infinity;
 
 /**
- * A function of (α, β, c, d) in scaled units. Partial derivatives by the chain rule: σ = √(c + d s²), ∂σ/∂c =
- * 1/(2σ) and ∂σ/∂d = s²/(2σ).
+ * A function of (α, β, c, d) in scaled units. Partial derivatives by the chain rule: σ = √(c + d s²), ∂σ/∂c = 1/(2σ)
+ * and ∂σ/∂d = s²/(2σ).
  */
 type Score = (alpha: number, beta: number, c: number, d: number, slopes: Float64Array) => number;
 
@@ -195,10 +195,7 @@ function inRoots(score: Score): Objective {
   };
 }
 
-/**
- * Karush-Kuhn-Tucker. The derivative with respect to a root is always 0 at 0, so a search can wrongly stop
- * there.
- */
+/** Karush-Kuhn-Tucker. The derivative with respect to a root is always 0 at 0, so a search can wrongly stop there. */
 function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float64Array): boolean {
   const slopes = new Float64Array(4);
   score(alpha, beta, rootC ** 2, (rootD ?? 0) ** 2, slopes);
@@ -211,8 +208,8 @@ function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float6
 }
 
 /**
- * Normal with mean a + b·x̄ and variance c + d·s², from the members' mean x̄ and sample variance s². T.
- * Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005).
+ * Normal with mean a + b·x̄ and variance c + d·s², from the members' mean x̄ and sample variance s². T. Gneiting, A. E.
+ * Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005).
  */
 export interface EmosCoefficients {
   a: number;

@@ -77,8 +77,6 @@ export interface Evaluation {
   /** In the test period, with too few earlier dates or no fit. */
   untested: { tooEarly: number; notFitted: number; whyNotFitted: string | null };
   summary: EvaluationSummary;
-  /**
-   * In date order. Computed lazily, so that a long file needs little memory; may be iterated more than once.
-   */
+  /** In date order. Computed lazily, so that a long file needs little memory; may be iterated more than once. */
   cases: Iterable<EvaluatedCase>;
 }

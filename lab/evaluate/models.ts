@@ -59,11 +59,10 @@ export function createEmos({
 }
 
 /**
- * Minimizing CRPS rewards sharpness: with heavier tails than the distribution, intervals are too narrow. The
- * smallest factor, at least 1, with which the interval covers 90% of the training cases, as in split
- * conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation. J. Lei et al., J.
- * Amer. Statist. Assoc. 113 (2018); their guarantee does not hold, because the same cases are used for fit
- * and factor.
+ * Minimizing CRPS rewards sharpness: with heavier tails than the distribution, intervals are too narrow. The smallest
+ * factor, at least 1, with which the interval covers 90% of the training cases, as in split conformal prediction: the
+ * ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation. J. Lei et al., J. Amer. Statist. Assoc. 113 (2018);
+ * their guarantee does not hold, because the same cases are used for fit and factor.
  */
 function widen(
   { coefficients: fitted }: EmosFit,

@@ -35,8 +35,7 @@ export async function requireReportTarget(file: string): Promise<void> {
 }
 
 /**
- * One self-contained file that works offline, in both color schemes and in print. Replaces an existing file
- * atomically.
+ * One self-contained file that works offline, in both color schemes and in print. Replaces an existing file atomically.
  * @throws CommandError like `requireReportTarget`, or if writing fails
  */
 export async function writeReport(evaluation: Evaluation, file: string): Promise<void> {
@@ -327,9 +326,8 @@ const toPoint = (date: string, { n, raw, emos, climate }: ScoreSums): SeriesPoin
 });
 
 /**
- * All m + 1 ranks are equally likely, so the nominal coverage is the share between two members of symmetric
- * rank. T. M. Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129
- * (2001).
+ * All m + 1 ranks are equally likely, so the nominal coverage is the share between two members of symmetric rank. T. M.
+ * Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
  */
 function rankCoverage(counts: readonly number[], n: number): { nominal: number; actual: number }[] {
   const ranks = counts.length;

@@ -149,9 +149,8 @@ const normal: Distribution = {
 const SCALE = 1 / LOGISTIC_DEVIATION;
 
 /**
- * CRPS: s (z − 2 ln F(z) − 1) for scale s, A. Jordan, F. Krüger, S. Lerch, J. Stat. Softw. 90 (2019), A.2;
- * for temperature: M. Gebetsberger, R. Stauffer, G. J. Mayr, A. Zeileis, Adv. Stat. Clim. Meteorol. Oceanogr.
- * 5 (2019).
+ * CRPS: s (z − 2 ln F(z) − 1) for scale s, A. Jordan, F. Krüger, S. Lerch, J. Stat. Softw. 90 (2019), A.2; for
+ * temperature: M. Gebetsberger, R. Stauffer, G. J. Mayr, A. Zeileis, Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019).
  */
 const logistic: Distribution = {
   kernel: (error, deviation) => {

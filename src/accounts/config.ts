@@ -2,9 +2,7 @@ declare module '../core/config.js' {
   interface ServiceConfig {
     /** If false, no page or response mentions markets. */
     hasMarkets: boolean;
-    /**
-     * Preselected for a new Organization. In production, the default must not grant access to real markets.
-     */
+    /** Preselected for a new Organization. In production, the default must not grant access to real markets. */
     firstMarketAccess: 'none' | 'trade';
   }
 }

@@ -31,10 +31,7 @@ export interface GaugeClientOptions {
   fetch?: typeof globalThis.fetch;
 }
 
-/**
- * Live events reused the idempotency keys of test events, or vice versa. Only the rest of the batch is
- * counted.
- */
+/** Live events reused the idempotency keys of test events, or vice versa. Only the rest of the batch is counted. */
 export class OtherModeError extends Error {
   readonly indexes: number[];
   readonly answer: UsageAnswer;
@@ -62,8 +59,8 @@ const refuseOtherMode: Middleware = {
 };
 
 /**
- * Redirects are returned, not followed: following one would drop the API key or turn a POST into a GET.
- * Recording usage throws `OtherModeError` if live and test events are mixed up.
+ * Redirects are returned, not followed: following one would drop the API key or turn a POST into a GET. Recording usage
+ * throws `OtherModeError` if live and test events are mixed up.
  * @throws TypeError without an API key, or if `baseUrl` is http on another machine, unless `allowHttp` is set
  */
 export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
@@ -156,8 +153,8 @@ export async function* listCreditEntries(
 const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
 /**
- * Settles the units that `run` used; if it throws, releases the hold and rethrows. Idempotency keys make
- * retries safe. If the settlement cannot be delivered, this function throws and the hold expires.
+ * Settles the units that `run` used; if it throws, releases the hold and rethrows. Idempotency keys make retries safe.
+ * If the settlement cannot be delivered, this function throws and the hold expires.
  * @param run receives the reservation and returns its result and the units used
  * @throws CreditsExhaustedError, or RefusedError for any other refusal
  */

@@ -24,8 +24,8 @@ const OTHER_MODE =
   'The idempotency key was already used in the other mode (live or test), so this event was not counted. Send it with another key.';
 
 /**
- * Events that violate the schema are removed and the rest sent again. A batch refused as a whole is halved
- * until the offending event is isolated.
+ * Events that violate the schema are removed and the rest sent again. A batch refused as a whole is halved until the
+ * offending event is isolated.
  * @throws DeliveryError
  */
 export async function deliverEvents<Event extends Sendable>(
@@ -248,8 +248,7 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
 }
 
 /**
- * Body too large, invalid schema, or rule violations with their positions (sent if a proxy drops the `Prefer`
- * header).
+ * Body too large, invalid schema, or rule violations with their positions (sent if a proxy drops the `Prefer` header).
  */
 function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;

@@ -28,9 +28,7 @@ export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutM
   intervalMs?: number;
   /** `report()` then throws until some events have been sent. */
   onFull?(state: { bytes: number; maxBytes: number }): void;
-  /**
-   * Rejected events are also stored in `refused.ndjson`. After a crash, the same events may be passed again.
-   */
+  /** Rejected events are also stored in `refused.ndjson`. After a crash, the same events may be passed again. */
   onRefused?(events: RefusedEvent[]): void;
   /** Once when the service begins to refuse the API key. Default: a warning of the process. */
   onKeyRefused?(reason: string): void;

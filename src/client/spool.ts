@@ -46,8 +46,8 @@ const inUse = {
 };
 
 /**
- * Pending lines are synced together, so disk latency does not limit the throughput. A last line without a
- * line feed was cut off by a crash and never accepted.
+ * Pending lines are synced together, so disk latency does not limit the throughput. A last line without a line feed was
+ * cut off by a crash and never accepted.
  * @throws DirectoryInUseError
  */
 export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {

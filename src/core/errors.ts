@@ -30,8 +30,8 @@ export const commonStatuses = {
 type CommonStatuses = typeof commonStatuses;
 
 /**
- * Clients switch on the codes, so the meaning of a code never changes. Accounts and each product add their
- * own with `declare module`.
+ * Clients switch on the codes, so the meaning of a code never changes. Accounts and each product add their own with
+ * `declare module`.
  */
 export interface ErrorStatuses extends CommonStatuses {}
 

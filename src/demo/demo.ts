@@ -121,8 +121,8 @@ async function readOwn(file: string): Promise<string | undefined> {
 }
 
 /**
- * Undefined in production, without a demo file, if its first key no longer works, or if the file belongs to
- * another database.
+ * Undefined in production, without a demo file, if its first key no longer works, or if the file belongs to another
+ * database.
  */
 export async function readDemo(
   { config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>,

@@ -4,9 +4,7 @@ import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
 /** Logged above it. Synchronized clocks differ only by milliseconds. */
 const NOTED_MS = 5 * SECOND_MS;
-/**
- * Entitlements, keys and sessions depend on the instance's clock, so beyond this it would reject valid calls.
- */
+/** Entitlements, keys and sessions depend on the instance's clock, so beyond this it would reject valid calls. */
 const MAX_MS = MINUTE_MS;
 
 /** The instance's time before and after the query. */

@@ -40,9 +40,8 @@ type ClockWatch = ReturnType<typeof createClockWatch>;
 export type ReadinessWatch = ReturnType<typeof createReadiness>;
 
 /**
- * Until a check succeeds, all calls get 503: the database must serve requests, this version must be new
- * enough, and the clocks must agree. The route needs no credential, so callers share one check, at most one
- * per second.
+ * Until a check succeeds, all calls get 503: the database must serve requests, this version must be new enough, and the
+ * clocks must agree. The route needs no credential, so callers share one check, at most one per second.
  */
 export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) {
   const compareClocks = createClockWatch({ log, metrics });

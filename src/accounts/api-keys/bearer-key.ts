@@ -62,10 +62,7 @@ export function invalidKey(): AppError {
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
 
-/**
- * `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to avoid modulo
- * bias.
- */
+/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to avoid modulo bias. */
 export function generateSecret(livemode: boolean): string {
   let random = '';
   while (random.length < 32) {

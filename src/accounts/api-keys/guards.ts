@@ -9,9 +9,7 @@ import type { CallRefusal } from './key-use-queries.js';
 /** @param name shown in responses */
 export type LimitCalls = (name: string, perMinute: number) => RequestHandler;
 
-/**
- * `guard` looks up keys that this instance has not seen; `limitTo` also limits each key's calls per minute.
- */
+/** `guard` looks up keys that this instance has not seen; `limitTo` also limits each key's calls per minute. */
 export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,
@@ -26,8 +24,8 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
 }
 
 /**
- * Only for existing keys, so that guessed keys are not stored. The next call of a refused key is rate-limited
- * as a guess.
+ * Only for existing keys, so that guessed keys are not stored. The next call of a refused key is rate-limited as a
+ * guess.
  */
 export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandler {
   return (error, req, _res, next) => {

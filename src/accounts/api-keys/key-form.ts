@@ -96,8 +96,8 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
 }
 
 /**
- * Undefined if the scopes were chosen individually. Selected scopes outside the preset would be ignored, so
- * they are rejected.
+ * Undefined if the scopes were chosen individually. Selected scopes outside the preset would be ignored, so they are
+ * rejected.
  */
 function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
@@ -140,9 +140,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   return at;
 }
 
-/**
- * UTC, such as `2030-01-31T12:00`, with `T` or a space. Undefined if malformed or if the day does not exist.
- */
+/** UTC, such as `2030-01-31T12:00`, with `T` or a space. Undefined if malformed or if the day does not exist. */
 function toUtcTime(typed: string): Date | undefined {
   const [, day, time] = /^\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?\s*$/.exec(typed) ?? [];
   if (day === undefined || time === undefined) return undefined;

@@ -18,8 +18,8 @@ export interface GatheredUse {
 }
 
 /**
- * The write leaves a receipt, so a retry after a lost response does nothing. Rows are locked in the same
- * order everywhere to prevent deadlocks.
+ * The write leaves a receipt, so a retry after a lost response does nothing. Rows are locked in the same order
+ * everywhere to prevent deadlocks.
  * $1 write id · $2 now
  * Per key: $3 hashed secret, $4 last use
  * Per minute: $5 key index, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited

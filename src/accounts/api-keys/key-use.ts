@@ -29,9 +29,7 @@ export interface KeyUse {
 export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
-/**
- * About 20 MB: a cell is one key's calls in one minute. Reached only if the database refuses writes for long.
- */
+/** About 20 MB: a cell is one key's calls in one minute. Reached only if the database refuses writes for long. */
 const MAX_CELLS = 100_000;
 /** The embedded database can do nothing else while a statement runs. */
 const KEYS_PER_WRITE = 500;
@@ -141,9 +139,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return use;
   }
 
-  /**
-   * Without cells left, further calls count towards the most recent minute, so that the total stays correct.
-   */
+  /** Without cells left, further calls count towards the most recent minute, so that the total stays correct. */
   function openMinute(use: GatheredUse, minuteMs: number): MinuteCalls {
     const last = use.minutes.at(-1)!;
     if (last.minuteMs === minuteMs || cells >= maxCells) return last;

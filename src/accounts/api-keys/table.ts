@@ -30,8 +30,8 @@ export const apiKeys = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // An API call presents only its secret, so the hash comes first. Every unique constraint includes org_id,
-    // the distribution column.
+    // An API call presents only its secret, so the hash comes first. Every unique constraint includes org_id, the
+    // distribution column.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
     // One of two concurrent rotations fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),

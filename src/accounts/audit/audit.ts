@@ -11,8 +11,7 @@ export interface AuditEntry {
   /** Noun first, such as `api_key.created`. */
   action: string;
   /**
-   * A User's id, `operator`, `operator:` and a name, `api_key:` and an id, `single_sign_on`, `system`, or
-   * `unknown`.
+   * A User's id, `operator`, `operator:` and a name, `api_key:` and an id, `single_sign_on`, `system`, or `unknown`.
    */
   actor: string;
   target: string;
@@ -22,8 +21,8 @@ export interface AuditEntry {
 }
 
 /**
- * `tx` must make the change. Locks the chain until the commit: to avoid deadlocks, call this after taking all
- * other locks, and in id order for several Organizations.
+ * `tx` must make the change. Locks the chain until the commit: to avoid deadlocks, call this after taking all other
+ * locks, and in id order for several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
@@ -77,9 +76,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Checks the author's authority again under locks, so nothing changes if the author has since been removed,
- * demoted or signed out, or if their key has been revoked. Retries on conflicts. Inside `work`, use only the
- * given `tx`. Lock order: Organization, membership, User, session, audit chain.
+ * Checks the author's authority again under locks, so nothing changes if the author has since been removed, demoted or
+ * signed out, or if their key has been revoked. Retries on conflicts. Inside `work`, use only the given `tx`. Lock
+ * order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
 export function change<T>(

@@ -36,8 +36,8 @@ interface ExportOutcome {
 }
 
 /**
- * Checks the chains against the heads in a file before overwriting it, so that a rewritten history never
- * replaces the evidence against it.
+ * Checks the chains against the heads in a file before overwriting it, so that a rewritten history never replaces the
+ * evidence against it.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {

@@ -71,8 +71,8 @@ interface SearchRange {
 }
 
 /**
- * `object` must occur in the target or in a value of the details. `searchedTo` is the oldest entry examined;
- * undefined after the last.
+ * `object` must occur in the target or in a value of the details. `searchedTo` is the oldest entry examined; undefined
+ * after the last.
  */
 export async function searchAuditRows(
   orm: Orm,

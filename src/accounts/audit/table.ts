@@ -34,8 +34,8 @@ const place = {
 };
 
 /**
- * Ids are generated from `at` and `seq`, so the primary key sorts by time. Rows from before the chain have
- * neither `seq` nor `hash`.
+ * Ids are generated from `at` and `seq`, so the primary key sorts by time. Rows from before the chain have neither
+ * `seq` nor `hash`.
  */
 export const auditLog = pgTable(
   'audit_log',

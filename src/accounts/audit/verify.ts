@@ -29,9 +29,7 @@ export interface VerifyOptions {
 
 const BATCH = 1_000;
 
-/**
- * In slug order. Reads one snapshot in batches, so writes can continue and memory does not grow with the log.
- */
+/** In slug order. Reads one snapshot in batches, so writes can continue and memory does not grow with the log. */
 export async function verifyChains(
   orm: Orm,
   onReport: (report: ChainReport) => void,
@@ -69,8 +67,8 @@ export interface RangeCheck {
 }
 
 /**
- * Undefined for an empty chain. Reads the chain's end first: rows up to it never change, so the reads need no
- * common snapshot.
+ * Undefined for an empty chain. Reads the chain's end first: rows up to it never change, so the reads need no common
+ * snapshot.
  */
 export async function verifyRange(
   orm: Orm,

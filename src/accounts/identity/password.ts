@@ -44,8 +44,7 @@ let unusedHash: Promise<string> | undefined;
 export const unusedPassword = (): Promise<string> => (unusedHash ??= hash(crypto.randomUUID(), parameters));
 
 /**
- * Earlier versions hashed the password as it was typed. A wrong password takes as long with a hash as without
- * one.
+ * Earlier versions hashed the password as it was typed. A wrong password takes as long with a hash as without one.
  * @returns `outdated` if only such a hash matches
  * @throws AppError unavailable
  */
@@ -101,8 +100,8 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * The text follows the field's name. Also refuses what the sign-in form would: control characters and
- * unpaired surrogates.
+ * The text follows the field's name. Also refuses what the sign-in form would: control characters and unpaired
+ * surrogates.
  */
 export async function passwordProblem(typed: string, email: string): Promise<string | undefined> {
   const password = canonical(typed);

@@ -23,9 +23,7 @@ export interface NewMail {
 /** Per address, for kinds that other people can trigger. Further messages are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
-/**
- * `tx` must make the change being reported. False if mail is off or the address has reached its hourly limit.
- */
+/** `tx` must make the change being reported. False if mail is off or the address has reached its hourly limit. */
 export async function queueMail(
   tx: Tx,
   mail: MailConfig | undefined,

@@ -21,8 +21,7 @@ export const mails = pgTable(
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
     /**
-     * Sealed, because it may contain a secret link, and cleared afterwards. Not sealed in rows from earlier
-     * versions.
+     * Sealed, because it may contain a secret link, and cleared afterwards. Not sealed in rows from earlier versions.
      */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),

@@ -10,10 +10,7 @@ import { CHAT_PAUSE_MS, isChat, type Chat, type Format } from './chat.js';
 import { createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
-/**
- * An instance without a result by then is considered dead. Must exceed the time to make and record an
- * attempt.
- */
+/** An instance without a result by then is considered dead. Must exceed the time to make and record an attempt. */
 const LEASE_MS = MINUTE_MS;
 const POLL_MS = 500;
 const GAP_MS = 20;
@@ -49,10 +46,7 @@ export function createDispatcher(deps: DispatcherDeps, chat: Chat) {
     loops.delete(group);
   }
 
-  /**
-   * Shortly after a sweep that found deliveries; otherwise when a running delivery finishes, or at the next
-   * poll.
-   */
+  /** Shortly after a sweep that found deliveries; otherwise when a running delivery finishes, or at the next poll. */
   async function nextLook(begun: number): Promise<void> {
     const waitMs = begun > 0 ? GAP_MS : POLL_MS;
     const poll = pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);

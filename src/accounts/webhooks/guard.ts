@@ -14,8 +14,8 @@ export class ForbiddenAddressError extends Error {
 }
 
 /**
- * Metadata services hand out credentials. Lists those in ranges that are public or can be allowed; others,
- * such as Oracle's 192.0.0.192, are refused anyway.
+ * Metadata services hand out credentials. Lists those in ranges that are public or can be allowed; others, such as
+ * Oracle's 192.0.0.192, are refused anyway.
  */
 const metadata = new Set([
   // Azure
@@ -78,8 +78,8 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
 const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
- * Resolves while connecting, so the checked address is the one connected to. One refused address refuses all,
- * because the connection may pick any.
+ * Resolves while connecting, so the checked address is the one connected to. One refused address refuses all, because
+ * the connection may pick any.
  */
 export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {
   const resolver = new promises.Resolver({ timeout: LOOKUP_MS, tries: 2 });
@@ -96,9 +96,7 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
 
 const LOOKUP_MS = 2_000;
 
-/**
- * The system resolver would block one of only a few threads until the name server answers, if it ever does.
- */
+/** The system resolver would block one of only a few threads until the name server answers, if it ever does. */
 async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
   if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

@@ -8,8 +8,8 @@ import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
 /**
- * Longer than the longest period that is reported only once, plus the time during which an API key may
- * correct its events.
+ * Longer than the longest period that is reported only once, plus the time during which an API key may correct its
+ * events.
  */
 export const ONCE_KEPT_DAYS = 100;
 
@@ -150,8 +150,7 @@ export async function writeMessage<T extends AnyType>(
 
 /**
  * For a high-traffic statement.
- * @param source name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be
- * null)
+ * @param source name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
  * @param now SQL expression, a timestamptz
  */
 export const queueInStatement = (t: Names, source: string, now: string): string => `webhook_message as (

@@ -171,8 +171,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
         const own = open({ url, body, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
-          // The receiver closed a kept-alive connection before reading. An aborted request fails with the
-          // same error.
+          // The receiver closed a kept-alive connection before reading. An aborted request fails with the same error.
           const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
           if (isUnread && !isClosed && !isOver) start();
           else end(describe(error));

@@ -29,10 +29,9 @@ const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
   (select org_id || ' ' || endpoint_id from endpoint order by place desc limit 1) end`;
 
 /**
- * Leases due deliveries, for each endpoint at most as many as it has room for, so that a backlog at one does
- * not delay the others. A chat gets its next post only after a pause.
- * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6
- * default room
+ * Leases due deliveries, for each endpoint at most as many as it has room for, so that a backlog at one does not delay
+ * the others. A chat gets its next post only after a pause.
+ * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6 default room
  * $7 endpoints with a different room, $8 their room · $9 limit
  */
 export const claim: Template = {
@@ -83,8 +82,8 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
 };
 
 /**
- * Returns endpoints that have been failing for too long. If the delivery was leased again or resent in the
- * meantime, only a success counts. Idempotent.
+ * Returns endpoints that have been failing for too long. If the delivery was leased again or resent in the meantime,
+ * only a success counts. Idempotent.
  * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null,
  * $8 error or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before this attempt
  * $13 endpoints that have been failing since this time or earlier are returned

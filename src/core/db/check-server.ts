@@ -11,8 +11,8 @@ const ANSWER_MS = 1_000;
 export class UnsuitableDatabaseError extends Error {}
 
 /**
- * Detects a pooler that assigns connections per transaction and would leak prepared statements and settings
- * to other clients: a second connection in a transaction must not see a mark that was set on the first.
+ * Detects a pooler that assigns connections per transaction and would leak prepared statements and settings to other
+ * clients: a second connection in a transaction must not see a mark that was set on the first.
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
   const { connectionString: url = '' } = pool.options;

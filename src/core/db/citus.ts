@@ -312,8 +312,8 @@ class CitusGroup implements ShardGroup {
   }
 
   /**
-   * Retries only statements refused because the group moved. After a lost connection, the statement may have
-   * been committed.
+   * Retries only statements refused because the group moved. After a lost connection, the statement may have been
+   * committed.
    */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
     // The deadline starts when the move is first noticed, because the statement may already have waited a long time for

@@ -34,9 +34,7 @@ export type ReadRow = (columns: readonly (string | null)[]) => object;
 /** Touches Organizations of one group only. */
 export interface Template {
   readonly name: string;
-  /**
-   * Reads a row by position, for many rows ("JSON and HTTP by hand" in bench/README.md). Default: objects.
-   */
+  /** Reads a row by position, for many rows ("JSON and HTTP by hand" in bench/README.md). Default: objects. */
   readonly readRow?: ReadRow;
   text(names: Names): string;
 }
@@ -108,8 +106,8 @@ export interface Database {
 }
 
 /**
- * After a parallel write, Citus refuses to touch a reference table or change the schema in the same
- * transaction. Plain Postgres accepts and ignores the setting.
+ * After a parallel write, Citus refuses to touch a reference table or change the schema in the same transaction. Plain
+ * Postgres accepts and ignores the setting.
  */
 export const SEQUENTIAL = `set citus.multi_shard_modify_mode = 'sequential'`;
 

@@ -11,8 +11,8 @@ export interface CoalesceOptions<Request, Answer> {
   /** A request that exceeds it is still sent, by itself. */
   maxWeight: number;
   /**
-   * For flushes with a high fixed cost: waits while each turn of the event loop brings another request. A
-   * lone request waits one turn, not `ms`.
+   * For flushes with a high fixed cost: waits while each turn of the event loop brings another request. A lone request
+   * waits one turn, not `ms`.
    */
   gather?: { weight: number; ms: number };
   weigh?(request: Request): number;
@@ -69,8 +69,8 @@ function settle<Request, Answer>(waiters: Waiter<Request, Answer>[], answers: (A
 }
 
 /**
- * Group commit: requests that arrive during a flush are sent together in the next one. A lone request waits
- * until the end of the current turn of the event loop.
+ * Group commit: requests that arrive during a flush are sent together in the next one. A lone request waits until the
+ * end of the current turn of the event loop.
  */
 export function createCoalescer<Request, Answer>(
   options: CoalesceOptions<Request, Answer>,

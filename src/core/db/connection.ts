@@ -16,9 +16,9 @@ interface Siblings {
 type Callback = (error: unknown, ...rest: unknown[]) => void;
 
 /**
- * A connection whose failures affect only its own statements. The pool listens only to idle connections, so
- * without this listener a connection that ends during setup would end the process. A statement that times out
- * closes the connection, because the driver would queue a rollback behind it.
+ * A connection whose failures affect only its own statements. The pool listens only to idle connections, so without
+ * this listener a connection that ends during setup would end the process. A statement that times out closes the
+ * connection, because the driver would queue a rollback behind it.
  */
 export class Connection extends pg.Client {
   private isGivenUp = false;

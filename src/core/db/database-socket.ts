@@ -10,8 +10,8 @@ export class ServiceEndedError extends Error {}
 const socketIn = (dataDir: string): string => join(dataDir, 'gauge.sock');
 
 /**
- * Lets commands run by the same user work on the embedded database while this process has it open. A client
- * can run any statement; only the owner of the database files can connect.
+ * Lets commands run by the same user work on the embedded database while this process has it open. A client can run any
+ * statement; only the owner of the database files can connect.
  */
 export async function openDatabaseSocket(
   dataDir: string,

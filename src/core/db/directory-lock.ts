@@ -17,9 +17,9 @@ export class DirectoryInUseError extends Error {
 const STEP_BACK_MS = 2_000;
 
 /**
- * A second process would silently corrupt the embedded database. Each process writes a claim under its own
- * name before it looks for others, so two cannot miss each other; both then compute in the same way which one
- * withdraws. Only the claims of ended processes are removed, so cleaning up cannot remove a fresh one.
+ * A second process would silently corrupt the embedded database. Each process writes a claim under its own name before
+ * it looks for others, so two cannot miss each other; both then compute in the same way which one withdraws. Only the
+ * claims of ended processes are removed, so cleaning up cannot remove a fresh one.
  */
 export async function lockDirectory(
   directory: string,

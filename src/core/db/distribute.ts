@@ -4,20 +4,17 @@ import type { Orm } from './client.js';
 import { createFunctions } from './functions.js';
 import { selectRows } from './sql.js';
 
-/**
- * Reference tables, which every node holds in full: rarely written, and read with every Organization's rows.
- */
+/** Reference tables, which every node holds in full: rarely written, and read with every Organization's rows. */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
 /** Stays on one node, because it is used to find an Organization's group. */
 const directory = sql.raw('api_key_directory');
 
 /**
- * Raises 40001 if the groups have already moved. A move takes the same lock in a conflicting mode on every
- * node before its cut-over. The function checks before taking the lock, because Citus cannot lock a shard
- * that no longer exists, and again afterwards. It is volatile so that the second check sees what was
- * committed while it waited for the lock. It runs as the tables' owner, because Citus lets only the owner
- * lock them and the serving role owns nothing.
+ * Raises 40001 if the groups have already moved. A move takes the same lock in a conflicting mode on every node before
+ * its cut-over. The function checks before taking the lock, because Citus cannot lock a shard that no longer exists,
+ * and again afterwards. It is volatile so that the second check sees what was committed while it waited for the lock.
+ * It runs as the tables' owner, because Citus lets only the owner lock them and the serving role owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int

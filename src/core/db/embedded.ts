@@ -17,8 +17,7 @@ import { oneShardGroup } from './shards.js';
 export type EmbeddedDatabase = ReturnType<typeof embeddedDatabase>;
 
 /**
- * PGlite has one connection and does not fsync: committed rows survive a killed process, but not a power
- * failure.
+ * PGlite has one connection and does not fsync: committed rows survive a killed process, but not a power failure.
  * @param inThread otherwise each statement blocks the event loop, which gets one turn between statements
  */
 export async function openEmbedded(
@@ -107,8 +106,8 @@ async function openPgliteInThread(directory: string) {
 const ARRAYS_READ = [1000, 1007, 1009, 1015, 1016, 1022, 1231, 2951];
 
 /**
- * PGlite copies the parsers of all arrays for each query that sets some, as Drizzle's do: a sixth of a short
- * query. Parsers of single values are defaults and not copied.
+ * PGlite copies the parsers of all arrays for each query that sets some, as Drizzle's do: a sixth of a short query.
+ * Parsers of single values are defaults and not copied.
  */
 function dropUnusedArrayParsers(pglite: PGlite): void {
   pglite.parsers = Object.fromEntries(ARRAYS_READ.map((id) => [id, pglite.parsers[id]!]));

@@ -20,8 +20,8 @@ const outcomes = ['succeeded', 'failed', 'skipped'] as const;
 const MAX_WAIT_MS = 30_000;
 
 /**
- * Computes the next run from the current time, because the scheduler's own timers would make up for all runs
- * skipped by a clock jump. Repeated failures or overruns are counted, but logged only once.
+ * Computes the next run from the current time, because the scheduler's own timers would make up for all runs skipped by
+ * a clock jump. Repeated failures or overruns are counted, but logged only once.
  */
 export function startJobs(
   jobs: Job[],
@@ -100,8 +100,8 @@ export interface Lease {
 }
 
 /**
- * Uses the database's time, because instances' clocks differ. A slow holder may lose the lease while working,
- * so the work must be safe to do twice.
+ * Uses the database's time, because instances' clocks differ. A slow holder may lose the lease while working, so the
+ * work must be safe to do twice.
  */
 export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthSeconds: number }): Lease {
   const holder = uuid();

@@ -20,8 +20,8 @@ import { selectRows } from './sql.js';
 export interface MaintenanceDatabase {
   orm: Orm;
   /**
-   * The group's hot statements wait. In an unsharded database nothing is blocked: `work` gets all
-   * Organizations and takes its own locks.
+   * The group's hot statements wait. In an unsharded database nothing is blocked: `work` gets all Organizations and
+   * takes its own locks.
    */
   withoutIngestion(
     orgIds: string[],
@@ -34,8 +34,8 @@ export class NotMigratedError extends Error {}
 
 /**
  * Opens the database without the service's time-outs and without migrating.
- * @param throughService whether the command may share the session of a running service; it must then not
- * change session settings or hold a lock beyond a transaction
+ * @param throughService whether the command may share the session of a running service; it must then not change session
+ * settings or hold a lock beyond a transaction
  */
 export async function openForMaintenance(
   config: Pick<ServiceConfig, 'databaseUrl' | 'dataDir'>,
@@ -100,8 +100,8 @@ interface Group {
 }
 
 /**
- * Locking the coordinator's tables would not block statements on the worker, so this takes the lock of
- * `gauge_hold` in the mode that a move uses.
+ * Locking the coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in
+ * the mode that a move uses.
  */
 export async function freezeGroups(
   orm: Orm,

@@ -220,8 +220,8 @@ export async function requireNewEnough(db: Pick<Database, 'orm'>): Promise<void>
 }
 
 /**
- * The migrator compares only the last migration's timestamp, so on another branch it would skip migrations or
- * create existing objects again.
+ * The migrator compares only the last migration's timestamp, so on another branch it would skip migrations or create
+ * existing objects again.
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
   const known = await listKnown();

@@ -5,8 +5,8 @@ import { Connection, type ConnectionWatch } from './connection.js';
 import { isOutOfConnections } from './outage.js';
 
 /**
- * Override the settings of role, database and server. Sent as statements, because poolers reject unknown
- * startup parameters.
+ * Override the settings of role, database and server. Sent as statements, because poolers reject unknown startup
+ * parameters.
  */
 export const READ_SETTINGS = `set datestyle = 'ISO, MDY';
 set intervalstyle = 'postgres';
@@ -21,9 +21,9 @@ set exit_on_error = off;
 set search_path = public`;
 
 /**
- * All writes rely on read committed. The server cancels a statement shortly before the client gives up; the
- * client's own time-out covers a frozen backend or a lost response. JIT is off because page queries finish
- * before they would be compiled.
+ * All writes rely on read committed. The server cancels a statement shortly before the client gives up; the client's
+ * own time-out covers a frozen backend or a lost response. JIT is off because page queries finish before they would be
+ * compiled.
  */
 const sessionSettings = (waitMs: number) => `${READ_SETTINGS};
 set default_transaction_isolation = 'read committed';
@@ -50,8 +50,8 @@ const LOOK_EVERY_MS = 1_000;
 const LOOK_WAIT_MS = 1_000;
 
 /**
- * After a failover, open connections still lead to the old server. All are closed as soon as a new connection
- * reaches another server, or a write meets a read-only one.
+ * After a failover, open connections still lead to the old server. All are closed as soon as a new connection reaches
+ * another server, or a write meets a read-only one.
  */
 export class Address {
   readonly url: string;

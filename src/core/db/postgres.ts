@@ -9,9 +9,9 @@ import { createOutageLog } from './outage.js';
 import { Address, openPool } from './pool.js';
 
 /**
- * Planning takes longer than execution, and a plan made for nearly empty tables is disastrous once they have
- * grown. Bitmap scans are off because, for small tables, scanning all rows of an Organization looks cheaper
- * than using the full key.
+ * Planning takes longer than execution, and a plan made for nearly empty tables is disastrous once they have grown.
+ * Bitmap scans are off because, for small tables, scanning all rows of an Organization looks cheaper than using the
+ * full key.
  */
 const PLAN_SETTINGS =
   'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off';
@@ -34,8 +34,8 @@ export type Pools = Readonly<
 >;
 
 /**
- * Slow pages and contended rows cannot use up ingestion's connections. All time-outs are finite, so a
- * database that vanished without closing its sockets is noticed.
+ * Slow pages and contended rows cannot use up ingestion's connections. All time-outs are finite, so a database that
+ * vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
   const coordinator = new Address(url, createOutageLog(log));

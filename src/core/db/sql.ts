@@ -43,9 +43,7 @@ export const timeJson = (time: string): string =>
 export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/**
- * Ignores case, and no character is special. No index supports it: the query must bound the rows otherwise.
- */
+/** Ignores case, and no character is special. No index supports it: the query must bound the rows otherwise. */
 export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQL =>
   sql`(${sql.join(
     columns.map((column) => sql`strpos(lower(${column}), lower(${search}::text)) > 0`),
@@ -53,8 +51,8 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
   )})`;
 
 /**
- * Skips rows whose key exists. One parameter per value takes three times as long. Omitted columns become
- * null, even if they have a default.
+ * Skips rows whose key exists. One parameter per value takes three times as long. Omitted columns become null, even if
+ * they have a default.
  */
 export async function insertRows<T extends PgTable>(
   orm: Orm,

@@ -34,8 +34,7 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       const { version, files } = await load();
       const asset = files.get(req.params.file);
       if (!asset) throw nothingHere();
-      // During a rolling update, a page may request a file of another version. It gets the current one,
-      // uncached.
+      // During a rolling update, a page may request a file of another version. It gets the current one, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
       await sendSharedContent(req, res, asset);

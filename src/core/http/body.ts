@@ -73,10 +73,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/**
- * Plain bodies with a declared length bypass Express's general parser ("JSON and HTTP by hand" in
- * bench/README.md).
- */
+/** Plain bodies with a declared length bypass Express's general parser ("JSON and HTTP by hand" in bench/README.md). */
 export async function readJsonText(
   req: Request,
   res: Response,
@@ -171,10 +168,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/**
- * Rejects JSON that costs far more to parse and validate than to send ("JSON and HTTP by hand" in
- * bench/README.md).
- */
+/** Rejects JSON that costs far more to parse and validate than to send ("JSON and HTTP by hand" in bench/README.md). */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {
   const isObject: boolean[] = [];
   const elements: number[] = [];

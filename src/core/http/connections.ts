@@ -37,8 +37,8 @@ export interface Lines {
 }
 
 /**
- * Node would start all pipelined requests at once. Each waiting request takes a few kilobytes, and only an
- * attacker pipelines many, so too many close the connection. Clients may repeat them (RFC 9112, 9.3.2).
+ * Node would start all pipelined requests at once. Each waiting request takes a few kilobytes, and only an attacker
+ * pipelines many, so too many close the connection. Clients may repeat them (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();

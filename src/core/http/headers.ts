@@ -8,9 +8,7 @@ import { compressionLevels } from './encoding.js';
 
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
-/**
- * The referrer policy is `same-origin`: with helmet's `no-referrer`, Chrome posts forms with `Origin: null`.
- */
+/** The referrer policy is `same-origin`: with helmet's `no-referrer`, Chrome posts forms with `Origin: null`. */
 export function pageHeaders(): Router {
   const router = createRouter();
   const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: compressionLevels.fast.br } };
@@ -43,10 +41,7 @@ export function pageHeaders(): Router {
   return router;
 }
 
-/**
- * A page that shows a secret must not be compressed: its compressed length leaks information about the
- * secret.
- */
+/** A page that shows a secret must not be compressed: its compressed length leaks information about the secret. */
 export function beginSecretPage(res: Response, status = 201): void {
   res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }

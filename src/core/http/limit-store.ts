@@ -10,8 +10,8 @@ export interface LimitStores {
 }
 
 /**
- * The library's store returns a live counter that the caller reads a moment later: concurrent calls would all
- * see the final count, and one call over the limit would reject all of them.
+ * The library's store returns a live counter that the caller reads a moment later: concurrent calls would all see the
+ * final count, and one call over the limit would reject all of them.
  */
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
@@ -28,8 +28,8 @@ export function memoryLimitStores(): LimitStores {
 }
 
 /**
- * If Redis is unavailable or takes over 100 ms, each instance counts on its own: an inexact count is better
- * than an outage.
+ * If Redis is unavailable or takes over 100 ms, each instance counts on its own: an inexact count is better than an
+ * outage.
  */
 export function redisLimitStores({
   url,

@@ -34,10 +34,7 @@ export interface Range {
   limit: number;
 }
 
-/**
- * A cursor is the key of the last row seen, so every page costs the same and concurrent changes do not shift
- * pages.
- */
+/** A cursor is the key of the last row seen, so every page costs the same and concurrent changes do not shift pages. */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   const { limit, cursor } = parseQuery(pageSchema, req.query);
   if (cursor === undefined) return { after: undefined, limit };

@@ -45,8 +45,8 @@ export function perKeyLimit(
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // The library's check that no limit is created per request captures a stack trace, which is most of the
-    // cost of creating a limit.
+    // The library's check that no limit is created per request captures a stack trace, which is most of the cost of
+    // creating a limit.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
@@ -81,8 +81,8 @@ export interface UnknownKeyGuardOptions {
 }
 
 /**
- * Nothing is counted or stored for nonexistent keys, and guessing keys puts little load on the database.
- * Counts in this process, because it protects this process's memory and its load on the database.
+ * Nothing is counted or stored for nonexistent keys, and guessing keys puts little load on the database. Counts in this
+ * process, because it protects this process's memory and its load on the database.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,

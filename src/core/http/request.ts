@@ -15,8 +15,8 @@ export const isNavigation = (req: Request): boolean =>
   (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
 /**
- * Rejects percent-encoded bytes that are not UTF-8, and NUL, which the database cannot store, so handlers can
- * trust path and query.
+ * Rejects percent-encoded bytes that are not UTF-8, and NUL, which the database cannot store, so handlers can trust
+ * path and query.
  */
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1')
@@ -47,8 +47,8 @@ function isText(req: Request): boolean {
 }
 
 /**
- * RFC 9110, 13.1.2. Express's `fresh` returns false if `Cache-Control: no-cache` is sent, as `fetch` does;
- * that header only asks for revalidation, which a 304 provides.
+ * RFC 9110, 13.1.2. Express's `fresh` returns false if `Cache-Control: no-cache` is sent, as `fetch` does; that header
+ * only asks for revalidation, which a 304 provides.
  */
 export function hasCopy(req: Request<object>, etag: string): boolean {
   const header = req.headers['if-none-match'];
@@ -104,8 +104,8 @@ export const requestIdOf = (res: Response): string => String(res.getHeader('X-Re
 const clientAddress = Symbol('client address');
 
 /**
- * The log, limits and audit read `req.ip`, and Express parses the headers each time: 0.6 ms for the longest
- * header ("JSON and HTTP by hand" in bench/README.md).
+ * The log, limits and audit read `req.ip`, and Express parses the headers each time: 0.6 ms for the longest header
+ * ("JSON and HTTP by hand" in bench/README.md).
  */
 export function rememberClientAddress(app: Express): void {
   const trust = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
@@ -125,10 +125,7 @@ export function rememberClientAddress(app: Express): void {
 const bracketed = /^"?\[([\da-f:.]+)\](?::\d{1,5})?"?$/i;
 const withPort = /^((?:::ffff:)?\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/i;
 
-/**
- * Some proxies append the port, which differs for each connection, so limits per address would never be
- * reached.
- */
+/** Some proxies append the port, which differs for each connection, so limits per address would never be reached. */
 const withoutPort = <Address extends string | undefined>(address: Address): Address | string =>
   (address && (bracketed.exec(address) ?? withPort.exec(address))?.[1]) ?? address;
 
@@ -192,8 +189,8 @@ const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
 
 /**
- * Unknown routes share one value, so that scanners cannot flood the metrics. A failed request has left its
- * router, so its mount point is read from the URL.
+ * Unknown routes share one value, so that scanners cannot flood the metrics. A failed request has left its router, so
+ * its mount point is read from the URL.
  */
 function routeOf(req: Request): string {
   const path: unknown = (req.route as { path?: unknown } | undefined)?.path;

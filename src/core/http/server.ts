@@ -76,8 +76,8 @@ interface HttpServerOptions {
 }
 
 /**
- * Express changes the prototypes of every request and response, which takes half the time of a small request
- * ("JSON and HTTP by hand" in bench/README.md).
+ * Express changes the prototypes of every request and response, which takes half the time of a small request ("JSON and
+ * HTTP by hand" in bench/README.md).
  */
 export function createHttpServer(
   app: Express,

@@ -163,8 +163,8 @@ export function parseItems<T extends z.ZodType>(
 }
 
 /**
- * Stops when there are too many errors to report, because an invalid value costs a hundred times as much as a
- * valid one.
+ * Stops when there are too many errors to report, because an invalid value costs a hundred times as much as a valid
+ * one.
  * @returns the valid items, their indexes, and the places of all errors
  */
 export function readItems<T extends z.ZodType>(schema: z.ZodArray<T>, items: unknown[], path: string[]) {

@@ -106,9 +106,9 @@ interface BlockStream extends DestinationStream {
 }
 
 /**
- * A write per line would cost more than the request that it logs, and pino's own buffer measures its whole
- * content for each line ("JSON and HTTP by hand" in bench/README.md) and waits for ever for a reader that has
- * stopped. After EPIPE the service goes on without a log, otherwise until a later write succeeds.
+ * A write per line would cost more than the request that it logs, and pino's own buffer measures its whole content for
+ * each line ("JSON and HTTP by hand" in bench/README.md) and waits for ever for a reader that has stopped. After EPIPE
+ * the service goes on without a log, otherwise until a later write succeeds.
  */
 export function createBlockStream(onFailure: (error: NodeJS.ErrnoException) => void): BlockStream {
   let lines = '';
@@ -180,8 +180,8 @@ export function createLogger(
 }
 
 /**
- * Not masked, for the set-up link and for request lines, whose fields are masked individually: searching
- * whole lines would be the most expensive part of a small request.
+ * Not masked, for the set-up link and for request lines, whose fields are masked individually: searching whole lines
+ * would be the most expensive part of a small request.
  */
 export const createPlainLog = (level: string, stream: DestinationStream): Logger =>
   pino({ ...common, level }, stream);

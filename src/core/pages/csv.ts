@@ -8,15 +8,15 @@ import { ExactNumber } from '../http/json.js';
 export type CsvCell = string | number | Date | null | ExactNumber;
 
 /**
- * A spreadsheet may run this as a formula after characters that it drops. Text that only looks guarded also
- * matches, so that `readCsvText` is exact.
+ * A spreadsheet may run this as a formula after characters that it drops. Text that only looks guarded also matches, so
+ * that `readCsvText` is exact.
  */
 const formula =
   /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*[=+\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20])/u;
 
 /**
- * RFC 4180. A formula gets a leading apostrophe, and all text is quoted, because spreadsheets of some
- * countries also separate cells at semicolons.
+ * RFC 4180. A formula gets a leading apostrophe, and all text is quoted, because spreadsheets of some countries also
+ * separate cells at semicolons.
  */
 export const csvRow = (cells: readonly CsvCell[]): string => `${cells.map(toCell).join(',')}\r\n`;
 
@@ -41,8 +41,8 @@ export interface CsvFile {
 }
 
 /**
- * Reads the first chunk before anything is sent, so its failure is an ordinary error. A later failure breaks
- * the connection, so that the client sees that the file is incomplete.
+ * Reads the first chunk before anything is sent, so its failure is an ordinary error. A later failure breaks the
+ * connection, so that the client sees that the file is incomplete.
  */
 export async function sendCsv(
   log: Logger,

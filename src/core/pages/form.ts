@@ -162,8 +162,8 @@ export async function tryQuery<T>(
 }
 
 /**
- * Input kept while the user signs in again, without passwords and codes. The form's page restores it once,
- * for the same person in the same browser.
+ * Input kept while the user signs in again, without passwords and codes. The form's page restores it once, for the same
+ * person in the same browser.
  */
 export interface KeptForm {
   page: string;

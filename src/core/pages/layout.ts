@@ -64,8 +64,8 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
 ]);
 
 /**
- * `data` is the complete view object, because templates run no queries. Templates also get `ui` (formatting),
- * `now` and the frame's values, such as `me`.
+ * `data` is the complete view object, because templates run no queries. Templates also get `ui` (formatting), `now` and
+ * the frame's values, such as `me`.
  */
 export async function renderPage(
   { clock }: PageDeps,

@@ -39,8 +39,8 @@ export interface RouteProse {
   examples: Example[];
   /**
    * Calls of the Python client. `{field}` stands for a field of the request, `{body}` for its whole body,
-   * `{field:text}` for the text. Named arguments are omitted if their field is missing. An example uses the
-   * first call that covers all of its fields, or the standard library if none does.
+   * `{field:text}` for the text. Named arguments are omitted if their field is missing. An example uses the first call
+   * that covers all of its fields, or the standard library if none does.
    */
   python?: readonly string[];
   /** Default: the first example's request, without its query. */

@@ -1,6 +1,6 @@
 /**
- * A product adds its names where it declares its part of the reference: `declare module '…/names.js' {
- * interface Tags extends Record<keyof typeof tags, string> {} }`.
+ * A product adds its names where it declares its part of the reference: `declare module '…/names.js' { interface Tags
+ * extends Record<keyof typeof tags, string> {} }`.
  */
 
 export interface Tags extends Record<

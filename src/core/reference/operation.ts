@@ -119,9 +119,7 @@ export function statusesOf({ responses, errors, statuses: byCode }: DescribedRou
   return [...new Set(statuses)].sort((a, b) => a - b);
 }
 
-/**
- * OpenAPI has one response per status, so this combines the success or form response with all problem codes.
- */
+/** OpenAPI has one response per status, so this combines the success or form response with all problem codes. */
 function toResponse(route: DescribedRoute, status: number, reference: Reference): ResponseConfig {
   const own = route.responses[status];
   const codes = codesOf(route, status).map((code) => `\`${code}\`: ${reference.errors[code].meaning}`);

@@ -64,10 +64,7 @@ function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
   }));
 }
 
-/**
- * `members` for `/operator/organizations/{slug}/members/{email}`, `users` for
- * `/operator/users/{email}/sessions`.
- */
+/** `members` for `/operator/organizations/{slug}/members/{email}`, `users` for `/operator/users/{email}/sessions`. */
 function thingOf(path: string): string {
   const [, , thing = '', parameter, owned] = path.split('/');
   return thing === 'organizations' && parameter !== undefined && owned !== undefined ? owned : thing;

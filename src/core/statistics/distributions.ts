@@ -1,7 +1,7 @@
 /**
- * CDF: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math. Comp. 23 (1969), arranged
- * as in R's pnorm, with a continued fraction beyond 5.66. Quantile: M. J. Wichura, Algorithm AS 241, Applied
- * Statistics 37 (1988), PPND16.
+ * CDF: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math. Comp. 23 (1969), arranged as in R's
+ * pnorm, with a continued fraction beyond 5.66. Quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37
+ * (1988), PPND16.
  */
 
 const SQRT_32 = Math.sqrt(32);

@@ -60,8 +60,8 @@ interface Present {
 }
 
 /**
- * Each answer is built on the first request and encoded again when its age in seconds changes. Every function
- * throws AppError market_data_unavailable until the first load.
+ * Each answer is built on the first request and encoded again when its age in seconds changes. Every function throws
+ * AppError market_data_unavailable until the first load.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const { present, once } = createAnswers(store);

@@ -40,10 +40,7 @@ export interface ReaderWish {
 }
 
 export interface MarketStream {
-  /**
-   * Until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited,
-   * unavailable
-   */
+  /** Until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited, unavailable */
   open(res: Response, wish: ReaderWish): void;
   stop(): void;
 }

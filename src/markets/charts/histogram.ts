@@ -13,17 +13,14 @@ import {
 } from '../../core/charts/text.js';
 
 /**
- * Flat for a calibrated forecast, U-shaped for an overconfident one, hump-shaped for an underconfident one.
- * An outcome in whole degrees is spread over the bins that it overlaps. C. Czado, T. Gneiting, L. Held,
- * Biometrics 65 (2009).
+ * Flat for a calibrated forecast, U-shaped for an overconfident one, hump-shaped for an underconfident one. An outcome
+ * in whole degrees is spread over the bins that it overlaps. C. Czado, T. Gneiting, L. Held, Biometrics 65 (2009).
  */
 export interface PitHistogram {
   n: number;
   /** Equal-width bins from 0 to 1; the shares sum to 1. */
   shares: readonly number[];
-  /**
-   * Probability of a histogram at least this uneven from a calibrated forecast; null for too few outcomes.
-   */
+  /** Probability of a histogram at least this uneven from a calibrated forecast; null for too few outcomes. */
   pFlat: number | null;
 }
 
@@ -154,8 +151,8 @@ function describeShape({ shares, pFlat }: PitHistogram, independent: number): st
 }
 
 /**
- * k level bins have mean 1/2 and variance (1 − 1/k²)/12. The shape is named for the moment that deviates
- * more, in units of its own standard error (1/√12n and about 1/√180n).
+ * k level bins have mean 1/2 and variance (1 − 1/k²)/12. The shape is named for the moment that deviates more, in units
+ * of its own standard error (1/√12n and about 1/√180n).
  */
 function shapeOf(n: number, shares: readonly number[]): string {
   const count = shares.length;

@@ -21,10 +21,7 @@ export interface IntervalRow {
 
 const LANE = 22;
 const HEAD = 26;
-/**
- * Intervals beyond this multiple of the median distance from zero are cut off, so that the others stay
- * readable.
- */
+/** Intervals beyond this multiple of the median distance from zero are cut off, so that the others stay readable. */
 const MAX_RATIO = 4;
 
 /** X is in percent of the width, y in pixels. Null without rows. */

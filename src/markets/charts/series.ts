@@ -102,8 +102,8 @@ export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[]
   });
 
 /**
- * Smaller is better. Grouped periods weight each day by its number of forecasts. Periods without forecasts
- * leave gaps. `unit` follows the numbers and may be empty.
+ * Smaller is better. Grouped periods weight each day by its number of forecasts. Periods without forecasts leave gaps.
+ * `unit` follows the numbers and may be empty.
  */
 export function toSeriesChart({
   title,

@@ -69,9 +69,8 @@ const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTO
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
 /**
- * A report on the day so far contains `VALID TODAY AS OF 0400 PM`, or in Denver and Austin `VALID AS OF 0600
- * AM`; a final one is headed YESTERDAY. The place name cannot identify the station: CLIMSP is headed TWIN
- * CITIES.
+ * A report on the day so far contains `VALID TODAY AS OF 0400 PM`, or in Denver and Austin `VALID AS OF 0600 AM`; a
+ * final one is headed YESTERDAY. The place name cannot identify the station: CLIMSP is headed TWIN CITIES.
  * @param near listed time of issue, because the header has neither month nor year
  * @returns undefined if the text is not a report for this station
  */

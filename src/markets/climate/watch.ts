@@ -55,9 +55,9 @@ export interface ClimateWatchOptions {
 }
 
 /**
- * Counts how often the venue settled on the first final report. Another company has relayed the reports to
- * the venue since 2026-08-14, so the latest report proves nothing: on 2026-08-29 Miami's was corrected from
- * 90 to 85, but the venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
+ * Counts how often the venue settled on the first final report. Another company has relayed the reports to the venue
+ * since 2026-08-14, so the latest report proves nothing: on 2026-08-29 Miami's was corrected from 90 to 85, but the
+ * venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,

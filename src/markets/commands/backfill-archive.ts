@@ -164,8 +164,8 @@ export interface Pauses {
 }
 
 /**
- * While a service is busy or failing. Each pause is as long as the service requests, or else longer than the
- * previous one. An abort ends a pause, not a request.
+ * While a service is busy or failing. Each pause is as long as the service requests, or else longer than the previous
+ * one. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,

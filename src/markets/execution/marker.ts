@@ -89,9 +89,9 @@ export type MarkableFill = Pick<
 >;
 
 /**
- * 15, 30 and 60 seconds later: the book's mid price if data from after the fill confirms the book, otherwise
- * the last print since the fill. The fill would have missed if no other taker on its side got its price or
- * better and the first later book has nothing left there.
+ * 15, 30 and 60 seconds later: the book's mid price if data from after the fill confirms the book, otherwise the last
+ * print since the fill. The fill would have missed if no other taker on its side got its price or better and the first
+ * later book has nothing left there.
  * @param prints of the fill's market, oldest first; undefined if the source has none
  */
 export function markFill(

@@ -22,9 +22,7 @@ export const executionMarks = pgTable(
     at: time('at').notNull(),
     /** Null until a minute after the fill. */
     markedAt: time('marked_at'),
-    /**
-     * Nobody traded at the price or better in the next minute and nothing was left there; null if unknown.
-     */
+    /** Nobody traded at the price or better in the next minute and nothing was left there; null if unknown. */
     missed: boolean(),
     /** Price 15 seconds later; null if unknown. */
     after15: micros('after_15'),

@@ -16,8 +16,8 @@ export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 const LARGEST_CORRECTION_F = 12;
 
 /**
- * The pooled fit of all stations, averaged with the station's own seasonal fit if its archive is long enough.
- * Models are weighted by their recent skill.
+ * The pooled fit of all stations, averaged with the station's own seasonal fit if its archive is long enough. Models
+ * are weighted by their recent skill.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));

@@ -25,16 +25,13 @@ export interface AheadCase extends AheadRow {
   observed: number;
 }
 
-/**
- * `shrunk` pools all groups, shrinks their differences and weights recent days more; `seasonal` fits one
- * group.
- */
+/** `shrunk` pools all groups, shrinks their differences and weights recent days more; `seasonal` fits one group. */
 export type AheadDesign = 'shrunk' | 'seasonal';
 
 export interface AheadFit {
   /**
-   * By variable. Also the errors' `bias` and `deviation`, the means' `centre` and `width`, and, if the spread
-   * varies, the mean logarithm of the `spread`.
+   * By variable. Also the errors' `bias` and `deviation`, the means' `centre` and `width`, and, if the spread varies,
+   * the mean logarithm of the `spread`.
    */
   coefficients: Readonly<Record<string, number>>;
   /** With the ridge penalty, in the unit of the observations. */

@@ -8,8 +8,8 @@ import type { RunningDay } from './running-day.js';
 import type { Place } from '../market/place.js';
 
 /**
- * `same_day`: from past days as observed up to the same hour. `emos_pooled`: corrected by a fit over all
- * stations. `emos`: with a fit to the station's own long archive. `raw_ensemble`: uncorrected.
+ * `same_day`: from past days as observed up to the same hour. `emos_pooled`: corrected by a fit over all stations.
+ * `emos`: with a fit to the station's own long archive. `raw_ensemble`: uncorrected.
  */
 export const forecastMethods = ['same_day', 'emos', 'emos_pooled', 'raw_ensemble'] as const;
 export type ForecastMethod = (typeof forecastMethods)[number];

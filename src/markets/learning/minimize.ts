@@ -16,9 +16,9 @@ const DESCENT = 1e-4;
 const SLOPE = 0.9;
 
 /**
- * BFGS with a bisecting line search for the weak Wolfe conditions: J. Nocedal, S. J. Wright, Numerical
- * Optimization (2006), algorithm 6.1; A. S. Lewis, M. L. Overton, Math. Program. 141 (2013), algorithm 2.6.
- * For a few variables of size about 1.
+ * BFGS with a bisecting line search for the weak Wolfe conditions: J. Nocedal, S. J. Wright, Numerical Optimization
+ * (2006), algorithm 6.1; A. S. Lewis, M. L. Overton, Math. Program. 141 (2013), algorithm 2.6. For a few variables of
+ * size about 1.
  */
 export const minimize = (objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum =>
   allAtOnce(minimizeInSteps(objective, start, tolerance));

@@ -77,8 +77,7 @@ export interface Candidate {
 }
 
 /**
- * The deviation follows from those of the models and the correlation of their errors. Uncorrected models get
- * no weight.
+ * The deviation follows from those of the models and the correlation of their errors. Uncorrected models get no weight.
  * @param candidates the first model first
  * @param mix undefined without past errors, which gives all models equal weight
  */
@@ -127,8 +126,8 @@ const heaviest = (
   candidates.toSorted((a, b) => weights.get(modelOf(b))! - weights.get(modelOf(a))!)[0];
 
 /**
- * Nonnegative weights that sum to one and minimize the expected squared error. J. C. Platt, Sequential
- * Minimal Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R. Ramanathan, J. Forecasting 3 (1984).
+ * Nonnegative weights that sum to one and minimize the expected squared error. J. C. Platt, Sequential Minimal
+ * Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R. Ramanathan, J. Forecasting 3 (1984).
  */
 function weightsOf(models: readonly string[], mix: Mix | undefined): Map<string, number> {
   const products = models.map((a) => models.map((b) => productOf(a, b, mix)));
@@ -157,9 +156,9 @@ const MAX_SWEEPS = 200;
 const SMALL = 1e-9;
 
 /**
- * Relative to the first model's squared error. The prior assumes equal skill and a correlation of one half.
- * An earlier run is assumed to add an independent error to the first model's, so it gets no weight; the
- * gridpoint forecast to have twice the squared error.
+ * Relative to the first model's squared error. The prior assumes equal skill and a correlation of one half. An earlier
+ * run is assumed to add an independent error to the first model's, so it gets no weight; the gridpoint forecast to have
+ * twice the squared error.
  */
 function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;

@@ -1,8 +1,8 @@
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 
 /**
- * For an integer number of degrees of freedom. M. Abramowitz, I. A. Stegun, Handbook of Mathematical
- * Functions (1964), 26.4.4 and 26.4.5.
+ * For an integer number of degrees of freedom. M. Abramowitz, I. A. Stegun, Handbook of Mathematical Functions (1964),
+ * 26.4.4 and 26.4.5.
  */
 export function chiSquareTail(x: number, degreesOfFreedom: number): number {
   if (x <= 0) return 1;
@@ -71,8 +71,8 @@ export function logScoreOfNormal(mean: number, deviation: number, observed: numb
 }
 
 /**
- * Probabilities of a value below the outcome, and at or below it. Equal for a continuous forecast, and
- * uniformly distributed if it is calibrated.
+ * Probabilities of a value below the outcome, and at or below it. Equal for a continuous forecast, and uniformly
+ * distributed if it is calibrated.
  */
 export interface PitValue {
   below: number;
@@ -91,8 +91,8 @@ const PIT_BINS = 10;
 /** The bins' sums are then approximately normal. */
 const MIN_PER_BIN = 5;
 /**
- * An outcome that covers a range of probabilities is spread over the bins. C. Czado, T. Gneiting, L. Held,
- * Predictive Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
+ * An outcome that covers a range of probabilities is spread over the bins. C. Czado, T. Gneiting, L. Held, Predictive
+ * Model Assessment for Count Data, Biometrics 65 (2009), section 2.1.
  */
 export function pitHistogram(values: readonly PitValue[], bins = PIT_BINS): PitShares {
   const n = values.length;

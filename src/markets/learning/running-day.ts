@@ -138,9 +138,9 @@ export function forecastRunning(
 }
 
 /**
- * The fit does not see the models behind the day-ahead forecast. Minimizes the expected squared error: J. M.
- * Bates, C. W. J. Granger, Oper. Res. Q. 20 (1969). The scale of a logistic distribution is its expected
- * CRPS. A maximum that has reached the day-ahead forecast reduces its weight.
+ * The fit does not see the models behind the day-ahead forecast. Minimizes the expected squared error: J. M. Bates, C.
+ * W. J. Granger, Oper. Res. Q. 20 (1969). The scale of a logistic distribution is its expected CRPS. A maximum that has
+ * reached the day-ahead forecast reduces its weight.
  */
 function shareOf({ scale, hasPeaked }: CensoredDistribution, { trainingCrps }: HourFit): number {
   const common = IN_COMMON * scale * trainingCrps;

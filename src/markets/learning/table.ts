@@ -81,8 +81,8 @@ export interface ModelScore {
 }
 
 /**
- * Model and market at a fixed time before a day's end or an hour. Written once, while current, so it contains
- * nothing learned later.
+ * Model and market at a fixed time before a day's end or an hour. Written once, while current, so it contains nothing
+ * learned later.
  */
 export const forecastRecords = pgTable(
   'forecast_records',
@@ -119,8 +119,8 @@ export const forecastRecords = pgTable(
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
     /**
-     * ln of the model's probability of the outcome divided by its cost, and its minimum over all outcomes.
-     * Null without prices.
+     * ln of the model's probability of the outcome divided by its cost, and its minimum over all outcomes. Null without
+     * prices.
      */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),

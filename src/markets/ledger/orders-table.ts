@@ -41,9 +41,8 @@ export const tradeModes = ['paper', 'live'] as const;
 export type TradeMode = (typeof tradeModes)[number];
 
 /**
- * `pending`: the outcome is unknown; only live orders stay so. `resting`: the unfilled part is in the book.
- * Final: `filled`, `partially_filled` (the rest was cancelled), `cancelled` (nothing filled), `rejected` (by
- * the venue).
+ * `pending`: the outcome is unknown; only live orders stay so. `resting`: the unfilled part is in the book. Final:
+ * `filled`, `partially_filled` (the rest was cancelled), `cancelled` (nothing filled), `rejected` (by the venue).
  */
 export const orderStatuses = [
   'pending',
@@ -193,8 +192,8 @@ export const tradingFills = pgTable(
 );
 
 /**
- * The same contract is not sold twice. Valid for the book with this hash; the next book starts fresh.
- * Instances may briefly hold different books, so a row stays until no order is matched against its book.
+ * The same contract is not sold twice. Valid for the book with this hash; the next book starts fresh. Instances may
+ * briefly hold different books, so a row stays until no order is matched against its book.
  */
 export const paperBooks = pgTable(
   'paper_books',

@@ -37,8 +37,7 @@ export const tradingAccounts = pgTable(
 );
 
 /**
- * Buying the other side closes pairs at a dollar each, as at the venue. A closed position keeps its realised
- * profit.
+ * Buying the other side closes pairs at a dollar each, as at the venue. A closed position keeps its realised profit.
  */
 export const tradingPositions = pgTable(
   'trading_positions',
@@ -75,16 +74,16 @@ export const tradingPositions = pgTable(
 );
 
 /**
- * `adjustment`: in line with the venue's cash. `transfer`: between the venue's exchange shards; an account's
- * cash is on one of them.
+ * `adjustment`: in line with the venue's cash. `transfer`: between the venue's exchange shards; an account's cash is on
+ * one of them.
  */
 export const ledgerKinds = ['deposit', 'fill', 'settlement', 'correction', 'adjustment', 'transfer'] as const;
 export type LedgerKind = (typeof ledgerKinds)[number];
 
 /**
  * Double entry, append-only: five accounts in millionths of a dollar, inflows positive, sum zero. `cash` and
- * `positions` (at cost) are assets, `fees` are expenses; `realised` and `capital` are sources, so profits,
- * deposits and transfers in are negative there.
+ * `positions` (at cost) are assets, `fees` are expenses; `realised` and `capital` are sources, so profits, deposits and
+ * transfers in are negative there.
  */
 export const ledgerEntries = pgTable(
   'ledger_entries',
@@ -159,10 +158,7 @@ export const tradingSettlements = pgTable(
     ticker: text().notNull(),
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
-    /**
-     * Per YES contract; null while unknown and for void markets. A fraction of a dollar is the last fair
-     * price.
-     */
+    /** Per YES contract; null while unknown and for void markets. A fraction of a dollar is the last fair price. */
     value: micros('value'),
     /** °F if known: whole degrees from a report, hundredths from an index. */
     temperature: doublePrecision(),

@@ -36,8 +36,8 @@ export function bookFills(
 }
 
 /**
- * Has happened at the venue, so it is booked whatever the ledger holds. Selling more than is held buys the
- * other side at its complementary price.
+ * Has happened at the venue, so it is booked whatever the ledger holds. Selling more than is held buys the other side
+ * at its complementary price.
  */
 export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Booking {
   const own = held?.side === fill.side ? held.contracts : 0;
@@ -94,8 +94,7 @@ export interface BookedFill {
 }
 
 /**
- * At average cost. Buying the side that is not held closes pairs: the venue pays a dollar for each YES and NO
- * together.
+ * At average cost. Buying the side that is not held closes pairs: the venue pays a dollar for each YES and NO together.
  * @throws RangeError if more is sold than held
  */
 export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {

@@ -55,8 +55,8 @@ export const ofAccount = (table: Record<'orgId' | 'mode', AnyPgColumn>, { orgId,
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
 
 /**
- * Returns the cash; undefined if the account was never opened. Read everything that the lock protects only
- * after this call: a statement that waits for a lock sees other tables as they were before the wait.
+ * Returns the cash; undefined if the account was never opened. Read everything that the lock protects only after this
+ * call: a statement that waits for a lock sees other tables as they were before the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
   const [row] = await selectRows<{ cash: string }>(

@@ -24,8 +24,8 @@ export interface EventOutcomes {
 }
 
 /**
- * Netted as in `endsOf`: YES on one bracket covers NO on another. Excludes void markets, which refund the
- * cost. Markets without a known relation give only the worst and best outcomes.
+ * Netted as in `endsOf`: YES on one bracket covers NO on another. Excludes void markets, which refund the cost. Markets
+ * without a known relation give only the worst and best outcomes.
  * @param event brackets from cold to warm; undefined if the venue does not list it
  */
 export function eventOutcomes(
@@ -68,8 +68,8 @@ const lower = (a: Micros, b: Micros): Micros => (a < b ? a : b);
 const higher = (a: Micros, b: Micros): Micros => (a > b ? a : b);
 
 /**
- * `book`: sold into the current bids. `expected`: the venue's result, not final or not booked. `closed`: no
- * orders and no result. `not_listed`: no longer shown, result unknown. `unknown`: no market data.
+ * `book`: sold into the current bids. `expected`: the venue's result, not final or not booked. `closed`: no orders and
+ * no result. `not_listed`: no longer shown, result unknown. `unknown`: no market data.
  */
 type Valuation = 'book' | 'expected' | 'closed' | 'not_listed' | 'unknown';
 
@@ -105,9 +105,8 @@ export const quoteSale = (
   });
 
 /**
- * Sold into the bids after the taker fee; contracts without a bid are worth nothing. The Organization's own
- * paper fills are not deducted: the next book, seconds later, no longer reflects them, so the mark would only
- * jump.
+ * Sold into the bids after the taker fee; contracts without a bid are worth nothing. The Organization's own paper fills
+ * are not deducted: the next book, seconds later, no longer reflects them, so the mark would only jump.
  */
 export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: Quotes | undefined): Mark {
   if (!quotes) return mark('unknown', { value: null, status: null });

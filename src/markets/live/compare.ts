@@ -108,8 +108,8 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
 }
 
 /**
- * The venue deducts what resting orders may take, by its own calculation, and may already count a pending
- * transfer: any difference from `least` to `most` is acceptable.
+ * The venue deducts what resting orders may take, by its own calculation, and may already count a pending transfer: any
+ * difference from `least` to `most` is acceptable.
  */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
@@ -211,8 +211,8 @@ const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }):
   toHundredths(side === 'yes' ? contracts : -contracts);
 
 /**
- * A settled market disappears from the two sides at different times, which is no difference; the expected
- * cash covers its payout.
+ * A settled market disappears from the two sides at different times, which is no difference; the expected cash covers
+ * its payout.
  */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));

@@ -55,8 +55,7 @@ const marketSchema = z.object({
 });
 
 /**
- * One order rests, is decreased and is cancelled; another fills. The account must then differ by that fill
- * alone.
+ * One order rests, is decreased and is cancelled; another fills. The account must then differ by that fill alone.
  * @throws DemoRunError, UnexpectedAnswerError, VenueUnavailableError
  */
 export async function runDemo(deps: DemoDeps, series: string, signal: AbortSignal): Promise<DemoStep[]> {

@@ -19,16 +19,16 @@ export type VenueStatus =
   | { kind: 'incomplete'; reason: string };
 
 /**
- * Older orders are not sent. Beyond `SAFE_MS` without a record, the order was never sent: the gap exceeds the
- * longest time that a request can be in flight.
+ * Older orders are not sent. Beyond `SAFE_MS` without a record, the order was never sent: the gap exceeds the longest
+ * time that a request can be in flight.
  */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 
 /** Clock skew, and the venue's resolution of one second. */
 const MARGIN_SECONDS = 120;
 /**
- * Orders move to the archive after two weeks (since September 2026) and fills after months, so either may be
- * archived without the other.
+ * Orders move to the archive after two weeks (since September 2026) and fills after months, so either may be archived
+ * without the other.
  */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
@@ -76,8 +76,7 @@ interface ReportedState {
 }
 
 /**
- * The venue lists fills with a short delay, so an ended order's are read again until they match the filled
- * count.
+ * The venue lists fills with a short delay, so an ended order's are read again until they match the filled count.
  * @param known fills that were just read, including other orders'; nothing is read if they suffice
  */
 export async function collectFills(
@@ -141,8 +140,8 @@ export interface RecoverDeps extends StatusDeps {
 }
 
 /**
- * An order that the venue has no record of, and that can no longer arrive, was never sent: its reserved cash
- * is released.
+ * An order that the venue has no record of, and that can no longer arrive, was never sent: its reserved cash is
+ * released.
  * @throws UnexpectedAnswerError, VenueUnavailableError: the remaining orders wait for the next pass
  */
 export async function recoverOrders(

@@ -37,8 +37,8 @@ export async function recheck(
 }
 
 /**
- * Returns another order in the market whose outcome is unknown; undefined if this one was marked as sent.
- * Instances decide one at a time under the account's lock.
+ * Returns another order in the market whose outcome is unknown; undefined if this one was marked as sent. Instances
+ * decide one at a time under the account's lock.
  */
 export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
   const { orgId, id, ticker } = order;

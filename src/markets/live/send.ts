@@ -30,8 +30,8 @@ export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status
 const CONCLUDE_MS = 20_000;
 
 /**
- * Never rejects: an undetermined outcome is `unknown`. `stopping` ends unsent orders; a sent order is still
- * followed up.
+ * Never rejects: an undetermined outcome is `unknown`. `stopping` ends unsent orders; a sent order is still followed
+ * up.
  */
 export async function sendOrder(
   deps: SendDeps,
@@ -173,9 +173,8 @@ const reasonOf = (verdict: OrderVerdict): string =>
   verdict.kind === 'accepted' ? 'the venue took it and has not listed its fills yet' : verdict.reason;
 
 /**
- * The response's state is never trusted, because a fill may have occurred in flight. The request is
- * idempotent, so it is repeated if it may have been lost. Never rejects: an undetermined outcome is
- * `unknown`.
+ * The response's state is never trusted, because a fill may have occurred in flight. The request is idempotent, so it
+ * is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
  */
 export async function withdraw(
   deps: SendDeps,

@@ -33,8 +33,8 @@ import {
 export interface VenueCash {
   amount: Micros;
   /**
-   * The true amount may be higher by less than this: a millionth of a dollar if the venue reports exact
-   * amounts, otherwise a cent.
+   * The true amount may be higher by less than this: a millionth of a dollar if the venue reports exact amounts,
+   * otherwise a cent.
    */
   step: Micros;
 }
@@ -114,10 +114,7 @@ const TICKERS_PER_CALL = 100;
 /** The rate budget charges this path's cost; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const GROUPS = '/portfolio/order_groups';
-/**
- * The highest limit that the venue accepts: it cancels the group if this many contracts fill within 15
- * seconds.
- */
+/** The highest limit that the venue accepts: it cancels the group if this many contracts fill within 15 seconds. */
 const GROUP_LIMIT = 1_000_000;
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>

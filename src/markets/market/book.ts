@@ -33,8 +33,8 @@ interface Match {
 }
 
 /**
- * Level by level from the best price. A fill-or-kill order fills completely or not at all; for others, the
- * caller handles the remainder.
+ * Level by level from the best price. A fill-or-kill order fills completely or not at all; for others, the caller
+ * handles the remainder.
  */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
@@ -115,9 +115,9 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
 }
 
 /**
- * Every contract at the limit price, with its fee. Fees peak at 50 cents, so a fill below the limit can have
- * a higher fee, but not a higher total; but with sub-cent prices, each of many small fills may be rounded up
- * by as much as $0.0001.
+ * Every contract at the limit price, with its fee. Fees peak at 50 cents, so a fill below the limit can have a higher
+ * fee, but not a higher total; but with sub-cent prices, each of many small fills may be rounded up by as much as
+ * $0.0001.
  */
 export function worstCost(
   feeRule: FeeRule,

@@ -10,8 +10,8 @@ export interface Payout {
 }
 
 /**
- * From cold to warm: the brackets of a ladder, or the n + 1 intervals between n thresholds. No market pays
- * for the lowest interval.
+ * From cold to warm: the brackets of a ladder, or the n + 1 intervals between n thresholds. No market pays for the
+ * lowest interval.
  */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
@@ -67,8 +67,8 @@ export function outcomeAt(brackets: readonly Bracket[], temperatureF: number): n
 }
 
 /**
- * `between` includes both ends. The tails are strict: `less` than 84 is 83 and below, `greater` than 91 is 92
- * and above; in hundredths, `greater` than 89.99 is 90.00 and above.
+ * `between` includes both ends. The tails are strict: `less` than 84 is 83 and below, `greater` than 91 is 92 and
+ * above; in hundredths, `greater` than 89.99 is 90.00 and above.
  */
 export type Bracket = (
   | { kind: 'less'; floor: null; cap: number }
@@ -139,8 +139,8 @@ interface BracketFields {
 }
 
 /**
- * Some markets lack strike fields (the winning markets of early 2025). The label repeats the strikes in words
- * and the ticker's suffix in numbers; two sources must agree. Undefined if the bracket is not certain.
+ * Some markets lack strike fields (the winning markets of early 2025). The label repeats the strikes in words and the
+ * ticker's suffix in numbers; two sources must agree. Undefined if the bracket is not certain.
  */
 export function parseBracket(fields: BracketFields): Bracket | undefined {
   const readings = [fromStrikes(fields), fromLabel(fields)].filter((reading) => reading !== undefined);

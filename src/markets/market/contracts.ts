@@ -53,9 +53,7 @@ export const sumCounts = (counts: Iterable<number>): number => {
   return fromHundredths(hundredths);
 };
 
-/**
- * Exact for prices in whole hundredths of a cent, as all ticks are; otherwise rounded down to the millionth.
- */
+/** Exact for prices in whole hundredths of a cent, as all ticks are; otherwise rounded down to the millionth. */
 export const valueOf = (price: Micros, contracts: number): Micros => partOf(price, contracts, 1);
 
 /** Rounded down to the millionth. */

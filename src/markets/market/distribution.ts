@@ -13,8 +13,8 @@ import {
 export type DistributionShape = 'normal' | 'logistic';
 
 /**
- * Rounded to the brackets' step and bounded by the extreme measured so far: from below for a maximum, from
- * above for a minimum.
+ * Rounded to the brackets' step and bounded by the extreme measured so far: from below for a maximum, from above for a
+ * minimum.
  */
 export interface TemperatureDistribution {
   /** °F, before truncation. */
@@ -26,8 +26,7 @@ export interface TemperatureDistribution {
   /** For a minimum. At most one of the two bounds is set. */
   atMost?: number | null;
   /**
-   * That the extreme stays at the bound. If null or undefined, the distribution is truncated there and
-   * renormalized.
+   * That the extreme stays at the bound. If null or undefined, the distribution is truncated there and renormalized.
    */
   stays?: number | null;
   /** Default: normal. */

@@ -25,8 +25,8 @@ export interface NamedEvent {
 }
 
 /**
- * `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` the hour from 12:00 by
- * the local clock. Undefined for any other ticker.
+ * `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` the hour from 12:00 by the local
+ * clock. Undefined for any other ticker.
  */
 export function readEventTicker(ticker: string): NamedEvent | undefined {
   const [, seriesTicker, year, name, day, hour] =
@@ -57,8 +57,8 @@ interface EventEnd {
 }
 
 /**
- * Exactly one bracket of a day wins, possibly an unknown one; every threshold that an hour's temperature
- * passes pays. Markets of unlisted series other than daily ones may pay together.
+ * Exactly one bracket of a day wins, possibly an unknown one; every threshold that an hour's temperature passes pays.
+ * Markets of unlisted series other than daily ones may pay together.
  * @param event undefined if the venue does not list it
  * @param tickers other markets of the event
  */
@@ -127,8 +127,8 @@ export const lowestOf = ({ bracket }: Pick<Market, 'bracket'>): number =>
   bracketRange(bracket).lowest ?? -Infinity;
 
 /**
- * The reported temperature must agree with the payouts. Results before `finalized` may still change; void and
- * split payouts have no outcome to score.
+ * The reported temperature must agree with the payouts. Results before `finalized` may still change; void and split
+ * payouts have no outcome to score.
  */
 export function finalOutcomes(events: readonly MarketEvent<OutcomeMarket>[]): Omit<SettledDay, 'knownAt'>[] {
   return events.flatMap((event) => {

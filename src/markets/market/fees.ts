@@ -45,8 +45,8 @@ export const isSupported = (rule: FeeRule | undefined): rule is FeeRule =>
   rule !== undefined && makerShares[rule.type] !== undefined;
 
 /**
- * Rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) × multiplier; makers a
- * share of that. Source: the venue's fee schedule of 2026-07-07 and its API documentation of October 2026.
+ * Rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) × multiplier; makers a share of
+ * that. Source: the venue's fee schedule of 2026-07-07 and its API documentation of October 2026.
  * @throws RangeError for an unsupported rule
  */
 export function tradeFee(
@@ -56,8 +56,7 @@ export function tradeFee(
   const makerShare = makerShares[type];
   if (makerShare === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
   const share = isMaker ? makerShare : 100n;
-  // A single division at the end keeps the result exact: contracts are in hundredths, the other factors in
-  // millionths.
+  // A single division at the end keeps the result exact: contracts are in hundredths, the other factors in millionths.
   const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;
   const denominator = 100n * 100n * 100n * DOLLAR * DOLLAR;
   return (numerator + denominator - 1n) / denominator;
@@ -82,9 +81,9 @@ interface Charge {
 }
 
 /**
- * Each balance change is rounded down to $0.0001; overpayment is refunded in such steps, up to the fill's own
- * fee. In total an order pays its exact amount, rounded once. Source: the venue's documentation of fee
- * rounding of October 2026, steps 1 to 5, for direct members.
+ * Each balance change is rounded down to $0.0001; overpayment is refunded in such steps, up to the fill's own fee. In
+ * total an order pays its exact amount, rounded once. Source: the venue's documentation of fee rounding of October
+ * 2026, steps 1 to 5, for direct members.
  */
 export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Charge {
   const value = valueOf(fill.price, fill.contracts);

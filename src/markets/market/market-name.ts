@@ -63,10 +63,7 @@ function findNamed(named: NamedEvent | undefined): { station: Place; kind: Marke
   return area ? { station: area, kind: 'hourly' } : findSeries(named.seriesTicker);
 }
 
-/**
- * `-B84.5` is the midpoint of a bracket. `-T84` is either tail of a day, but `-T89.99` is the threshold of an
- * hour.
- */
+/** `-B84.5` is the midpoint of a bracket. `-T84` is either tail of a day, but `-T89.99` is the threshold of an hour. */
 function bracketOf(ticker: string, isHour: boolean): Bracket | undefined {
   const threshold = isHour ? /-T(-?\d+(?:\.\d+)?)$/.exec(ticker)?.[1] : undefined;
   if (threshold !== undefined) return { kind: 'greater', floor: Number(threshold), cap: null, step: 0.01 };

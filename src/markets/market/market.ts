@@ -41,10 +41,7 @@ export interface PriceRange {
 export interface MarketResult {
   ticker: string;
   status: MarketStatus;
-  /**
-   * Null until reported. A fraction of a dollar is the last fair price, which the venue pays if data is
-   * missing.
-   */
+  /** Null until reported. A fraction of a dollar is the last fair price, which the venue pays if data is missing. */
   settlementValue: Micros | null;
   /** The venue canceled the market and refunds contracts at cost. */
   isVoid?: true;

@@ -5,8 +5,8 @@ import type { ListedMarket, MarketResult, Target } from './market.js';
 import type { Micros } from './money.js';
 
 /**
- * `contradiction`: a market contradicts itself and is not traded. `not_read`: the last data is used and the
- * markets are not traded.
+ * `contradiction`: a market contradicts itself and is not traded. `not_read`: the last data is used and the markets are
+ * not traded.
  */
 export const noteKinds = [
   'contradiction',
@@ -126,13 +126,13 @@ export interface MarketSource {
   /** Rejects if the response cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
   /**
-   * Includes markets that `read` no longer returns; only the result if the rest cannot be read. Skips unknown
-   * markets. Rejects like `read`.
+   * Includes markets that `read` no longer returns; only the result if the rest cannot be read. Skips unknown markets.
+   * Rejects like `read`.
    */
   find(tickers: readonly string[], signal: AbortSignal): Promise<(ListedMarket | MarketResult)[]>;
   /**
-   * Until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Undefined if the source has no prints.
-   * Rejects like `read`.
+   * Until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Undefined if the source has no prints. Rejects like
+   * `read`.
    * @param since inclusive
    */
   readPrints?(tickers: readonly string[], since: Date, signal: AbortSignal): Promise<Print[]>;

@@ -100,10 +100,7 @@ export interface Station extends Place {
   evidence: Evidence;
 }
 
-/**
- * Several stations, weighted and corrected by a published method. Coordinates are those of the center if
- * known.
- */
+/** Several stations, weighted and corrected by a published method. Coordinates are those of the center if known. */
 export interface IndexArea extends Place {
   /** The `:city` in `/live_data/weather/:city`. */
   indexId: string;

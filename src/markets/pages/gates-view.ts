@@ -74,8 +74,8 @@ function toCell(gate: Gate | undefined) {
 }
 
 /**
- * Evidence multiplies from day to day, so the share compares logarithms. A closed gate stays below 1, even if
- * it lacks only days.
+ * Evidence multiplies from day to day, so the share compares logarithms. A closed gate stays below 1, even if it lacks
+ * only days.
  */
 function evidenceShare({ evidence, needed }: Pick<Gate, 'evidence' | 'needed'>): number {
   const share = Math.log(evidence) / Math.log(needed);

@@ -41,8 +41,8 @@ const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, RecentMap<string, Promise<SignalReport>>>();
 
 /**
- * Holdings, including purchases that may still fill, count towards the caps and reduce further purchases. A
- * new account starts with the bankroll of the snapshot's own signals.
+ * Holdings, including purchases that may still fill, count towards the caps and reduce further purchases. A new account
+ * starts with the bankroll of the snapshot's own signals.
  * @param cash spendable; undefined if the account was never opened
  */
 export async function signalsFor(

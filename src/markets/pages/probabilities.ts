@@ -57,8 +57,8 @@ const REACH = 3.2;
 const MAX_DEGREES = 60;
 
 /**
- * From cold to warm. Each bracket keeps its probability, spread over its degrees in the shape of the
- * forecast's distribution. Empty if a market boundary splits a degree.
+ * From cold to warm. Each bracket keeps its probability, spread over its degrees in the shape of the forecast's
+ * distribution. Empty if a market boundary splits a degree.
  */
 export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const isKnown = day.distribution.deviation === 0;

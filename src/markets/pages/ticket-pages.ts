@@ -44,8 +44,8 @@ export interface MarketsPagesDeps {
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
 /**
- * A GET with an order shows the review. The form that places the order carries an id, so that repeated posts
- * place only one.
+ * A GET with an order shows the review. The form that places the order carries an id, so that repeated posts place only
+ * one.
  */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;

@@ -46,8 +46,8 @@ export function pastSnapshotTimes(
 }
 
 /**
- * Counted from 1970, so that all callers get the same times. Live training runs whenever new data arrives,
- * which would be most of the work here, for nearly identical fits.
+ * Counted from 1970, so that all callers get the same times. Live training runs whenever new data arrives, which would
+ * be most of the work here, for nearly identical fits.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;

@@ -11,9 +11,7 @@ import { MAX_TRADING_AGE_MS } from '../market/source.js';
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;
 
-/**
- * Without a result, a closed market then counts at its sale value. The venue usually reports within hours.
- */
+/** Without a result, a closed market then counts at its sale value. The venue usually reports within hours. */
 const MAX_WAIT_MS = DAY_MS;
 /** A UTC date is then over, and its markets closed, in every time zone. */
 const DAY_OVER_MS = 2 * DAY_MS;
@@ -22,9 +20,8 @@ const DAY_OVER_MS = 2 * DAY_MS;
 type MayContinue = () => Promise<boolean>;
 
 /**
- * Skips the point if the value is unknown: stale data, an unknown fee, or a closed market without a result.
- * Counting such a market as zero would dip the curve every night, and a day that starts in the dip could
- * exceed its loss limit.
+ * Skips the point if the value is unknown: stale data, an unknown fee, or a closed market without a result. Counting
+ * such a market as zero would dip the curve every night, and a day that starts in the dip could exceed its loss limit.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;

@@ -170,8 +170,8 @@ const rules: Rule[] = [
 ];
 
 /**
- * In one snapshot, so a concurrent trade is seen completely or not at all. Repairs nothing: a person must
- * first find out whether the ledger or the table is wrong.
+ * In one snapshot, so a concurrent trade is seen completely or not at all. Repairs nothing: a person must first find
+ * out whether the ledger or the table is wrong.
  * @param maxRows per rule; `count` gives the total
  */
 export function checkLedger(

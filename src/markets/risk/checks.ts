@@ -62,8 +62,8 @@ const count = (contracts: number, noun: string): string =>
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /**
- * Network delay is already excluded, so a larger difference means a wrong clock, which would also make ages,
- * day boundaries and signatures wrong.
+ * Network delay is already excluded, so a larger difference means a wrong clock, which would also make ages, day
+ * boundaries and signatures wrong.
  */
 const MAX_CLOCK_SKEW_MS = 2_000;
 

@@ -71,9 +71,9 @@ export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOr
 type ListedMarkets = Pick<Snapshot, 'markets' | 'data'>;
 
 /**
- * The proceeds from the bids after fees; contracts without a bid count as zero, as do unlisted markets. In a
- * closed market, the payout or, if unknown, the lesser of cost and last price: a winner's close must not look
- * like a loss, nor a loser's hide one.
+ * The proceeds from the bids after fees; contracts without a bid count as zero, as do unlisted markets. In a closed
+ * market, the payout or, if unknown, the lesser of cost and last price: a winner's close must not look like a loss, nor
+ * a loser's hide one.
  * @throws if the book or the fee of an open market is not known
  */
 function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data }: ListedMarkets): Micros {
@@ -111,8 +111,8 @@ export interface Leg {
 }
 
 /**
- * 0 if the event cannot lose. `possible` legs (open orders) may or may not fill. Markets without a known
- * relation are not netted.
+ * 0 if the event cannot lose. `possible` legs (open orders) may or may not fill. Markets without a known relation are
+ * not netted.
  */
 export function worstCaseLoss(
   { outcomes, free }: EventEnds,

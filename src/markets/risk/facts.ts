@@ -138,10 +138,7 @@ export type PendingOrder = Pick<
 type DayStart =
   /** At the last valuation before midnight, with deposits since then. */
   | { kind: 'equity'; equity: Micros; deposits: Micros }
-  /**
-   * Without a valuation before midnight, positions of that time count at cost. `spent`: fees and losses
-   * since.
-   */
+  /** Without a valuation before midnight, positions of that time count at cost. `spent`: fees and losses since. */
   | { kind: 'cost'; spent: Micros };
 
 export interface Permissions {

@@ -36,11 +36,9 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
   });
 
 /**
- * Names the limit, its value and the order's. To place an order, read the facts in its transaction, after
- * locking the account's row, so that changes of access, switches and limits bind the next order on every
- * instance.
- * @throws AppError risk_limit, entitlement_required, entitlement_read_only; a failure of the database is
- * thrown as such
+ * Names the limit, its value and the order's. To place an order, read the facts in its transaction, after locking the
+ * account's row, so that changes of access, switches and limits bind the next order on every instance.
+ * @throws AppError risk_limit, entitlement_required, entitlement_read_only; a failure of the database is thrown as such
  */
 export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {
   const refusal: RiskRefusal | undefined = facts

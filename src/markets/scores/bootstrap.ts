@@ -17,9 +17,9 @@ export interface BootstrapOptions {
 }
 
 /**
- * Circular block bootstrap (D. N. Politis & J. P. Romano, in Exploring the Limits of Bootstrap, 1992),
- * studentised by the spread of the blocks (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996): plain
- * percentiles are too narrow for few blocks and skewed values.
+ * Circular block bootstrap (D. N. Politis & J. P. Romano, in Exploring the Limits of Bootstrap, 1992), studentised by
+ * the spread of the blocks (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996): plain percentiles are too narrow for few
+ * blocks and skewed values.
  * @param values in the order of days, at least two blocks
  */
 export function blockBootstrap(values: readonly number[], options: BootstrapOptions): Interval {

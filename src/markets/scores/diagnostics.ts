@@ -42,8 +42,8 @@ function countBins(pits: readonly DatedPit[]): DayCounts {
 }
 
 /**
- * Pearson's χ² for equal shares, divided by the shares' variance between days over that of independent
- * values. First-order correction of J. N. K. Rao & A. J. Scott, JASA 76 (1981).
+ * Pearson's χ² for equal shares, divided by the shares' variance between days over that of independent values.
+ * First-order correction of J. N. K. Rao & A. J. Scott, JASA 76 (1981).
  */
 function testFlatness(days: readonly DayCounts[], shares: readonly number[], total: number): number {
   const even = 1 / PIT_BINS;

@@ -39,25 +39,21 @@ const RESAMPLES = 1_000;
 export const gateErrorRates = Object.freeze({
   gates: 28,
   /**
-   * Mean number of gates that ever open in a year if every day's expected advantage over the prices paid is
-   * zero; an upper bound.
+   * Mean number of gates that ever open in a year if every day's expected advantage over the prices paid is zero; an
+   * upper bound.
    */
   boundary: 0.2,
   /** The same for models that match mid prices and pay `costs`. */
   equal: 0.2,
   /** In nats per day: one cent above the mid price in whole cents, and the taker's fee. */
   costs: 0.15,
-  /**
-   * Gates that ever open in a year for models that beat mid prices by `betterBy` and pay `costs`; a lower
-   * bound.
-   */
+  /** Gates that ever open in a year for models that beat mid prices by `betterBy` and pay `costs`; a lower bound. */
   better: 25,
   betterBy: 0.32,
   /** Half of the `better` gates are then open. */
   betterAfterDays: 140,
   /**
-   * Gates that ever open in two years with an advantage over the prices paid of `smallBy` nats a day; a lower
-   * bound.
+   * Gates that ever open in two years with an advantage over the prices paid of `smallBy` nats a day; a lower bound.
    */
   small: 15,
   smallBy: 0.05,
@@ -261,8 +257,8 @@ function mayOpen(track: Track): boolean {
 }
 
 /**
- * The most that any set containing the gate requires; of sets with equally many open gates, the one with the
- * least evidence.
+ * The most that any set containing the gate requires; of sets with equally many open gates, the one with the least
+ * evidence.
  * @param known by ascending evidence
  */
 function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Track[]): number {

@@ -25,9 +25,8 @@ interface Possible {
 }
 
 /**
- * Each outcome keeps its exact probability, distributed like the normal distribution closest to the market's
- * cumulative probabilities. Impossible degrees get none, unless the market still pays for an outcome of only
- * such degrees.
+ * Each outcome keeps its exact probability, distributed like the normal distribution closest to the market's cumulative
+ * probabilities. Impossible degrees get none, unless the market still pays for an outcome of only such degrees.
  * @param shares from cold to warm; they sum to one
  */
 export function atMostOfMarket(
@@ -75,8 +74,8 @@ function shareUpTo(
 }
 
 /**
- * Minimises Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation /
- * USUAL_DEVIATION) / SPREAD)² by Levenberg-Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
+ * Minimises Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation / USUAL_DEVIATION) /
+ * SPREAD)² by Levenberg-Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
  */
 export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistribution {
   const edges = cumulative(shares, step);

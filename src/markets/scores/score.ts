@@ -23,8 +23,8 @@ const MAX_DISTANCE = 500;
 const WIDTH_OF_HUNDREDTHS = 0.1;
 
 /**
- * In °F: ∫ (F(x) − 1{outcome ≤ x})² dx, summed over whole degrees or, for hundredths, tenths. J. E. Matheson
- * & R. L. Winkler, Management Science 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
+ * In °F: ∫ (F(x) − 1{outcome ≤ x})² dx, summed over whole degrees or, for hundredths, tenths. J. E. Matheson & R. L.
+ * Winkler, Management Science 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
  */
 export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
   const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
@@ -114,9 +114,8 @@ export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>,
 }
 
 /**
- * In nats: the log growth of money spread over all outcomes in the model's proportions, each bought at its
- * cost (J. L. Kelly, 1956). `worstAdvantage`, over all outcomes, is known before the day. Null if an outcome
- * had no price.
+ * In nats: the log growth of money spread over all outcomes in the model's proportions, each bought at its cost (J. L.
+ * Kelly, 1956). `worstAdvantage`, over all outcomes, is known before the day. Null if an outcome had no price.
  */
 function scoreAgainstCosts(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
@@ -136,8 +135,8 @@ function scoreAgainstCosts(
 const MIN_COST = 0.01;
 
 /**
- * YES of the bracket or, between thresholds, YES of the lower plus NO of the higher, minus the dollar that
- * the two always pay.
+ * YES of the bracket or, between thresholds, YES of the lower plus NO of the higher, minus the dollar that the two
+ * always pay.
  */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
@@ -242,8 +241,8 @@ export const logScore = (probabilities: readonly number[], outcome: number): num
   Math.log(1 / Math.max(MIN_PROBABILITY, probabilities[outcome]!));
 
 /**
- * Divided by the number of outcomes minus one: 0 is perfect, 1 the worst. Off by one bracket costs less than
- * off by two. E. S. Epstein, J. Appl. Meteor. 8 (1969).
+ * Divided by the number of outcomes minus one: 0 is perfect, 1 the worst. Off by one bracket costs less than off by
+ * two. E. S. Epstein, J. Appl. Meteor. 8 (1969).
  */
 export function rankedProbabilityScore(probabilities: readonly number[], outcome: number): number {
   let forecast = 0;
@@ -256,9 +255,9 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 }
 
 /**
- * Mid prices without fees, normalised over the outcomes. An outcome between two thresholds is worth the
- * difference of their prices, at least zero. A missing bid counts as zero, a missing ask as a dollar. Null if
- * a book is crossed or empty.
+ * Mid prices without fees, normalised over the outcomes. An outcome between two thresholds is worth the difference of
+ * their prices, at least zero. A missing bid counts as zero, a missing ask as a dollar. Null if a book is crossed or
+ * empty.
  */
 export function impliedProbabilities(
   books: readonly (OrderBook | undefined)[],

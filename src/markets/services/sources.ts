@@ -56,8 +56,8 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather
- * service asks clients to request no more than they need.
+ * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather service asks
+ * clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 

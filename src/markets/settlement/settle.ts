@@ -29,8 +29,8 @@ import {
 } from './settlement-event.js';
 
 /**
- * In one transaction under the account's lock. Idempotent across instances: the second waits for the lock and
- * sees the first one's rows.
+ * In one transaction under the account's lock. Idempotent across instances: the second waits for the lock and sees the
+ * first one's rows.
  * @returns `hasMoved` if money was booked, even for a payout of zero
  */
 export const settleAccount = (

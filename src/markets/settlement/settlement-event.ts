@@ -26,9 +26,7 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
   return event.state === 'void' || (event.state === 'finalized' && event.value !== null);
 }
 
-/**
- * Undefined while the market trades or is closed without a report, and if it is finalized without a payout.
- */
+/** Undefined while the market trades or is closed without a report, and if it is finalized without a payout. */
 export function settlementEventOf(market: MarketResult): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {
@@ -83,8 +81,8 @@ export interface PlannedEvent extends SettlementEvent, Holding {
 }
 
 /**
- * Pure. Invariant: afterwards, the last final event has paid everything that was closed, whatever the earlier
- * events and their order. Each later event books its difference from the previous one.
+ * Pure. Invariant: afterwards, the last final event has paid everything that was closed, whatever the earlier events
+ * and their order. Each later event books its difference from the previous one.
  */
 export function planSettlement(
   held: Holding | undefined,

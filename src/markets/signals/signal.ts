@@ -19,9 +19,7 @@ export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
 /** Stations report every hour; traders without recent observations lose to those with them. */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
-/**
- * Before the end of the climate day, in local standard time: from noon the day before to 6 p.m. on the day.
- */
+/** Before the end of the climate day, in local standard time: from noon the day before to 6 p.m. on the day. */
 export const LEAD_HOURS = [36, 24, 12, 6] as const;
 /** Markets open at most a day ahead of their hour, and within that day most runs are alike. */
 const HOURLY_LEADS = [12, 6, 3, 1] as const;
@@ -78,10 +76,7 @@ export interface EventSignals {
   worstCase: Micros;
   /** Expected log growth of the wealth at stake, at exact cost. */
   growth: number;
-  /**
-   * From the best possible growth, before sizes are cut to the Kelly share and whole contracts; an upper
-   * bound.
-   */
+  /** From the best possible growth, before sizes are cut to the Kelly share and whole contracts; an upper bound. */
   gap: number;
 }
 
@@ -134,8 +129,8 @@ export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The next recording time, when the market will have more information than now. Closed after the last and
- * long before the first. Judgements from after `at`, or more than a day before it, do not count.
+ * The next recording time, when the market will have more information than now. Closed after the last and long before
+ * the first. Judgements from after `at`, or more than a day before it, do not count.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,

@@ -58,8 +58,8 @@ interface Room {
 }
 
 /**
- * The event with the most growth comes first; later ones are resized to fit what is left of the day's cap and
- * the cash. Ties are broken by ticker, so the order of the input does not matter.
+ * The event with the most growth comes first; later ones are resized to fit what is left of the day's cap and the cash.
+ * Ties are broken by ticker, so the order of the input does not matter.
  */
 export function* sizeEvents(
   cases: readonly EventCase[],

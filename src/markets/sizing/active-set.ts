@@ -50,9 +50,9 @@ export interface Guess {
 }
 
 /**
- * Newton's method on the legs between their bounds and the binding limits, to rounding accuracy. A leg or
- * limit enters or leaves this set when a step reaches a bound or a multiplier has the wrong sign (J. Nocedal
- * and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ * Newton's method on the legs between their bounds and the binding limits, to rounding accuracy. A leg or limit enters
+ * or leaves this set when a step reaches a bound or a multiplier has the wrong sign (J. Nocedal and S. Wright,
+ * Numerical Optimization, 2nd ed., ch. 16.5).
  */
 export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   const { targets } = problem;

@@ -27,8 +27,8 @@ interface Sizes {
 
 /**
  * Rounds down, then reduces while that improves the whole event at exact cost (each order rounds up to
- * $0.0001) or while a limit is exceeded. Then only opening contracts shrink: without the cash of closing
- * pairs, the others would have to shrink as well.
+ * $0.0001) or while a limit is exceeded. Then only opening contracts shrink: without the cash of closing pairs, the
+ * others would have to shrink as well.
  */
 function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);
@@ -50,8 +50,8 @@ const isRoundedDown = (optimum: readonly number[], contracts: readonly number[])
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
 /**
- * By one contract, by all opening contracts or, if there are only closing ones, to zero. Undefined without
- * growth above `least`; −∞ accepts any reduction.
+ * By one contract, by all opening contracts or, if there are only closing ones, to zero. Undefined without growth above
+ * `least`; −∞ accepts any reduction.
  */
 function bestSmaller(
   sizes: Sizes,

@@ -65,9 +65,9 @@ export interface SizedEvent {
 }
 
 /**
- * The Kelly share is a separate fund (`Fund`) that takes its own optimum, given holdings in the event and
- * within cash, depth and the caps. Repeating the call after buying everything yields nothing more, except
- * that proceeds of closed pairs are spent only once they have arrived.
+ * The Kelly share is a separate fund (`Fund`) that takes its own optimum, given holdings in the event and within cash,
+ * depth and the caps. Repeating the call after buying everything yields nothing more, except that proceeds of closed
+ * pairs are spent only once they have arrived.
  */
 export function sizeEvent(event: EventToSize): SizedEvent {
   const { kellyShare } = event;

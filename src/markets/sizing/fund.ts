@@ -19,8 +19,8 @@ export const reachOf = ({ markets }: EventToSize, fund: Fund): number =>
   markets.reduce((sum, { held }) => sum + (held?.contracts ?? 0), Math.max(0, inDollars(fund.cash)));
 
 /**
- * Closing a pair returns its dollar to the fund and frees the contract's cost, but the dollar is not
- * spendable yet, because orders do not execute together.
+ * Closing a pair returns its dollar to the fund and frees the contract's cost, but the dollar is not spendable yet,
+ * because orders do not execute together.
  */
 export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }: Fund) {
   const legs = offers.flatMap((offer) => offer.legs);
@@ -111,8 +111,8 @@ function prudent(probabilities: readonly number[]): number[] {
 }
 
 /**
- * Fee included. The fee at the average price is at least that of one order at several prices, because fees
- * are concave in the price.
+ * Fee included. The fee at the average price is at least that of one order at several prices, because fees are concave
+ * in the price.
  */
 export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {
   if (held === undefined || held.contracts === 0) return 0n;

@@ -15,14 +15,14 @@ interface Maximum {
 
 const TARGET_GAP = 1e-10;
 /**
- * For the restarts, with which all but 2 of 360,000 random events, almost half of them degenerate, have a
- * proven optimum.
+ * For the restarts, with which all but 2 of 360,000 random events, almost half of them degenerate, have a proven
+ * optimum.
  */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /**
- * If degenerate bounds make the active-set method cycle, restarts from a problem with slightly perturbed
- * bounds. Returns the best point found.
+ * If degenerate bounds make the active-set method cycle, restarts from a problem with slightly perturbed bounds.
+ * Returns the best point found.
  */
 function maximise(problem: ConcaveProblem): Maximum {
   const measure = ({ x, multipliers }: Guess): Maximum => ({
@@ -146,9 +146,9 @@ const NOTHING = 1e-9;
 const FAR_BELOW = 0.05;
 
 /**
- * Maximises Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in j − cost), within depth and limits.
- * Outcomes with zero probability only require Wⱼ ≥ 0. The problem is concave, so its optimality conditions
- * prove the optimum: see `optimalityGap`.
+ * Maximises Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in j − cost), within depth and limits. Outcomes with
+ * zero probability only require Wⱼ ≥ 0. The problem is concave, so its optimality conditions prove the optimum: see
+ * `optimalityGap`.
  */
 export function solveJoint(problem: JointProblem): JointOptimum {
   const { probabilities, wealth, legs, limits } = problem;
@@ -232,9 +232,7 @@ function toConcave(
   };
 }
 
-/**
- * If smaller than the depth, twice the room within the limits, so that the limit binds and carries the price.
- */
+/** If smaller than the depth, twice the room within the limits, so that the limit binds and carries the price. */
 function upperBounds({ legs, limits }: JointProblem, unit: number): number[] {
   const upper = legs.map(({ contracts }) => contracts);
   for (const { room, weights } of limits) {

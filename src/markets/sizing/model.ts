@@ -58,8 +58,8 @@ export interface SizedPurchase {
 }
 
 /**
- * The Kelly share of everything, from which holdings in the event were bought. A purchase turns its cash into
- * contracts and leaves the optimum unchanged, so nothing is bought twice.
+ * The Kelly share of everything, from which holdings in the event were bought. A purchase turns its cash into contracts
+ * and leaves the optimum unchanged, so nothing is bought twice.
  */
 export interface Fund {
   whole: Micros;

@@ -19,8 +19,8 @@ export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
 export const TAPE_FORMAT = 1;
 
 /**
- * `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a
- * station or area, read back as the one shared object. Values never have such keys themselves.
+ * `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or
+ * area, read back as the one shared object. Values never have such keys themselves.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 

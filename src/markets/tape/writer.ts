@@ -63,9 +63,8 @@ export interface TapeWriter {
 class SharedTapeError extends Error {}
 
 /**
- * Existing records stay, except one truncated at the end. If the file was moved or emptied, a new tape is
- * started. Records of two services must not be mixed, so a writer stops when another process has written to
- * the file.
+ * Existing records stay, except one truncated at the end. If the file was moved or emptied, a new tape is started.
+ * Records of two services must not be mixed, so a writer stops when another process has written to the file.
  */
 export function createTapeWriter({
   file,

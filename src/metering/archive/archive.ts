@@ -82,8 +82,8 @@ export async function* eachOpenMonth(
 }
 
 /**
- * Resumes an interrupted run: progress is recorded only once the file is on disk, and each deletion commits
- * together with its count.
+ * Resumes an interrupted run: progress is recorded only once the file is on disk, and each deletion commits together
+ * with its count.
  * @throws ArchiveError, after which nothing more is deleted
  */
 export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise<void> {
@@ -184,8 +184,8 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
 }
 
 /**
- * If none or all of the file's events have been deleted from the database, the totals and hourly sums there
- * must match too.
+ * If none or all of the file's events have been deleted from the database, the totals and hourly sums there must match
+ * too.
  * @throws ArchiveError with the first difference
  */
 export async function readBack(
@@ -337,8 +337,7 @@ function throwIfInterrupted({ signal }: ArchiveDeps): void {
 }
 
 /**
- * Pauses after the statement, so that other work can use the database. @throws InterruptedError instead of
- * running it
+ * Pauses after the statement, so that other work can use the database. @throws InterruptedError instead of running it
  */
 async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
   throwIfInterrupted(deps);

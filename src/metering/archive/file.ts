@@ -34,8 +34,8 @@ export interface WrittenFile {
 }
 
 /**
- * Writes all or nothing: the name appears once the contents are on disk. Each piece is a gzip member, which
- * bounds memory.
+ * Writes all or nothing: the name appears once the contents are on disk. Each piece is a gzip member, which bounds
+ * memory.
  */
 export async function writePieces(
   dir: string,

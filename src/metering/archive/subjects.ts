@@ -11,10 +11,7 @@ type Compare = (
   expected: ReadonlyMap<string, Sum>,
 ) => void;
 
-/**
- * One hour at a time, to bound memory. @param remaining the database still has events that are not in the
- * file
- */
+/** One hour at a time, to bound memory. @param remaining the database still has events that are not in the file */
 export async function createSubjectCheck(
   orm: Orm,
   month: Month,

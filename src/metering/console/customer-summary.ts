@@ -112,8 +112,8 @@ const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
     where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
 
 /**
- * Scans the month's totals once by their index; the Organizations found are then checked exactly, until the
- * page is full.
+ * Scans the month's totals once by their index; the Organizations found are then checked exactly, until the page is
+ * full.
  */
 const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
   sql`case when o.id in (

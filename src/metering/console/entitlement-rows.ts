@@ -14,10 +14,7 @@ import {
 } from '../entitlements/limits.js';
 import { enforcements, type UsageLimit } from '../entitlements/table.js';
 
-/**
- * Fields `limit1Quantity`, `limit1Window`, `limit1Length`, `limit1Enforcement`, `limit1Per`, and
- * `threshold1`.
- */
+/** Fields `limit1Quantity`, `limit1Window`, `limit1Length`, `limit1Enforcement`, `limit1Per`, and `threshold1`. */
 const parts = ['Quantity', 'Window', 'Length', 'Enforcement', 'Per'] as const;
 type LimitRow = Partial<Record<(typeof parts)[number], string>>;
 

@@ -39,8 +39,8 @@ interface Asked {
 const pricesOf = (price: CreditPrice | null): string => JSON.stringify(price?.by?.prices ?? {});
 
 /**
- * A row for each customer, for each value with its own price, and for the total. Reads hourly sums only of
- * the customers with the most usage.
+ * A row for each customer, for each value with its own price, and for the total. Reads hourly sums only of the
+ * customers with the most usage.
  */
 export function selectPreview({ product, period, after }: Asked, t: GroupTables): SQL {
   const before = toCreditPrice(product);

@@ -15,8 +15,8 @@ interface Change {
 }
 
 /**
- * At each event's own price. Call this after writing all sums, because the account is locked last. Runs no
- * statement if no event has a price.
+ * At each event's own price. Call this after writing all sums, because the account is locked last. Runs no statement if
+ * no event has a price.
  */
 export async function correctCredits(
   tx: Tx,

@@ -117,8 +117,8 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
 }
 
 /**
- * First to the overdraft, then to the grants, most recently burned first. Credits beyond the overdraft undo
- * repayments, newest first, and then forgiveness. The caller must settle the account afterwards.
+ * First to the overdraft, then to the grants, most recently burned first. Credits beyond the overdraft undo repayments,
+ * newest first, and then forgiveness. The caller must settle the account afterwards.
  */
 export function giveBack(
   account: Account,

@@ -78,8 +78,8 @@ function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date
 }
 
 /**
- * A grant that began less than a minute before the report still counts as newer, because instances' clocks
- * differ: a threshold may be reported twice, but is never missed.
+ * A grant that began less than a minute before the report still counts as newer, because instances' clocks differ: a
+ * threshold may be reported twice, but is never missed.
  */
 const isLifted = sql`coalesce(b.latest_start > a.reached_at - interval '1 minute', false)`;
 
@@ -87,8 +87,8 @@ const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.l
   or (l.level > a.reached or l.level is null and a.reached is not null) and ${isLifted}, false)`;
 
 /**
- * Lateral joins for an account `a` of an Organization `o`: its state `f`, the balance `b`, and the lowest
- * threshold `l` reached. Before its first grant begins, an account has reached none unless it is overdrawn.
+ * Lateral joins for an account `a` of an Organization `o`: its state `f`, the balance `b`, and the lowest threshold `l`
+ * reached. Before its first grant begins, an account has reached none unless it is overdrawn.
  * @param orgId SQL; a constant if a sharded database must find the shard from it
  */
 const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
@@ -118,9 +118,7 @@ interface BalanceRow {
   reached: number | null;
 }
 
-/**
- * A grant that lifts the balance makes a threshold reportable again. Changes nothing if no endpoint listens.
- */
+/** A grant that lifts the balance makes a threshold reportable again. Changes nothing if no endpoint listens. */
 export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promise<void> {
   const { orgId, livemode } = account;
   const isAccount = sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;

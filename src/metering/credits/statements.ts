@@ -42,8 +42,8 @@ interface Burning {
 }
 
 /**
- * For the rows of a CTE with org_id, livemode, product_id, hour and credits (rows may repeat). Accounts are
- * locked last, after all sums, and in primary-key order. `burnt` has the resulting accounts.
+ * For the rows of a CTE with org_id, livemode, product_id, hour and credits (rows may repeat). Accounts are locked
+ * last, after all sums, and in primary-key order. `burnt` has the resulting accounts.
  */
 export const burnCredits = (t: Names, { from, now, after, onlyOpen = false }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
@@ -80,9 +80,7 @@ export const enterTaken = (t: Names, accounts: string, now: string): string => `
   on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
 )`;
 
-/**
- * As arrays `held` of products and `costs`, oldest first. Consecutive holds of the same product are merged.
- */
+/** As arrays `held` of products and `costs`, oldest first. Consecutive holds of the same product are merged. */
 export const heldCredits = (t: Names, row: string, now: string): string => `(
     select coalesce(array_agg(product_id order by n), '{}') as held, coalesce(array_agg(cost order by n), '{}') as costs
     from (
@@ -98,9 +96,8 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * The `room` left for each `product` after holds; no rows without an account. Simulates burning the holds in
- * the order in which they were made: in any other, a hold could take the only grant that an earlier one may
- * use.
+ * The `room` left for each `product` after holds; no rows without an account. Simulates burning the holds in the order
+ * in which they were made: in any other, a hold could take the only grant that an earlier one may use.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
     select r.*
@@ -110,8 +107,8 @@ export const creditRooms = (t: Names, row: string, ids: string, now: string): st
   )`;
 
 /**
- * JSON of `OpenGrant[]`. Null if the account has holds, overdrafts or a rollover that is due:
- * `findCreditRooms` then simulates burning.
+ * JSON of `OpenGrant[]`. Null if the account has holds, overdrafts or a rollover that is due: `findCreditRooms` then
+ * simulates burning.
  */
 export const openGrants = (t: Names, row: string, now: string): string => `(
     select case

@@ -56,8 +56,8 @@ export const creditGrants = pgTable(
 );
 
 /**
- * Arrays with one entry per open grant, in burning order, and per overdraft. Only `gauge_burn` and statements
- * that hold the row's lock change it.
+ * Arrays with one entry per open grant, in burning order, and per overdraft. Only `gauge_burn` and statements that hold
+ * the row's lock change it.
  */
 export const creditAccounts = pgTable(
   'credit_accounts',

@@ -59,8 +59,8 @@ export async function seedDemoUsage(
 }
 
 /**
- * One to four seconds after the event. Hour and receipt identify an event's entries, because no batch has two
- * events of a product in the same hour.
+ * One to four seconds after the event. Hour and receipt identify an event's entries, because no batch has two events of
+ * a product in the same hour.
  */
 const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
   orm.execute(sql`with event as materialized (

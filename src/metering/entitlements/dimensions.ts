@@ -49,9 +49,7 @@ export function dimensionsJson(dimensions: Dimensions | undefined): string | und
   return JSON.stringify(Object.fromEntries(Object.entries(dimensions).sort(([a], [b]) => (a < b ? -1 : 1))));
 }
 
-/**
- * In declared order, without trailing separators: a dimension declared later changes no existing encoding.
- */
+/** In declared order, without trailing separators: a dimension declared later changes no existing encoding. */
 export function encodeDimensions(keys: readonly string[], dimensions: Dimensions): string {
   const values = keys.map((key) => (Object.hasOwn(dimensions, key) ? dimensions[key]! : ''));
   while (values.at(-1) === '') values.pop();
@@ -113,8 +111,8 @@ export interface Combination {
 }
 
 /**
- * A separate commit. If two statements choose the same number, the second lists fewer than requested and the
- * caller tries again.
+ * A separate commit. If two statements choose the same number, the second lists fewer than requested and the caller
+ * tries again.
  * $1 org, $2 product, $3 livemode, $4 period, $5 dimensions, per combination
  */
 const listCombinations: Template = {

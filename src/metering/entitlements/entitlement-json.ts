@@ -27,8 +27,8 @@ interface Check {
 }
 
 /**
- * Clients tend to send the same body repeatedly. Equal bodies share one list of slugs, by which the reader
- * groups calls.
+ * Clients tend to send the same body repeatedly. Equal bodies share one list of slugs, by which the reader groups
+ * calls.
  */
 export function parseCheck(text: string): Check {
   let check = remembered.get(text);
@@ -108,9 +108,7 @@ export function checkResultsJson(
   return json;
 }
 
-/**
- * Assembled by hand ("JSON and HTTP by hand" in bench/README.md). Postgres's decimals are valid JSON numbers.
- */
+/** Assembled by hand ("JSON and HTTP by hand" in bench/README.md). Postgres's decimals are valid JSON numbers. */
 function checkResultJson(
   { openings, quantities, dimensions }: Check,
   i: number,

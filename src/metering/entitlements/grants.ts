@@ -15,10 +15,7 @@ import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limi
 import type { UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
-  /**
-   * Default: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes
-   * nothing.
-   */
+  /** Default: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing. */
   startsAt: Date | undefined;
   /** Null means unlimited. If undefined, the product's cap applies. */
   unitCap: string | null | undefined;

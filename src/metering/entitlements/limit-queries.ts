@@ -37,8 +37,7 @@ const rollingStart = (now: string): string =>
   `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
 
 /**
- * Like `limitUsage`, for a row with a subject. A rolling window starts at a multiple of five minutes, rounded
- * outward.
+ * Like `limitUsage`, for a row with a subject. A rolling window starts at a multiple of five minutes, rounded outward.
  */
 export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
   condition: `l ->> 'per' = 'subject'`,
@@ -53,8 +52,8 @@ cross join lateral (
 ) u`;
 
 /**
- * At the edges, a rolling window takes part of an hour. Each table is read separately, so usage without
- * corrections costs nothing extra.
+ * At the edges, a rolling window takes part of an hour. Each table is read separately, so usage without corrections
+ * costs nothing extra.
  */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
@@ -68,10 +67,9 @@ const changesAtEdges = (table: string, quantity: string, subject: string, now: s
 };
 
 /**
- * Joins each limit `l`, except those per subject, to its sums `u` in one snapshot. Whole hours come from the
- * sums, a month from its total; in the hour in which a rolling window starts, the shorter part is read event
- * by event. Events dated after the window count as `ahead`: a sender's clock may be ahead, and a settled
- * reservation must not free room.
+ * Joins each limit `l`, except those per subject, to its sums `u` in one snapshot. Whole hours come from the sums, a
+ * month from its total; in the hour in which a rolling window starts, the shorter part is read event by event. Events
+ * dated after the window count as `ahead`: a sender's clock may be ahead, and a settled reservation must not free room.
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
@@ -113,9 +111,8 @@ cross join lateral (
 ) u`;
 
 /**
- * As `held` and `held_until`, for a row with org_id, product_id, livemode and metric. The order matches the
- * only index that includes the quantity: a planner without statistics might otherwise read every expired
- * hold.
+ * As `held` and `held_until`, for a row with org_id, product_id, livemode and metric. The order matches the only index
+ * that includes the quantity: a planner without statistics might otherwise read every expired hold.
  */
 export const heldFor = (t: Names, subject: string, now: string, condition = ''): string => `(
   select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
@@ -235,8 +232,8 @@ const countedEvents = (t: Names): string => `(
 
 /**
  * Finds the hour from the hourly sums, then the event within it.
- * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question
- * · $7 whether more than $6 must leave
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7
+ * whether more than $6 must leave
  */
 export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',
@@ -307,9 +304,7 @@ interface FreeQuestion {
   more: string;
 }
 
-/**
- * Starts with those that need the most units. Any other refusal gets the longest wait found for its window.
- */
+/** Starts with those that need the most units. Any other refusal gets the longest wait found for its window. */
 const MAX_QUESTIONS = 8;
 
 /** Undefined if waiting does not help. */

@@ -112,9 +112,7 @@ export interface LimitState extends UsageLimit {
   /** Dated after the window, by clocks that run ahead. These already take up room. */
   ahead: string;
   held: string;
-  /**
-   * The end of a calendar window, or when a rolling one has room again. Undefined if waiting does not help.
-   */
+  /** The end of a calendar window, or when a rolling one has room again. Undefined if waiting does not help. */
   resetsAtMs: number | undefined;
 }
 

@@ -10,8 +10,8 @@ const MAX_OWN = 500;
 const MAX_WRONG = 10;
 
 /**
- * A "did you mean" question for each slug that differs from one of the Organization's own in at most a third
- * of the letters, and no more than three. Only for callers with a valid key.
+ * A "did you mean" question for each slug that differs from one of the Organization's own in at most a third of the
+ * letters, and no more than three. Only for callers with a valid key.
  */
 export async function suggestSlugs(
   { db, clock }: { db: Database; clock: Clock },

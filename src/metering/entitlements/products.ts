@@ -33,8 +33,8 @@ export interface ProductInput {
 }
 
 /**
- * The longest time for which a statement may miss a change to a product, with the difference between
- * instances' clocks: every reader can tell from the time of receipt which events count.
+ * The longest time for which a statement may miss a change to a product, with the difference between instances' clocks:
+ * every reader can tell from the time of receipt which events count.
  */
 const SUBJECTS_BEGIN_MS = MINUTE_MS;
 

@@ -212,9 +212,7 @@ async function findAll<T extends Balance>(
   return { answers: places.map((place) => answers[place]!), isPriced: prices.length > 0 };
 }
 
-/**
- * Each combination of key and slug list is read once per flush. Equal bodies share one list (`parseCheck`).
- */
+/** Each combination of key and slug list is read once per flush. Equal bodies share one list (`parseCheck`). */
 function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
   const bySlugs = new Map<string[], Map<string, number>>();
   const distinct: FindRequest[] = [];
@@ -311,10 +309,7 @@ const toProductPrice = (json: string): ProductPrice =>
     return { productId, price: toCreditPrice(columns)! };
   });
 
-/**
- * One statement if a product costs credits and the grants are not read yet, another if burning must be
- * simulated.
- */
+/** One statement if a product costs credits and the grants are not read yet, another if burning must be simulated. */
 async function addCredits(
   run: Run,
   keys: readonly PricedKey[],

@@ -13,8 +13,8 @@ export interface BalanceRow {
   /** JSON of a `LimitedSubject`, if the entitlement has limits. */
   subject: string | null;
   /**
-   * JSON of the product's id and `PriceColumns`. `find` returns it in separate rows, in which `place` is the
-   * index of the product, and JSON of `OpenGrant[]` in rows in which `place` is that of the key.
+   * JSON of the product's id and `PriceColumns`. `find` returns it in separate rows, in which `place` is the index of
+   * the product, and JSON of `OpenGrant[]` in rows in which `place` is that of the key.
    */
   credits: string | null;
 }
@@ -78,8 +78,8 @@ const toRow = ([
 });
 
 /**
- * Lateral sub-selects of one row by its whole key use the primary key even if the planner misjudges table
- * sizes. With a plain join, it scanned every Organization's rows by product or month.
+ * Lateral sub-selects of one row by its whole key use the primary key even if the planner misjudges table sizes. With a
+ * plain join, it scanned every Organization's rows by product or month.
  */
 const find = (name: string, columns: string, further: (t: Names) => string = () => ''): Template => ({
   name,
@@ -125,10 +125,10 @@ const details = (product: string, entitlement: string) =>
   (extract(epoch from ${entitlement}.ends_at) * 1000)::bigint::text as "endsAtMs"`;
 
 /**
- * One snapshot, so the answer reflects everything committed before the call and needs no cache. A pair
- * without a row has no entitlement in effect.
- * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4
- * now · $5 first day of the month
+ * One snapshot, so the answer reflects everything committed before the call and needs no cache. A pair without a row
+ * has no entitlement in effect.
+ * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5
+ * first day of the month
  */
 export const checkEntitlements: Template = find('entitlements_check', '');
 

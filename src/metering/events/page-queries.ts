@@ -5,9 +5,8 @@ import type { Orm } from '../../core/db/client.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
- * Each statement uses an index over one Organization's rows, which the plan test verifies. The pages have
- * their own pool, so a slow page cannot delay ingestion. Decimals are text with all digits; times are RFC
- * 3339 with microseconds.
+ * Each statement uses an index over one Organization's rows, which the plan test verifies. The pages have their own
+ * pool, so a slow page cannot delay ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
  */
 
 export interface UsageProduct {

@@ -12,8 +12,8 @@ export const MAX_PAST_MS = 7 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
- * Keys are remembered for `horizonMonths` whole months after the event's month. Older months may be archived;
- * events dated in them are more than a week old and refused anyway.
+ * Keys are remembered for `horizonMonths` whole months after the event's month. Older months may be archived; events
+ * dated in them are more than a week old and refused anyway.
  */
 export function firstRemembered(horizonMonths: number, nowMs: number): string {
   const now = new Date(nowMs);
@@ -64,9 +64,7 @@ interface BatchInput {
   bytes: number;
 }
 
-/**
- * Finds a pair's number: first by product and metric, then by each dimension's key and value, then by month.
- */
+/** Finds a pair's number: first by product and metric, then by each dimension's key and value, then by month. */
 interface Known {
   pair?: number;
   next: Map<string, Known>;
@@ -159,8 +157,8 @@ export function isInWindow(time: string, receivedAtMs: number): boolean {
 }
 
 /**
- * Postgres would round a time finer than microseconds, perhaps into the next month, and refuses offsets of 16
- * hours and more.
+ * Postgres would round a time finer than microseconds, perhaps into the next month, and refuses offsets of 16 hours and
+ * more.
  */
 export function toStorableTime(time: string): string {
   const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
@@ -216,8 +214,8 @@ export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${f
 
 /**
  * Bodies without a number of 16 or more digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in
- * bench/README.md). Only an unescaped closing quote followed by a colon ends a field name, so a text value
- * that merely contains it does not count.
+ * bench/README.md). Only an unescaped closing quote followed by a colon ends a field name, so a text value that merely
+ * contains it does not count.
  * @param quantitiesIn reads the quantities of a parsed body, by event
  * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
  */

@@ -19,8 +19,8 @@ export const joinKinds = (kinds: readonly TextKind[]): TextKind =>
 export type ExtendedPairs = ReturnType<typeof createExtendedPairs>;
 
 /**
- * Only selects the variant that a flush tries first. Each statement checks its pairs itself, so an outdated
- * entry costs time but never changes the outcome.
+ * Only selects the variant that a flush tries first. Each statement checks its pairs itself, so an outdated entry costs
+ * time but never changes the outcome.
  */
 export function createExtendedPairs() {
   const known = createRecentMap<string, { text: TextKind; untilMs: number }>(MAX_PAIRS);

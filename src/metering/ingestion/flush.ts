@@ -38,10 +38,10 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
- * One statement decides all batches. A batch with a refused pair records nothing and does not affect the
- * others; in a lenient batch, only that pair's events are left out. Three kinds of batch are sent again:
- * without an event above its product's maximum, through a variant that records them, and once a combination
- * of dimensions is listed.
+ * One statement decides all batches. A batch with a refused pair records nothing and does not affect the others; in a
+ * lenient batch, only that pair's events are left out. Three kinds of batch are sent again: those that had an event above its
+ * product's maximum (without that event), those that only another variant records, and those whose combination of
+ * dimensions had to be listed first.
  * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(
@@ -65,8 +65,7 @@ export async function recordBatches(
     if (!batch.isLenient && above.size > 0) outcome.aboveCeiling = above;
     else again.push({ at, batch: leaveOut(batch, above) });
   }
-  // Terminates: each round excludes an event, decides a batch, moves to a further variant, or lists a
-  // combination.
+  // Terminates: each round excludes an event, decides a batch, moves to a further variant, or lists a combination.
   if (again.length > 0) {
     await addCombinations(run, findUnlisted(again, outcomes));
     const decided = await recordBatches(
@@ -165,8 +164,7 @@ async function recordOnce(
     }
   }
   if (isPriced) await noteOverdrawn(run, batches, outcomes, now);
-  // After the commit, so that concurrent additions count. An extra statement only if an entitlement has
-  // limits.
+  // After the commit, so that concurrent additions count. An extra statement only if an entitlement has limits.
   await headroom.reportExceeded(run, limitedUses(batches, outcomes), nowMs);
   return outcomes;
 }

@@ -6,13 +6,12 @@ import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 
-/** A statement that raises totals returns it. */
 export interface Limited extends Subject {
   /** JSON. */
   declared: string;
   /**
-   * This month, the two before and the one after, plus everything that corrections have subtracted: never
-   * decreases, and covers every window and every event recorded or corrected in one.
+   * This month, the two before and the one after, plus everything that corrections have subtracted: never decreases,
+   * and covers every window and every event recorded or corrected in one.
    */
   total: string;
 }
@@ -60,10 +59,10 @@ const MAX_KNOWN = 10_000;
 const KEPT_MS = MINUTE_MS;
 
 /**
- * Reading windows costs as much as recording an event, so this caches the room left at the last reading: only
- * events and corrections raise a window's usage, and the total must grow by that much, through any instance,
- * before a limit can be exceeded. Reductions are added back to the total; otherwise they would hide an equal
- * amount of later usage. The growth of a product's total also bounds that of each subject.
+ * Reading windows costs as much as recording an event, so this caches the room left at the last reading: only events
+ * and corrections raise a window's usage, and the total must grow by that much, through any instance, before a limit
+ * can be exceeded. Reductions are added back to the total; otherwise they would hide an equal amount of later usage.
+ * The growth of a product's total also bounds that of each subject.
  */
 export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);

@@ -108,8 +108,8 @@ export function createRecorder<Request, Outcome>(
   }
 
   /**
-   * Events already committed are not counted again. All flushes share the waiting time; otherwise queued
-   * requests would wait once per flush.
+   * Events already committed are not counted again. All flushes share the waiting time; otherwise queued requests would
+   * wait once per flush.
    */
   async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();

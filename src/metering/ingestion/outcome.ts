@@ -13,10 +13,7 @@ export interface FlushPair {
   /** JSON. Both are undefined without dimensions. */
   dimensions: string | undefined;
   month: string | undefined;
-  /**
-   * The batch's number if it has several pairs, negated if it is lenient. 0 for a pair that batches may
-   * share.
-   */
+  /** The batch's number if it has several pairs, negated if it is lenient. 0 for a pair that batches may share. */
   group: number;
   /** Among the pair's events. */
   largest: string;

@@ -16,31 +16,25 @@ import { totalAround } from './headroom.js';
 import { noteRaised } from '../thresholds/statements.js';
 
 /**
- * Totals before hours, each in primary-key order, then subjects. Everything that records events uses these
- * CTEs, so a total is always the sum of its events. `noted` holds the threshold evaluations that were queued.
+ * Totals before hours, each in primary-key order, then subjects. Everything that records events uses these CTEs, so a
+ * total is always the sum of its events. `noted` holds the threshold evaluations that were queued.
  */
 export const addToSums = (t: Names, sums: Sums): string =>
   `${addUnnoted(t, sums, { latest: ', max(occurred_at) as latest_at', bounds: ', lowered, unreached, unreached_terms' })}, ${noteRaised(t, sums.now, sums.entitled)}`;
 
 interface Sums {
   now: string;
-  /**
-   * An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since. Rows may repeat.
-   */
+  /** An earlier CTE with org_id, product_id, unit_cap, limits, thresholds and subjects_since. Rows may repeat. */
   entitled: string;
   hasSubjects: boolean;
   hasDimensions: boolean;
-  /**
-   * `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination.
-   */
+  /** `entitled` also has livemode, dimensions, month and is_other, which saves looking up each combination. */
   knowsOthers?: boolean;
   /** Set if `inserted` has credit_price: grants open in the hour of the usage, or open now. */
   burns?: 'of their hour' | 'open now' | undefined;
 }
 
-/**
- * For events whose thresholds cannot be reported. `noteRaised` reads the columns of `latest` and `bounds`.
- */
+/** For events whose thresholds cannot be reported. `noteRaised` reads the columns of `latest` and `bounds`. */
 const addUnnoted = (t: Names, sums: Sums, { latest, bounds } = { latest: '', bounds: '' }): string => {
   const { hasSubjects, hasDimensions, burns } = sums;
   const isAwaited = hasSubjects || burns !== undefined;
@@ -103,8 +97,8 @@ const addCombinedHours = (t: Names, { entitled, knowsOthers }: Sums, isAwaited: 
 };
 
 /**
- * Each statement that changes a month's subjects has locked its total, so the rows need no order; sorting all
- * events would cost 5%.
+ * Each statement that changes a month's subjects has locked its total, so the rows need no order; sorting all events
+ * would cost 5%.
  */
 const addBySubject = (t: Names, { now, entitled, burns }: Sums): string => `by_subject as (
   insert into ${t('usage_subjects')} as s (org_id, product_id, livemode, subject, slot, metric, quantity, events)
@@ -192,26 +186,26 @@ export const NEEDS_PRICED = 'needs_priced_text';
 export const NEEDS_COMBINATION = 'needs_combination';
 
 /**
- * The ingestion statement: one round trip and one commit for all waiting requests. `pair` has each distinct
- * (API key, product, metric), so checks take a few index lookups, however many events there are, in the same
- * snapshot as the insert: a revocation committed before a request arrives applies to it. A strict request
- * with several pairs forms a group, and one bad pair excludes the whole group. A lenient request has a
- * negative group, which only a quantity above the maximum excludes. The maximum is checked against the pair's
- * largest quantity. Rows are inserted in key order (equal keys in the order sent), then the totals and the
- * hours in primary-key order, then subjects. Every flush on every instance takes its locks in that order, so
- * two flushes may wait for each other but never deadlock. `inserted` holds the rows that were actually new.
- * The sums are increased by these rows, never by the input, so a repeat adds nothing, whichever of two racing
- * statements wins. The plain variant refuses every pair with limits or a listening endpoint, with all batches
- * that use it; the caller sends those again. The variants that expect only new keys omit "on conflict":
- * Postgres then looks a key up once instead of twice, which saves a fifth of the database's time, but a
- * repeat fails the statement. With dimensions, pairs also differ by dimensions and month. The priced variants
- * find the price once per pair and burn the credits of the inserted events after all sums. The other variants
- * refuse every pair whose product has a price. The first row lists the inserted events if some were not
- * inserted, and counts the evaluations queued; the others are the pairs that need an answer. $1 hashed
- * secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
- * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11
- * dimensions, $12 first day of the month, per pair · only with subjects: the last parameter, subject, per
- * event
+ * The ingestion statement: one round trip and one commit for all waiting requests.
+ * `pair` has each distinct (API key, product, metric), so checks take a few index lookups, however many events there are,
+ * in the same snapshot as the insert: a revocation committed before a request arrives applies to it. A strict request
+ * with several pairs forms a group, and one bad pair excludes the whole group. A lenient request has a negative group,
+ * which only a quantity above the maximum excludes. The maximum is checked against the pair's largest quantity.
+ * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order,
+ * then subjects. Every flush on every instance takes its locks in that order, so two flushes may wait for each other
+ * but never deadlock.
+ * `inserted` holds the rows that were actually new. The sums are increased by these rows, never by the input, so a
+ * repeat adds nothing, whichever of two racing statements wins.
+ * The plain variant refuses every pair with limits or a listening endpoint, with all batches that use it; the caller
+ * sends those again. The variants that expect only new keys omit "on conflict": Postgres then looks a key up once
+ * instead of twice, which saves a fifth of the database's time, but a repeat fails the statement. With dimensions, pairs
+ * also differ by dimensions and month. The priced variants find the price once per pair and burn the credits of the
+ * inserted events after all sums. The other variants refuse every pair whose product has a price.
+ * The first row lists the inserted events if some were not inserted, and counts the evaluations queued; the others are
+ * the pairs that need an answer.
+ * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
+ * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12
+ * first day of the month, per pair · only with subjects: the last parameter, subject, per event
  */
 function recordEvents(form: TextForm): Template {
   const { isExtended, expectsNew, hasSubjects, hasDimensions, isPriced } = form;
@@ -304,8 +298,8 @@ const texts = createRecall<Template>(32);
 export const ingestText = (form: TextForm): Template => texts(nameOf(form), () => recordEvents(form));
 
 /**
- * The first row has only `inserted` and `noted`; the others have neither. `noted` is null if the variant
- * queues no threshold evaluations.
+ * The first row has only `inserted` and `noted`; the others have neither. `noted` is null if the variant queues no
+ * threshold evaluations.
  */
 export interface IngestRow {
   /** JSON, with Organization and idempotency key. */
@@ -328,8 +322,8 @@ export interface IngestRow {
   /** `Limited.total`. Only in extended variants. */
   total?: string | null;
   /**
-   * Encoded. `keys` are the product's dimensions as JSON; `isOther` means no sums of its own. Only in
-   * variants with dimensions.
+   * Encoded. `keys` are the product's dimensions as JSON; `isOther` means no sums of its own. Only in variants with
+   * dimensions.
    */
   dimensions?: string | null;
   keys?: string | null;
@@ -340,10 +334,10 @@ export interface IngestRow {
 }
 
 /**
- * Returns indexes and whether the mode differs. A repeat without a time matches any, because the first event
- * may have used its time of receipt.
- * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8
- * subject, $9 dimensions, per event
+ * Returns indexes and whether the mode differs. A repeat without a time matches any, because the first event may have
+ * used its time of receipt.
+ * $1 org, $2 idempotency key, $3 product, $4 metric, $5 quantity, $6 livemode, $7 occurred at or null, $8 subject, $9
+ * dimensions, per event
  */
 export const findMismatches: Template = {
   name: 'usage_find_mismatches',

@@ -16,8 +16,8 @@ import {
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
- * Every event that was answered with 202, exactly once. The statement checks references: three foreign keys
- * would halve the ingestion rate.
+ * Every event that was answered with 202, exactly once. The statement checks references: three foreign keys would halve
+ * the ingestion rate.
  */
 export const usageEvents = pgTable(
   'usage_events',
@@ -48,8 +48,8 @@ export const usageEvents = pgTable(
 );
 
 /**
- * The event itself stays as sent. Each row repeats the columns that place the event in the sums, so any sum
- * of events can add these differences with the same index.
+ * The event itself stays as sent. Each row repeats the columns that place the event in the sums, so any sum of events
+ * can add these differences with the same index.
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
@@ -101,16 +101,15 @@ export const usageTotals = pgTable(
     /** Subtracted by corrections; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
     /**
-     * While `quantity + lowered` is below it, events reach no new threshold, if the settings' hash is
-     * `unreachedTerms`.
+     * While `quantity + lowered` is below it, events reach no new threshold, if the settings' hash is `unreachedTerms`.
      */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
-    // For queries over all Organizations. Events do not change these columns, so updating a total needs no
-    // new index entry.
+    // For queries over all Organizations. Events do not change these columns, so updating a total needs no new index
+    // entry.
     index('usage_totals_period')
       .on(t.period)
       .where(sql`${t.livemode}`),
@@ -118,8 +117,7 @@ export const usageTotals = pgTable(
 );
 
 /**
- * The sums of `usageTotals` by hour, API key and combination: a chart over millions of events reads a few
- * hundred rows.
+ * The sums of `usageTotals` by hour, API key and combination: a chart over millions of events reads a few hundred rows.
  */
 export const usageHours = pgTable(
   'usage_hours',
@@ -144,8 +142,8 @@ export const usageHours = pgTable(
 );
 
 /**
- * Rows are never deleted, and an event is recorded only once its combination is listed or the list is full,
- * so an event never moves to another sum.
+ * Rows are never deleted, and an event is recorded only once its combination is listed or the list is full, so an event
+ * never moves to another sum.
  */
 export const usageCombinations = pgTable(
   'usage_combinations',
@@ -284,8 +282,7 @@ export const usageReservations = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // While the table is small, the planner could use this index to find a reservation by id if the key came
-    // last.
+    // While the table is small, the planner could use this index to find a reservation by id if the key came last.
     uniqueIndex('usage_reservations_key').on(t.idempotencyKey, t.orgId),
     // An index-only scan of held quantities.
     index('usage_reservations_held')
@@ -308,8 +305,8 @@ export const usageReservations = pgTable(
 );
 
 /**
- * Not evaluated yet. Rows are inserted with the events, only while a webhook endpoint listens, and deleted
- * when their messages are written.
+ * Not evaluated yet. Rows are inserted with the events, only while a webhook endpoint listens, and deleted when their
+ * messages are written.
  */
 export const usageChecks = pgTable(
   'usage_checks',
@@ -350,8 +347,8 @@ export const usageTold = pgTable(
 );
 
 /**
- * Each flush with holds against a blocking limit increments one. If two flushes decide from the same sums,
- * one is retried.
+ * Each flush with holds against a blocking limit increments one. If two flushes decide from the same sums, one is
+ * retried.
  */
 export const usageGates = pgTable(
   'usage_gates',

@@ -61,8 +61,8 @@ const linesOf = (isOwn: SQL): SQL => sql`
     from credit_entries where (kind in ('repay', 'forgive') or kind in ('burn', 'return') and grant_id = product_id) and ${isOwn}`;
 
 /**
- * Credits with the ledger, and the ledger with the events, in one snapshot. Remaining amounts and overdrafts
- * must never be negative.
+ * Credits with the ledger, and the ledger with the events, in one snapshot. Remaining amounts and overdrafts must never
+ * be negative.
  */
 export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
   orm.transaction(

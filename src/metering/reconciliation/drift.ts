@@ -4,8 +4,8 @@ import type { Orm } from '../../core/db/client.js';
 import { OTHER_SQL } from '../entitlements/dimensions.js';
 
 /**
- * Decimals and counts are text. `recorded` is null if the row is missing; `actual` is the sum of the events
- * and their corrections, null without events.
+ * Decimals and counts are text. `recorded` is null if the row is missing; `actual` is the sum of the events and their
+ * corrections, null without events.
  */
 export interface DriftRow {
   orgId: string;
@@ -104,9 +104,9 @@ const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occur
 export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] };
 
 /**
- * `drift` keeps the differences. Both sides have the same keys, so one full join finds wrong, missing and
- * surplus rows. The hours of an archived month exist only in its file, which `npm run archive -- --verify`
- * compares; a repair would remove them.
+ * `drift` keeps the differences. Both sides have the same keys, so one full join finds wrong, missing and surplus rows.
+ * The hours of an archived month exist only in its file, which `npm run archive -- --verify` compares; a repair would
+ * remove them.
  */
 function driftOf(name: SumTable, scope: DriftScope): SQL {
   const { table, keys, keysOfEvent, own, monthOfRow, deleted } = shapes[name];

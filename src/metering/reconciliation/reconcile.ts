@@ -55,10 +55,10 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 }
 
 /**
- * One transaction with the audit rows; on a sharded database, one per shard group. Finding drift reads every
- * event, so it happens before the lock; under it, only the affected months are summed again. The lock allows
- * reads and blocks ingestion, and takes the tables in the order of the recording statements, so a repair
- * never deadlocks with them and no event can be committed between computing a sum and writing it.
+ * One transaction with the audit rows; on a sharded database, one per shard group. Finding drift reads every event, so
+ * it happens before the lock; under it, only the affected months are summed again. The lock allows reads and blocks
+ * ingestion, and takes the tables in the order of the recording statements, so a repair never deadlocks with them and
+ * no event can be committed between computing a sum and writing it.
  * @throws if rows still differ afterwards, and nothing changes, or if the lock cannot be acquired in time
  */
 export async function repair(db: Repairable, clock: Clock, scope: DriftScope): Promise<RepairReport> {
@@ -85,8 +85,7 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
-    // Blocks corrections, even on a sharded database. Sorted, as in all code that locks several
-    // Organizations.
+    // Blocks corrections, even on a sharded database. Sorted, as in all code that locks several Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
       await lockOrganizationId(tx, orgId);
     if (!isFrozen) {

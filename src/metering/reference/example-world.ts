@@ -62,9 +62,7 @@ export const exampleWorld = {
       ...lasting,
     },
   },
-  /**
-   * Acme's live reservation of storage, made one minute before `now`, and a limit over a rolling five hours.
-   */
+  /** Acme's live reservation of storage, made one minute before `now`, and a limit over a rolling five hours. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
   /** Acme's open grant of 100, 40 of which API calls have burned, and a spent grant of 10. */
   creditGrant: {

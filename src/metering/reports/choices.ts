@@ -29,9 +29,7 @@ export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode
   return listProducts(orm, scope, MAX_PRODUCTS + 1);
 }
 
-/**
- * By slug; default: the first with usage this month, or else the first. Undefined if there are no products.
- */
+/** By slug; default: the first with usage this month, or else the first. Undefined if there are no products. */
 export async function chooseProduct(
   orm: Orm,
   orgId: string,

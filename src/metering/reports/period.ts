@@ -98,9 +98,7 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
   return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
 }
 
-/**
- * Undefined if a page does not accept it. Before a period in progress, only as many hours as have started.
- */
+/** Undefined if a page does not accept it. Before a period in progress, only as many hours as have started. */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);
   if (!before || !includes(period, now)) return before;

@@ -29,8 +29,7 @@ export const EVENTS_PATH = '/dashboard/usage/events';
 export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
 /**
- * Characters of a sum beside the event count on a phone. The shorter limit applies if the running total is
- * shown too.
+ * Characters of a sum beside the event count on a phone. The shorter limit applies if the running total is shown too.
  */
 const LONG = 11;
 const LONG_BESIDE_ANOTHER = 6;

@@ -189,8 +189,8 @@ interface Projection {
 }
 
 /**
- * A whole week gives a quiet weekend its proper weight. A product whose first usage is less than a day old
- * has no pace yet.
+ * A whole week gives a quiet weekend its proper weight. A product whose first usage is less than a day old has no pace
+ * yet.
  * @param used so far in the month
  */
 async function projectMonth(

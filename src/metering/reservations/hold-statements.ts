@@ -6,28 +6,29 @@ import { priceOf } from '../entitlements/price.js';
 import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements.js';
 
 /**
- * One round trip and one commit for all waiting requests; everything is read in one snapshot. Requests for
- * the same subject (Organization, product, mode and metric) are decided in order, and each decision counts
- * the requests accepted before it in this flush. Other flushes may decide from the same snapshot. Each flush
- * that holds against a blocking limit therefore increments the subject's gate, but only if the gate still has
- * its value from the snapshot, and inserts the holds only if the gate was incremented. If two flushes decided
- * from the same sums, one increments the gate and the other is retried with a new snapshot. Events need no
- * gate, because no limit refuses them, and a settlement turns a hold into usage within one commit. Gates are
- * written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
- * `retry` means that nothing was decided; `limit_reached` depends on the subject's sums and the requests
- * accepted earlier. $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency
- * key, $7 quantity, $8 expires at, per request · $9 now
+ * One round trip and one commit for all waiting requests; everything is read in one snapshot. Requests for the same
+ * subject (Organization, product, mode and metric) are decided in order, and each decision counts the requests accepted
+ * before it in this flush.
+ * Other flushes may decide from the same snapshot. Each flush that holds against a blocking limit therefore increments
+ * the subject's gate, but only if the gate still has its value from the snapshot, and inserts the holds only if the
+ * gate was incremented: the other flush is retried with a new snapshot. Events need no gate, because no limit refuses
+ * them, and a settlement turns a hold into usage within one commit.
+ * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
+ * `retry` means that nothing was decided; `limit_reached` depends on the subject's sums and the requests accepted
+ * earlier.
+ * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires
+ * at, per request · $9 now
  */
 export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveText(t, false) };
 
 /**
- * For subjects, dimensions and products that cost credits. A subject with limits of its own is `named`: a
- * request must also fit into that subject's remaining limits, together with the subject's requests accepted
- * earlier in this flush. A request for a product that blocks must also fit into the credits left after holds.
- * Requests for priced products of one Organization and mode are decided in one chain. A request whose credits
- * no longer fit after those accepted earlier is retried, because the earlier requests may have used grants
- * that do not apply to its product. A flush that holds credits for a product that blocks also increments the
- * account's gate. $10 dimensions as JSON, per pair · $11 subject, per request
+ * For subjects, dimensions and products that cost credits. A subject with limits of its own is `named`: a request must
+ * also fit into that subject's remaining limits, together with the subject's requests accepted earlier in this flush. A
+ * request for a product that blocks must also fit into the credits left after holds. Requests for priced products of
+ * one Organization and mode are decided in one chain. A request whose credits no longer fit after those accepted
+ * earlier is retried, because the earlier requests may have used grants that do not apply to its product. A flush that
+ * holds credits for a product that blocks also increments the account's gate.
+ * $10 dimensions as JSON, per pair · $11 subject, per request
  */
 export const reserveDetailed: Template = {
   name: 'usage_reserve_detailed',
@@ -146,8 +147,8 @@ const mayStoreDetailed = `(d.place is null or (d.${TAKEN} and (r.number is null 
       and (r.credit_room is null or (r.org_id, r.livemode) in (select org_id, livemode from raised where product_id = '${accountGate.productId}'))))`;
 
 /**
- * `given` is the quantity accepted so far, by the subject's number, by `own` number, and in credits. A null
- * room means unlimited.
+ * `given` is the quantity accepted so far, by the subject's number, by `own` number, and in credits. A null room means
+ * unlimited.
  */
 const decideDetailed = `candidate as materialized (
   select place, chain, number, room, quantity, own_number, own_room, cost, credit_room, row_number() over (partition by chain order by place) as n
@@ -235,7 +236,7 @@ export interface SubjectRow {
 
 /** A row for each request. */
 export interface DecisionRow {
-  /** The subject's, if it has limits. */
+  /** Number of the request's subject, if that has limits. */
   number: string | null;
   /** Index of the request. */
   place: string;
@@ -248,7 +249,7 @@ export interface DecisionRow {
   /** The earlier reservation with the same idempotency key. */
   knownId: string | null;
   maxQuantity: string;
-  /** Set if the request names a subject with limits; its quantity was accepted earlier. Only in detail. */
+  /** Set if the request names a subject with limits; its quantity was accepted earlier. Only in `reserveDetailed`. */
   ownNumber?: string | null;
   ownBefore?: string;
   /** Encoded; `keys` are the product's dimensions as JSON. */

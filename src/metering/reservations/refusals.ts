@@ -32,9 +32,7 @@ export interface ReservationVerdict {
   /** Accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
-  /**
-   * Set if the request names a subject with limits. `ownBefore` was accepted for it earlier in this flush.
-   */
+  /** Set if the request names a subject with limits. `ownBefore` was accepted for it earlier in this flush. */
   ownNumber: string | null;
   ownBefore: string;
   /** `available` is after holds; 0 unless the product blocks. */
@@ -93,8 +91,8 @@ export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, 
   });
 
 /**
- * By the request's index. The error names the limit with the least room, its remaining quantity, and when
- * there will be enough room.
+ * By the request's index. The error names the limit with the least room, its remaining quantity, and when there will be
+ * enough room.
  */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,

@@ -247,10 +247,7 @@ async function decideAll(
   return decisions;
 }
 
-/**
- * Undefined for requests that must be decided again: another flush was faster, or `reserve` does not decide
- * them.
- */
+/** Undefined for requests that must be decided again: another flush was faster, or `reserve` does not decide them. */
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],

@@ -98,12 +98,11 @@ const monthOf = (occurredAt: string): string =>
   `date_trunc('month', coalesce(${occurredAt}, $5::timestamptz) at time zone 'UTC')::date`;
 
 /**
- * One commit, with the same sums as for any other event. Rows are locked in key order; the second of two
- * settlements of one reservation waits and gets `retry`. Expired and released holds are settled too, even
- * without an entitlement, because the usage has happened. `settlePriced` also burns the event's credits,
- * after all sums.
- * $1 hashed secret, $2 reservation, $3 quantity (null: the held quantity), $4 occurred at (null: now), per
- * request · $5 now
+ * One commit, with the same sums as for any other event. Rows are locked in key order; the second of two settlements of
+ * one reservation waits and gets `retry`. Expired and released holds are settled too, even without an entitlement,
+ * because the usage has happened. `settlePriced` also burns the event's credits, after all sums.
+ * $1 hashed secret, $2 reservation, $3 quantity (null: the held quantity), $4 occurred at (null: now), per request · $5
+ * now
  */
 export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
 

@@ -35,8 +35,8 @@ export type Answer =
 
 export interface Stripe {
   /**
-   * Stripe answers 200 to an event for an unknown customer or an unsuitable meter and then never bills it.
-   * Undefined if the event can be sent.
+   * Stripe answers 200 to an event for an unknown customer or an unsuitable meter and then never bills it. Undefined if
+   * the event can be sent.
    */
   check: (event: Pick<MeterEvent, 'customerId' | 'eventName'>) => Promise<Refusal | undefined>;
   send: (event: MeterEvent) => Promise<Answer>;

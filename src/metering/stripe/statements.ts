@@ -12,11 +12,10 @@ const sendable = (difference: string): string => `case when abs(${difference}) >
 export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Hours and revisions are read in one snapshot, and the second of two equal revisions is dropped, so an
- * hour's revisions always add up to a total that it really had. Returns the page's last Organization (null on
- * an empty page) and the number of revisions.
- * $1 now, $2 first hour, $3 end of the last hour, $4 livemode, $5 Organization before the page, $6
- * Organizations
+ * Hours and revisions are read in one snapshot, and the second of two equal revisions is dropped, so an hour's
+ * revisions always add up to a total that it really had. Returns the page's last Organization (null on an empty page)
+ * and the number of revisions.
+ * $1 now, $2 first hour, $3 end of the last hour, $4 livemode, $5 Organization before the page, $6 Organizations
  */
 export const planEvents: Template = {
   name: 'stripe_plan',
@@ -65,8 +64,8 @@ const isSame = (a: string, b: string): string =>
   ['org_id', 'product_id', 'livemode', 'hour', 'revision'].map((c) => `${a}.${c} = ${b}.${c}`).join(' and ');
 
 /**
- * Before anything is sent, records since when a row's outcome is unknown. Unknown for too long, a row changes
- * to `unknown` and is never sent again. Until a row is first sent, its customer and meter follow changes.
+ * Before anything is sent, records since when a row's outcome is unknown. Unknown for too long, a row changes to
+ * `unknown` and is never sent again. Until a row is first sent, its customer and meter follow changes.
  * $1 now, $2 end of the lease, $3 latest `unknown_since` that must not be sent again, $4 livemode, $5 rows
  */
 export const claimEvents: Template = {
@@ -116,8 +115,8 @@ export interface ClaimRow {
 
 /**
  * Once its lease has expired, an instance may report only that Stripe has the event.
- * $1 org, $2 product, $3 livemode, $4 hour, $5 revision, $6 attempts, $7 now, $8 state, $9 next attempt, $10
- * reason or null, $11 whether every outcome is now known
+ * $1 org, $2 product, $3 livemode, $4 hour, $5 revision, $6 attempts, $7 now, $8 state, $9 next attempt, $10 reason or
+ * null, $11 whether every outcome is now known
  */
 export const recordOutcome: Template = {
   name: 'stripe_outcome',

@@ -13,15 +13,12 @@ import {
 import { time } from '../../core/db/sql.js';
 
 /**
- * `unknown`: Stripe may have it, and sending it again could count it twice. `missing`: a person found that
- * Stripe does not have it, so its quantity is sent in a later revision.
+ * `unknown`: Stripe may have it, and sending it again could count it twice. `missing`: a person found that Stripe does
+ * not have it, so its quantity is sent in a later revision.
  */
 export const stripeStates = ['waiting', 'sent', 'unknown', 'missing'] as const;
 
-/**
- * One row per meter event. The revisions of an hour that are not `missing` add up to its total when last
- * compared.
- */
+/** One row per meter event. The revisions of an hour that are not `missing` add up to its total when last compared. */
 export const stripeEvents = pgTable(
   'stripe_events',
   {
@@ -33,9 +30,7 @@ export const stripeEvents = pgTable(
     /** Start of the earliest attempt without a known outcome. */
     unknownSince: time('unknown_since'),
     sentAt: time('sent_at'),
-    /**
-     * From 1 per hour. If two comparisons start from the same rows, the primary key lets one add a revision.
-     */
+    /** From 1 per hour. If two comparisons start from the same rows, the primary key lets one add a revision. */
     revision: integer().notNull(),
     attempts: integer().notNull().default(0),
     livemode: boolean().notNull(),

@@ -21,16 +21,15 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * For a statement with the CTEs `hourly` and `raised`. Adds a row only if an endpoint listens, and not if the
- * month's total shows that no threshold can have been reached since the last evaluation. The statement cannot
- * evaluate thresholds itself, because its view of a window is older than the locks it waited for: if two
- * statements reach a threshold together, neither might see it. A later statement that takes the queued row
- * sees, in one snapshot, everything committed with that row. If two rows are queued, at least one is taken
- * with a snapshot that includes the events of both. Each `in` hashes a table once, whereas a join of CTEs
- * would compare every row with every other row, and a flush may have hundreds. Limits per subject have no
- * thresholds.
- * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events'
- * entitlements; rows may repeat
+ * For a statement with the CTEs `hourly` and `raised`. Adds a row only if an endpoint listens, and not if the month's
+ * total shows that no threshold can have been reached since the last evaluation. The statement cannot evaluate
+ * thresholds itself, because its view of a window is older than the locks it waited for: if two statements reach a
+ * threshold together, neither might see it. A later statement that takes the queued row sees, in one snapshot,
+ * everything committed with that row. If two rows are queued, at least one is taken with a snapshot that includes the
+ * events of both. Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row,
+ * and a flush may have hundreds. Limits per subject have no thresholds.
+ * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
+ * rows may repeat
  */
 export const noteRaised = (t: Names, now: string, entitled: string): string => `noted as (
   insert into ${t('usage_checks')} (org_id, id, product_id, livemode, metric, at, latest_at)
@@ -224,8 +223,8 @@ select count(*)::text as taken from taken`,
 
 /**
  * At most once a minute per limit.
- * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10
- * remaining, $11 requested, per limit · $12 now · $13 subject or null, per limit
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining,
+ * $11 requested, per limit · $12 now · $13 subject or null, per limit
  */
 export const reportRefused: Template = {
   name: 'usage_report_refused',

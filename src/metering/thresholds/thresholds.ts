@@ -43,10 +43,7 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    /**
-     * Call this when evaluations were queued. They run soon, or in any instance's job if this process ends
-     * first.
-     */
+    /** Call this when evaluations were queued. They run soon, or in any instance's job if this process ends first. */
     noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));

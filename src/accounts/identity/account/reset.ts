@@ -117,8 +117,7 @@ export class WrongProof extends AppError {
 }
 
 /**
- * Ends all sessions and starts a new one in this browser. Requires a code or passkey if a second factor is
- * on.
+ * Ends all sessions and starts a new one in this browser. Requires a code or passkey if a second factor is on.
  * @returns the token of the new session
  */
 export async function resetPassword(

@@ -29,10 +29,7 @@ export const keepSecret: RequestHandler = (_req, res, next) => {
   next();
 };
 
-/**
- * Browsers do not send what follows `#`, so a script posts the secret to `…/open`, or the holder pastes the
- * link.
- */
+/** Browsers do not send what follows `#`, so a script posts the secret to `…/open`, or the holder pastes the link. */
 export function addLinkPages(
   router: Router,
   deps: LinkDeps,

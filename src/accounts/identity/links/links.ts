@@ -50,8 +50,8 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Replaces the person's open links of the same kind. An e-mailed link replaces only e-mailed ones, so that a
- * stranger's request cannot invalidate an operator's link.
+ * Replaces the person's open links of the same kind. An e-mailed link replaces only e-mailed ones, so that a stranger's
+ * request cannot invalidate an operator's link.
  */
 export async function createLink(
   tx: Tx,
@@ -130,9 +130,7 @@ export async function findLink(
   return link;
 }
 
-/**
- * False if the creator is no longer an operator. The service may create any link but an operator invitation.
- */
+/** False if the creator is no longer an operator. The service may create any link but an operator invitation. */
 async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }

@@ -160,8 +160,8 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * The person keeps their account and memberships; links that they created stop working. If two operators
- * remove each other at once, one call is refused.
+ * The person keeps their account and memberships; links that they created stop working. If two operators remove each
+ * other at once, one call is refused.
  */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {
   const all = await tx

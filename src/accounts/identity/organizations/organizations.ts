@@ -81,9 +81,7 @@ export async function putOrganization(
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
 
-/**
- * The first customer id sends usage from the start of the current hour. Replacing it keeps the earlier start.
- */
+/** The first customer id sends usage from the start of the current hour. Replacing it keeps the earlier start. */
 const toStripe = (
   current: Organization | undefined,
   wanted: string | null | undefined,

@@ -49,8 +49,8 @@ export async function updateOrganization(
 }
 
 /**
- * The caller must hold the Organization's lock, which key creation also takes. Raw SQL, because the API keys
- * module depends on this one. Locks keys in the same order as `recordUse`.
+ * The caller must hold the Organization's lock, which key creation also takes. Raw SQL, because the API keys module
+ * depends on this one. Locks keys in the same order as `recordUse`.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
   const at = archivedAt?.toISOString() ?? null;

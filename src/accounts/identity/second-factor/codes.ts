@@ -39,8 +39,8 @@ function generateOne(): string {
 }
 
 /**
- * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. One fixed salt per person, so that a code
- * can be found by its hash. Undefined for a malformed code.
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. One fixed salt per person, so that a code can be found
+ * by its hash. Undefined for a malformed code.
  */
 export async function hashRecoveryCode(
   userId: string,
@@ -90,8 +90,7 @@ export async function readCode(userId: string, typed: string, signal?: AbortSign
 }
 
 /**
- * A code from the app invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code
- * usable.
+ * A code from the app invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code usable.
  */
 export async function acceptCode(
   tx: Tx,

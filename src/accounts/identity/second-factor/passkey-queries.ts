@@ -42,8 +42,8 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
 }
 
 /**
- * A single statement, so that only one of two concurrent uses with the same count succeeds. Synced passkeys
- * always send 0, which is accepted while the stored count is 0.
+ * A single statement, so that only one of two concurrent uses with the same count succeeds. Synced passkeys always send
+ * 0, which is accepted while the stored count is 0.
  */
 export async function raiseCounter(
   tx: Tx,

@@ -33,8 +33,8 @@ export function siteOf(req: Request): Site {
 const noHost = { hostname: '', protocol: '', port: '' };
 
 /**
- * Browsers support no passkeys at IP addresses (WebAuthn Level 3, 5.1.3). On the local machine, the page
- * links to localhost.
+ * Browsers support no passkeys at IP addresses (WebAuthn Level 3, 5.1.3). On the local machine, the page links to
+ * localhost.
  */
 export const checkPasskeyHost: RequestHandler = (req, res, next) => {
   const origin = originOf(req);
@@ -100,8 +100,8 @@ const toHandle = (userId: string) => Buffer.from(userId.replaceAll('-', ''), 'he
 const describe = ({ credentialId: id, transports }: Passkey) => ({ id, transports });
 
 /**
- * EdDSA, ES256 and RS256 (COSE algorithm identifiers), which every supported Node verifies. An instance on an
- * older Node could not verify ML-DSA-44.
+ * EdDSA, ES256 and RS256 (COSE algorithm identifiers), which every supported Node verifies. An instance on an older
+ * Node could not verify ML-DSA-44.
  */
 const ALGORITHMS = [-8, -7, -257];
 

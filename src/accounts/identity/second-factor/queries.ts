@@ -269,8 +269,8 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
 }
 
 /**
- * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Undefined if
- * none were left.
+ * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Undefined if none were
+ * left.
  */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm

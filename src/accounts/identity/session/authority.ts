@@ -139,8 +139,7 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // Turning off a second factor locks the person's row, archiving the Organization. This transaction holds
-  // both locks.
+  // Turning off a second factor locks the person's row, archiving the Organization. This transaction holds both locks.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
   const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(
     tx,

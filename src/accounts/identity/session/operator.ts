@@ -25,8 +25,8 @@ import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 const MAX_FAILURES_PER_MINUTE = 30;
 
 /**
- * Without a configured token, the route does not exist. An IP address with too many refusals is refused even
- * with a valid token. Valid tokens are never counted, so scripts may send any number of concurrent calls.
+ * Without a configured token, the route does not exist. An IP address with too many refusals is refused even with a
+ * valid token. Valid tokens are never counted, so scripts may send any number of concurrent calls.
  */
 export function requireOperator(
   context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
@@ -108,8 +108,8 @@ export const leadToConfirmation =
   };
 
 /**
- * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so that
- * strangers cannot fill the log. Never rejects, so the caller gets the refusal in any case.
+ * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so that strangers
+ * cannot fill the log. Never rejects, so the caller gets the refusal in any case.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,

@@ -146,10 +146,7 @@ export async function takeKeptForm(
   return row?.values;
 }
 
-/**
- * Kept for a day, so that a form that was open when the session expired can still be attributed to its
- * person.
- */
+/** Kept for a day, so that a form that was open when the session expired can still be attributed to its person. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm
@@ -248,8 +245,8 @@ export async function raiseSession(
 }
 
 /**
- * A concurrent password change either commits first, and there is no matching row to lock, or waits and then
- * ends the new session too.
+ * A concurrent password change either commits first, and there is no matching row to lock, or waits and then ends the
+ * new session too.
  */
 export async function lockUser(
   tx: Tx,

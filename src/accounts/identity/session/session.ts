@@ -71,8 +71,8 @@ export interface ReadSession {
 }
 
 /**
- * One query, and at most one write a minute. If the person has left the current Organization, only a page
- * view moves them to another: a change meant for one must not happen in another.
+ * One query, and at most one write a minute. If the person has left the current Organization, only a page view moves
+ * them to another: a change meant for one must not happen in another.
  */
 export function createSessionReader({
   config,
@@ -285,8 +285,8 @@ export function sessionOf(res: Response): SessionPrincipal {
 }
 
 /**
- * Browsers state a request's source in `Sec-Fetch-Site`; older ones, and all on plain HTTP, in `Origin`. A
- * request with neither comes from no browser, so it carries no victim's cookie.
+ * Browsers state a request's source in `Sec-Fetch-Site`; older ones, and all on plain HTTP, in `Origin`. A request with
+ * neither comes from no browser, so it carries no victim's cookie.
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {

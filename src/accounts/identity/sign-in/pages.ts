@@ -108,8 +108,7 @@ function readTyped(req: Request, res: Response): { email: string; next: string }
 }
 
 /**
- * The current code or the next, which is already valid. Empty once both are used; undefined if this is no
- * demo login.
+ * The current code or the next, which is already valid. Empty once both are used; undefined if this is no demo login.
  */
 async function findDemoCode(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
@@ -200,9 +199,7 @@ function codePages(
   return router;
 }
 
-/**
- * Per IP address: anonymous browsers may request options, and each inserts a row that stays until it expires.
- */
+/** Per IP address: anonymous browsers may request options, and each inserts a row that stays until it expires. */
 const OPTIONS_PER_MINUTE = 60;
 
 function passkeyPages(

@@ -13,7 +13,7 @@ import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
   windowMs: number;
-  /** Failures per window. */
+  /** Failures per window, after which an IP address is refused. */
   perAddress: number;
   /** Failures for one account from one network or known device, whether or not the account exists. */
   perAccount: number;
@@ -98,10 +98,7 @@ export const limitFactor =
     return passLimits(req, res, factor);
   };
 
-/**
- * Separate from sign-ins: strangers who guess at an account must not keep its owner from changing the
- * password.
- */
+/** Separate from sign-ins: strangers who guess at an account must not keep its owner from changing the password. */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
   const perPerson = createLimit(stores, 'confirmations', tooManyGuesses, {
@@ -200,8 +197,8 @@ export interface Devices {
 }
 
 /**
- * The cookie holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It
- * grants no access, but determines which failures count.
+ * The cookie holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It grants no
+ * access, but determines which failures count.
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');

@@ -42,8 +42,8 @@ import { findUser, type User } from '../users/queries.js';
 import { proveUser } from '../users/users.js';
 
 /**
- * Other characters become ASCII letters, too: U+212A becomes k, but `jac\u212a@` is not `jack@`. Domains
- * become ASCII, as browsers send them.
+ * Other characters become ASCII letters, too: U+212A becomes k, but `jac\u212a@` is not `jack@`. Domains become ASCII,
+ * as browsers send them.
  */
 export function normalizeEmail(typed: string): string {
   const [, local = '', domain = ''] = /^(.*@)?(.*)$/s.exec(typed.trim()) ?? [];
@@ -76,8 +76,8 @@ export async function signIn(
 }
 
 /**
- * Called after the response, so that existing accounts take no longer. Not in the audit log: every guess
- * would lock the log and add a row.
+ * Called after the response, so that existing accounts take no longer. Not in the audit log: every guess would lock the
+ * log and add a row.
  */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
@@ -110,8 +110,7 @@ export async function openSession(
   { claimed, ...proof }: FirstProof,
 ): Promise<SignedIn> {
   const start = { ...proof, currentOrgId: await endFormer(tx, arrival, userId) };
-  // The person's row is locked: a concurrent request to turn on a second factor waits, and then ends this
-  // session.
+  // The person's row is locked: a concurrent request to turn on a second factor waits, and then ends this session.
   if (!(await hasSecondFactor(tx, userId))) {
     await claimed?.set();
     const session = await startSession(tx, userId, arrival, start);

@@ -154,8 +154,7 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
   const server = new URL(issuer);
   return client.discovery(server, clientId, { [client.clockTolerance]: TOLERANCE_SECONDS }, authenticate, {
     timeout: TIMEOUT_SECONDS,
-    // Plain HTTP is for the local machine only. Signatures are checked even though the connection is
-    // encrypted.
+    // Plain HTTP is for the local machine only. Signatures are checked even though the connection is encrypted.
     execute: [
       client.enableNonRepudiationChecks,
       ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),

@@ -24,9 +24,7 @@ const CONFIRM = '/confirm';
 
 const WAIT_MS = 10 * MINUTE_MS;
 
-/**
- * Per IP address, enough for an office behind one. Each sign-in inserts a row that stays until it expires.
- */
+/** Per IP address, enough for an office behind one. Each sign-in inserts a row that stays until it expires. */
 const BEGUN_PER_MINUTE = 300;
 
 /** Answers without a sign-in, per IP address. */

@@ -11,8 +11,8 @@ export function findClaim(claims: unknown, path: string): unknown {
 }
 
 /**
- * Issuers send text, text with commas, a list of texts or of objects with a name, an object whose keys are
- * roles, and each of these as JSON text.
+ * Issuers send text, text with commas, a list of texts or of objects with a name, an object whose keys are roles, and
+ * each of these as JSON text.
  * @param known values that are one role although they contain a comma
  * @returns undefined if the form cannot be read
  */

@@ -47,8 +47,8 @@ const refusals = {
 type Refusal = keyof typeof refusals;
 
 /**
- * Only `iss` and `sub` identify a person. The first sign-in links the account with the same verified address.
- * A second factor is still required, and roles are granted after it.
+ * Only `iss` and `sub` identify a person. The first sign-in links the account with the same verified address. A second
+ * factor is still required, and roles are granted after it.
  * @param invited address of the opened invitation, for which an account may be created
  */
 export async function signInAs(
@@ -189,8 +189,8 @@ async function endMemberships(
 }
 
 /**
- * The session has already passed the second factor. Undefined if there is none, or if the factor must be
- * confirmed again.
+ * The session has already passed the second factor. Undefined if there is none, or if the factor must be confirmed
+ * again.
  */
 async function raiseFormer(
   tx: Tx,

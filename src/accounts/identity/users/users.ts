@@ -21,8 +21,8 @@ import {
 } from './queries.js';
 
 /**
- * Replaces a hash from an earlier version. Call this also for an unknown person, so that both take equally
- * long. Undefined if the password is wrong.
+ * Replaces a hash from an earlier version. Call this also for an unknown person, so that both take equally long.
+ * Undefined if the password is wrong.
  */
 export async function proveUser<P extends User>(
   orm: Orm,
@@ -45,8 +45,8 @@ export interface PasswordChoice {
 }
 
 /**
- * Keeps the stored hash if the password is unchanged. Slow: call this before the transaction; `putUser` then
- * checks `seenHash`.
+ * Keeps the stored hash if the password is unchanged. Slow: call this before the transaction; `putUser` then checks
+ * `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
 export async function choosePassword(
@@ -75,8 +75,7 @@ export interface UserInput extends PasswordChoice {
 }
 
 /**
- * Ends every way into an account whose address nobody had proven, except its password and its account at the
- * issuer.
+ * Ends every way into an account whose address nobody had proven, except its password and its account at the issuer.
  * @param except hashed token of the session to keep
  * @returns the number of ended sessions
  */
@@ -89,8 +88,8 @@ export async function endAccess(tx: Tx, userId: string, except?: string): Promis
 }
 
 /**
- * A new password ends all sessions. If nobody has proven the address, the operator's word does, and second
- * factors end too. @throws PasswordChanged
+ * A new password ends all sessions. If nobody has proven the address, the operator's word does, and second factors end
+ * too. @throws PasswordChanged
  */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;

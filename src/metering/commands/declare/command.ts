@@ -131,8 +131,7 @@ async function readText(path: string, stdin: Terminal['stdin']): Promise<string>
 }
 
 /**
- * Reads only the declared sections. @throws RefusedError, and CommandError for a change that the service
- * cannot make
+ * Reads only the declared sections. @throws RefusedError, and CommandError for a change that the service cannot make
  */
 async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): Promise<Plan> {
   const state = await readState(api, (slug) => {

@@ -135,8 +135,7 @@ function whileBounded<T>(name: string, work: () => T): T {
 type Offend = (node: Node | undefined, detail: string) => string;
 
 /**
- * Returns a problem for each key that is not plain text, appears twice, or is `__proto__` where that is not
- * allowed.
+ * Returns a problem for each key that is not plain text, appears twice, or is `__proto__` where that is not allowed.
  */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
@@ -164,8 +163,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Values of a dimension may be `__proto__`. A map with an anchor does not count: an alias could use it where
- * zod would silently drop `__proto__`.
+ * Values of a dimension may be `__proto__`. A map with an anchor does not count: an alias could use it where zod would
+ * silently drop `__proto__`.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&

@@ -35,8 +35,8 @@ export function parseExpression(flag: string, text: string): Expression {
 }
 
 /**
- * Escapes slashes in all but the first value, as in a CloudEvent's key, so that different values never join
- * to the same text. A missing value counts as empty.
+ * Escapes slashes in all but the first value, as in a CloudEvent's key, so that different values never join to the same
+ * text. A missing value counts as empty.
  */
 function parseJoin(flag: string, list: string): Expression {
   const parts = list.split(',').map((part) => parseExpression(flag, part.trim()));

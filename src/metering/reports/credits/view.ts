@@ -105,8 +105,8 @@ export const PACE_DAYS = 7;
 const HORIZON_DAYS = 366;
 
 /**
- * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and
- * `projectEnd` finds an end.
+ * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
+ * finds an end.
  */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
@@ -118,8 +118,8 @@ function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now
 }
 
 /**
- * An estimate in doubles; `later` if beyond `HORIZON_DAYS`. Undefined if a grant pays for only some of the
- * products, because no single pace describes that case.
+ * An estimate in doubles; `later` if beyond `HORIZON_DAYS`. Undefined if a grant pays for only some of the products,
+ * because no single pace describes that case.
  * @param slugs the products that burn credits
  */
 function projectEnd(

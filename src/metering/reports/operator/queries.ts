@@ -58,8 +58,8 @@ const hasDimensions = ({ byDimension, where = [] }: SumParts): boolean =>
   byDimension !== undefined || where.length > 0;
 
 /**
- * For an Organization `o`. Usage in combinations beyond the limit may have any value, so every condition
- * includes it, as a separate part.
+ * For an Organization `o`. Usage in combinations beyond the limit may have any value, so every condition includes it,
+ * as a separate part.
  */
 function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const { from, to, granularity, livemode, productId, after } = range;

@@ -19,10 +19,7 @@ type Steps = Pick<SeriesRange, 'from' | 'to'> & {
   isDivided: boolean;
 };
 
-/**
- * For sums by API key, subject or dimension value, which are stored only by hour: a year and the month before
- * it.
- */
+/** For sums by API key, subject or dimension value, which are stored only by hour: a year and the month before it. */
 const MAX_DIVIDED_MONTHS = 13;
 
 export function requireFewSteps(range: Steps): void {
@@ -118,9 +115,7 @@ export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string
   return presentEvent(event);
 }
 
-/**
- * In the order of the keys. @throws AppError batch_too_large if the corrections are too many for one response
- */
+/** In the order of the keys. @throws AppError batch_too_large if the corrections are too many for one response */
 export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: string[]) {
   const distinct = [...new Set(idempotencyKeys)];
   requireFewCorrections(await countCorrections(orm, reader.orgId, distinct, MAX_LOOKUP_CORRECTIONS + 1));
