@@ -11,8 +11,8 @@ export interface CoalesceOptions<Request, Answer> {
   /** A request that exceeds it is still sent, by itself. */
   maxWeight: number;
   /**
-   * For flushes with a high fixed cost: waits while each turn of the event loop brings another request. A lone request
-   * waits one turn, not `ms`.
+   * For flushes with a high fixed cost: waits while each turn of the event loop brings another request, up to `weight`
+   * or `ms`. A lone request waits one turn, not `ms`.
    */
   gather?: { weight: number; ms: number };
   weigh?(request: Request): number;

@@ -81,8 +81,9 @@ export interface UnknownKeyGuardOptions {
 }
 
 /**
- * Nothing is counted or stored for nonexistent keys, and guessing keys puts little load on the database. Counts in this
- * process, because it protects this process's memory and its load on the database.
+ * Nothing is counted or stored for nonexistent keys. An IP address with too many failed lookups gets 429 for keys that
+ * this process has not seen, so guessing puts little load on the database. Counts in this process, because it protects
+ * this process's memory and its load on the database.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,

@@ -68,7 +68,7 @@ export interface DayForecast {
   isRunUnknown?: true | undefined;
   fetchedAt: Date;
   observed: ObservedExtreme | null;
-  /** That YES pays, by ticker. The probabilities of a day's brackets sum to one. */
+  /** Probability that YES pays, by ticker. The probabilities of a day's brackets sum to one. */
   probabilities: ReadonlyMap<string, number>;
 }
 

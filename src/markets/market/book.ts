@@ -83,7 +83,7 @@ export interface Quote {
   balanceChange: Micros;
   /** For a purchase, a dollar per filled contract. */
   maximumPayout: Micros;
-  /** After fees; null without a fill. */
+  /** Probability at which a purchase breaks even after fees; null without a fill. */
   breakEven: number | null;
   /** Unrounded; see `OrderAccount`. */
   exact: Micros;

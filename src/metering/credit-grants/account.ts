@@ -100,7 +100,7 @@ export const nameFlush = ({ at, productId, hour }: Flush): string =>
 export interface Past {
   /** Per flush, by grant. The product's own id stands for its overdraft. */
   burned: Map<string, Map<string, string>>;
-  /** Per product, newest first, unless a correction has undone them. */
+  /** Per product, newest first, without those that a correction has undone. */
   repaid: Map<string, { grantId: string; amount: string }[]>;
   terms: Map<string, GrantTerms>;
 }

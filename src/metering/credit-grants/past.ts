@@ -25,7 +25,7 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
   return burned;
 }
 
-/** Newest first, unless a correction has undone them. */
+/** Newest first, without those that a correction has undone. */
 async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]): Promise<Past['repaid']> {
   const rows = await selectRows<{ productId: string; grantId: string; amount: string }>(
     orm,

@@ -39,9 +39,9 @@ const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /**
  * One statement decides all batches. A batch with a refused pair records nothing and does not affect the others; in a
- * lenient batch, only that pair's events are left out. Three kinds of batch are sent again: those that had an event above its
- * product's maximum (without that event), those that only another variant records, and those whose combination of
- * dimensions had to be listed first.
+ * lenient batch, only that pair's events are left out. Three kinds of batch are sent again: those that had an event
+ * above its product's maximum (without that event), those that only another variant records, and those whose
+ * combination of dimensions had to be listed first.
  * @param onNoted called when a threshold evaluation was queued
  */
 export async function recordBatches(

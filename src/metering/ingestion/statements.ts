@@ -186,23 +186,21 @@ export const NEEDS_PRICED = 'needs_priced_text';
 export const NEEDS_COMBINATION = 'needs_combination';
 
 /**
- * The ingestion statement: one round trip and one commit for all waiting requests.
- * `pair` has each distinct (API key, product, metric), so checks take a few index lookups, however many events there are,
- * in the same snapshot as the insert: a revocation committed before a request arrives applies to it. A strict request
- * with several pairs forms a group, and one bad pair excludes the whole group. A lenient request has a negative group,
- * which only a quantity above the maximum excludes. The maximum is checked against the pair's largest quantity.
- * Rows are inserted in key order (equal keys in the order sent), then the totals and the hours in primary-key order,
- * then subjects. Every flush on every instance takes its locks in that order, so two flushes may wait for each other
- * but never deadlock.
- * `inserted` holds the rows that were actually new. The sums are increased by these rows, never by the input, so a
- * repeat adds nothing, whichever of two racing statements wins.
- * The plain variant refuses every pair with limits or a listening endpoint, with all batches that use it; the caller
- * sends those again. The variants that expect only new keys omit "on conflict": Postgres then looks a key up once
- * instead of twice, which saves a fifth of the database's time, but a repeat fails the statement. With dimensions, pairs
- * also differ by dimensions and month. The priced variants find the price once per pair and burn the credits of the
- * inserted events after all sums. The other variants refuse every pair whose product has a price.
- * The first row lists the inserted events if some were not inserted, and counts the evaluations queued; the others are
- * the pairs that need an answer.
+ * The ingestion statement: one round trip and one commit for all waiting requests. `pair` has each distinct (API key,
+ * product, metric), so checks take a few index lookups, however many events there are, in the same snapshot as the
+ * insert: a revocation committed before a request arrives applies to it. A strict request with several pairs forms a
+ * group, and one bad pair excludes the whole group. A lenient request has a negative group, which only a quantity above
+ * the maximum excludes. The maximum is checked against the pair's largest quantity. Rows are inserted in key order
+ * (equal keys in the order sent), then the totals and the hours in primary-key order, then subjects. Every flush on
+ * every instance takes its locks in that order, so two flushes may wait for each other but never deadlock. `inserted`
+ * holds the rows that were actually new. The sums are increased by these rows, never by the input, so a repeat adds
+ * nothing, whichever of two racing statements wins. The plain variant refuses every pair with limits or a listening
+ * endpoint, with all batches that use it; the caller sends those again. The variants that expect only new keys omit "on
+ * conflict": Postgres then looks a key up once instead of twice, which saves a fifth of the database's time, but a
+ * repeat fails the statement. With dimensions, pairs also differ by dimensions and month. The priced variants find the
+ * price once per pair and burn the credits of the inserted events after all sums. The other variants refuse every pair
+ * whose product has a price. The first row lists the inserted events if some were not inserted, and counts the
+ * evaluations queued; the others are the pairs that need an answer.
  * $1 hashed secret, $2 product slug, $3 metric, $4 group (0: none), $10 largest quantity, per pair · $5 index of the
  * pair, $6 idempotency key, $7 quantity, $8 occurred at, per event · $9 now · only with dimensions: $11 dimensions, $12
  * first day of the month, per pair · only with subjects: the last parameter, subject, per event

@@ -8,14 +8,12 @@ import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/statements
 /**
  * One round trip and one commit for all waiting requests; everything is read in one snapshot. Requests for the same
  * subject (Organization, product, mode and metric) are decided in order, and each decision counts the requests accepted
- * before it in this flush.
- * Other flushes may decide from the same snapshot. Each flush that holds against a blocking limit therefore increments
- * the subject's gate, but only if the gate still has its value from the snapshot, and inserts the holds only if the
- * gate was incremented: the other flush is retried with a new snapshot. Events need no gate, because no limit refuses
- * them, and a settlement turns a hold into usage within one commit.
- * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
- * `retry` means that nothing was decided; `limit_reached` depends on the subject's sums and the requests accepted
- * earlier.
+ * before it in this flush. Other flushes may decide from the same snapshot. Each flush that holds against a blocking
+ * limit therefore increments the subject's gate, but only if the gate still has its value from the snapshot, and
+ * inserts the holds only if the gate was incremented: the other flush is retried with a new snapshot. Events need no
+ * gate, because no limit refuses them, and a settlement turns a hold into usage within one commit. Gates are written in
+ * primary-key order before the holds, which are written in key order, so no two flushes deadlock. `retry` means that
+ * nothing was decided; `limit_reached` depends on the subject's sums and the requests accepted earlier.
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires
  * at, per request · $9 now
  */
