@@ -101,6 +101,7 @@ export function ticksAround(min: number, max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9))!;
   const [first, last] = [Math.floor(min / step + 1e-9), Math.ceil(max / step - 1e-9)];
+  // Repeated addition would accumulate rounding errors.
   return Array.from({ length: last - first + 1 }, (_, i) => {
     const tick = Number(((first + i) * step).toPrecision(12));
     return tick === 0 ? 0 : tick;

@@ -94,6 +94,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
         return;
       }
       met.set(condition, { loggedAtMs: nowMs(), unlogged: 0 });
+      // The stack shows only driver code.
       const { message } = error as Error;
       log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unlogged }) }, condition);
     },

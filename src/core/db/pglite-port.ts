@@ -57,6 +57,7 @@ export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: ()
       done.catch(reject);
     });
 
+  // Open transactions of a client that has disconnected must not block others.
   port.on('close', () => {
     for (const { end } of open.values()) void end('rollback').catch(() => undefined);
   });

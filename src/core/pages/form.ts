@@ -222,5 +222,6 @@ const isForm = (value: unknown): boolean =>
 
 function fillIn(form: FormState, values: FormFields): FormState {
   const isSent = Object.keys(values).some((name) => name in form.values);
+  // A cleared check box is missing from the input and must stay cleared.
   return { ...form, values: isSent ? values : { ...form.values, ...values } };
 }

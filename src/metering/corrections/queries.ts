@@ -96,6 +96,7 @@ export async function insertCorrections(
     from json_to_recordset(${JSON.stringify(rows)}::json) as c ("productId" uuid, "apiKeyId" uuid, "occurredAt" timestamptz,
       livemode bool, number int, "idempotencyKey" text, "correctionKey" text, metric text, "previousQuantity" numeric, quantity numeric, reason text, subject text, dimensions text, "creditPrice" numeric)
     order by "idempotencyKey" collate "C", number`);
+  // The SQL text contains only our own literals; the keys are parameters.
   const keys = textArray(corrections.map(({ correctionKey }) => correctionKey));
   const isCorrected = sql`c.org_id = ${orgId}::uuid and c.correction_key = any (${keys}::text[])`;
   const inserted = sql`with corrected as materialized (select * from usage_corrections c where ${isCorrected})`;
