@@ -1,6 +1,4 @@
-/**
- * The baselines for shared reads: a bare Express handler that sends prebuilt bytes, and `res.json` of the same object.
- */
+/** A bare Express handler that sends prebuilt bytes, and `res.json` of the same object. */
 import express from 'express';
 
 const url = process.argv[2]!;

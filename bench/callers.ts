@@ -1,16 +1,12 @@
 /**
- * Hostile and honest callers, in a separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest
- * PORT SECONDS`. The first three kinds open hostile connections and reopen them when the server closes them. `honest`
- * requests a few routes and prints the response times.
+ * A separate process: `node --import tsx bench/callers.ts deaf|headers|bodies|honest PORT SECONDS`. Hostile connections
+ * are reopened when the server closes them; `honest` prints response times.
  */
 import { connect } from 'node:net';
 
 const [kind = '', port = '', seconds = ''] = process.argv.slice(2);
 const endsAt = performance.now() + Number(seconds) * 1000;
-/**
- * Separate source address for the hostile connections, so that they do not count toward the honest callers' limit per
- * address.
- */
+/** Hostile connections do not count toward the honest callers' limit per address. */
 const STRANGER = '127.0.0.2';
 const TRICKLE_MS = 3_000;
 

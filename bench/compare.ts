@@ -1,8 +1,6 @@
 /**
- * `npm run bench -- --compare REF`: compares this folder's build with other commits, in alternating one-second turns.
- * Each version has its own database on one private Postgres and receives the same requests from this folder's load
- * generator. `--without stripe` and `--without markets` instead compare this folder's build with and without that part,
- * in ten-second turns.
+ * `npm run bench -- --compare REF` (see README.md). Each version has its own database on one private Postgres.
+ * `--without stripe` and `--without markets` compare this build with and without that part, in ten-second turns.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
@@ -28,11 +26,11 @@ import {
 
 const settings = { max_wal_size: '4GB', shared_buffers: '512MB', max_connections: '500' };
 
-/** Ends the run with a one-line message instead of a stack trace. */
+/** A one-line message instead of a stack trace. */
 export class Failure extends Error {}
 
 interface Load extends LoadOptions {
-  /** Events per request; default: 1. */
+  /** Per request; default: 1. */
   events?: number;
   requests: string[] | Promise<string[]>;
 }
@@ -42,10 +40,7 @@ const batch =
   (events: number, connections: number): ToLoad =>
   ({ tenants }) => ({ events, connections, requests: tenants.map((tenant) => usageRequest(tenant, events)) });
 
-/**
- * Sends batches of 100 events. On this folder's version, they are for a product from `OWN_SEED`; on the others, for an
- * ordinary product.
- */
+/** In batches of 100. Only this folder's version has the product of `OWN_SEED`. */
 const own =
   (slug: 'priced' | 'detailed', more?: (index: number) => object, senders?: number): ToLoad =>
   ({ database, tenants }) => ({
@@ -110,7 +105,7 @@ function findCommit(ref: string): string {
   }
 }
 
-/** Builds a commit in its own folder. Uses the packages installed here if the commit has the same package-lock.json. */
+/** Uses the packages installed here if the commit has the same package-lock.json. */
 function buildCommit(commit: string, folder: string): void {
   try {
     run('sh', ['-c', 'mkdir "$1" && git archive "$0" | tar -x -C "$1"', commit, folder]);
@@ -128,7 +123,7 @@ function buildCommit(commit: string, folder: string): void {
   }
 }
 
-/** Test data for every compared version. Skips tables and columns that a version does not have. */
+/** Skips tables and columns that a version does not have. */
 const SEED = `
 insert into products (id, slug, name, usage_metric, unit_cap, created_at, updated_at)
   select gen_random_uuid(), 'product-' || i, 'Product', 'calls', case when i % 2 = 1 then 1000000000 end, now(), now()
@@ -153,10 +148,6 @@ insert into risk_limits (org_id, max_order_contracts, max_order_cost, max_positi
   select id, 1000000, 1e12, 1000000, 1e12, 1e12, 1000, 1000000, now() from organizations;
 analyze products, organizations, entitlements, api_keys;`;
 
-/**
- * A product with a credit price, a credit grant for each Organization, and a product that counts usage by subject and
- * dimension.
- */
 const OWN_SEED = `
 insert into products (id, slug, name, usage_metric, dimensions, subjects_since, credit_price, credit_enforcement, created_at, updated_at)
   values (gen_random_uuid(), 'priced', 'Product', 'calls', '{}', null, 0.5, 'block', now(), now()),
@@ -167,7 +158,7 @@ insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scop
   select id, true, array[gen_random_uuid()], '{1000000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from organizations;
 analyze products, entitlements, credit_accounts`;
 
-/** Usage of each product in each of the last 24 hours. Ten of the resulting meter events become due each second. */
+/** Ten of the resulting meter events become due each second. */
 const STRIPE_SEED = `
 update organizations set stripe_customer_id = 'cus_' || replace(slug, '-', ''), stripe_since = now() - interval '2 days';
 update products set stripe_meter_event = slug, stripe_since = now() - interval '2 days';
@@ -197,9 +188,7 @@ async function createTenants(
   return { tenants: startingWith('org-'), limited: startingWith('limited-') };
 }
 
-/**
- * CPU time of each Postgres process in ms, by process ID, excluding processes that serve another version's database.
- */
+/** In ms, by process ID, without processes that serve another version's database. */
 function readDatabaseCpu(postmaster: number, database: string): Map<number, number> {
   const children = readFileSync(`/proc/${postmaster}/task/${postmaster}/children`, 'utf8');
   const times = new Map<number, number>();
@@ -216,7 +205,7 @@ function readDatabaseCpu(postmaster: number, database: string): Map<number, numb
 
 const columns = ['requests/s', 'server, µs', 'database, µs', 'memory, MB'];
 
-/** Runs one turn, with the other versions paused, and returns a figure for each column. CPU times are per event. */
+/** With the other versions paused. CPU times are per event. */
 async function measureTurn(
   versions: Version[],
   version: Version,
@@ -250,7 +239,7 @@ function quartilesOf(values: number[]): number[] {
   return [0.25, 0.5, 0.75].map((share) => sorted[Math.round((sorted.length - 1) * share)]!);
 }
 
-/** @param turns figures indexed by version, turn and column */
+/** @param turns indexed by version, turn and column */
 function printTable(key: string, versions: Version[], turns: number[][][]): void {
   console.log(`\n| ${[key, ...columns].join(' | ')} (highest) |\n|${'---|'.repeat(columns.length + 1)}`);
   for (const [i, { name, product }] of versions.entries()) {
@@ -269,7 +258,6 @@ function printTable(key: string, versions: Version[], turns: number[][][]): void
 
 interface Side {
   name: string;
-  /** Folder that contains the build. */
   root: string;
   env: Record<string, string>;
   seed?: string;
@@ -277,7 +265,7 @@ interface Side {
 
 interface Comparison {
   refs: string[];
-  /** The part that this folder's build is compared with and without; undefined to compare commits. */
+  /** Undefined to compare commits. */
   without: 'stripe' | 'markets' | undefined;
   keys: string[];
   markets: string;
@@ -340,8 +328,7 @@ export async function compareVersions({ refs, without, keys, markets, turns }: C
       const figures: number[][][] = versions.map(() => []);
       for (const version of versions) await measureTurn(versions, version, load, 2, postmaster);
       for (let turn = 0; turn < turns; turn++) {
-        // Keeps the order fixed, because a version that has been paused for longer uses up to a third more CPU time in
-        // its turn.
+        // A version that has been paused for longer uses up to a third more CPU time in its turn.
         for (const [i, version] of versions.entries())
           figures[i]!.push(await measureTurn(versions, version, load, seconds, postmaster));
       }

@@ -1,7 +1,4 @@
-/**
- * `npm run bench:console`: response times of the operator's console with many customers, for sequential requests over
- * one connection.
- */
+/** `npm run bench:console`: many customers, sequential requests over one connection. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism, loadavg } from 'node:os';
 import { join } from 'node:path';
@@ -44,10 +41,7 @@ const pages: [name: string, path: string][] = [
   ['people of a customer', '/console/customers/customer-05000/people'],
 ];
 
-/**
- * Each customer has one user, one API key and entitlements to ten of the products, all used this month. One customer in
- * ten has its own caps.
- */
+/** One customer in ten has its own caps. */
 const world = [
   `insert into organizations (id, slug, name, created_at)
    select gen_random_uuid(), 'customer-' || lpad(i::text, 5, '0'), 'Customer ' || i, now() from generate_series(1, ${CUSTOMERS}) i`,
@@ -84,7 +78,7 @@ try {
   await client.end();
   const operator = await createUser(db);
   await db.orm.insert(operators).values({ userId: operator.id, createdAt: new Date() });
-  // Markets are off because other benchmarks measure their background work.
+  // Other benchmarks measure the markets' background work.
   const env = { MARKETS: 'off', LIMIT_DASHBOARD_PER_MINUTE: '1000000000' };
   const product = await startProduct({ DATABASE_URL: url, ...env });
   try {
@@ -103,7 +97,7 @@ try {
   await server.remove();
 }
 
-/** @param readCpuMs returns the CPU time in ms that the server and Postgres have used so far */
+/** @param readCpuMs total of the server and of Postgres */
 async function measure(browser: Browser, readCpuMs: () => [number, number]): Promise<void> {
   console.log(
     `${machine()}, ${availableParallelism()} cores, load average ${loadavg()[0]!.toFixed(0)}, Node ${process.version}; ${CUSTOMERS.toLocaleString('en')} customers, ${PRODUCTS} products, ${REQUESTS} requests of each page\n`,
@@ -125,7 +119,7 @@ async function measure(browser: Browser, readCpuMs: () => [number, number]): Pro
   }
 }
 
-/** Returns each request's response time in ms. */
+/** In ms. */
 async function ask(browser: Browser, path: string, count: number): Promise<number[]> {
   const times: number[] = [];
   for (let i = 0; i < count; i++) {

@@ -8,7 +8,7 @@ const GRANTS = 64;
 const ENTRIES = 1_000_000;
 const READS = 50;
 
-/** One Organization with open grants, each partly used up by the same number of entries. */
+/** Each open grant is partly used up by the same number of entries. */
 const LARGE = `
 update api_keys set scopes = '{usage:read}' where org_id = $1;
 insert into credit_grants (org_id, id, starts_at, created_at, livemode, priority, grant_key, amount, reason, actor, request)
@@ -24,14 +24,14 @@ vacuum analyze credit_grants;
 vacuum analyze credit_accounts;
 vacuum analyze credit_entries`;
 
-/** Each product costs credits, and each Organization has one credit grant. */
+/** Each product costs credits, and each Organization has one grant. */
 const PRICED = `
 update products set credit_price = 0.001, credit_enforcement = 'block' where id in (select product_id from entitlements where org_id = any ($1));
 insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
   select id, true, array[gen_random_uuid()], '{1000000000}', '{2020-01-01}', '{infinity}', '{""}', '{50}', '{0}', '{0}' from unnest($1::uuid[]) id;
 analyze products, credit_accounts`;
 
-/** Runs each statement with only the parameters that it uses. */
+/** With only the parameters that a statement uses. */
 async function runAll(url: string, statements: string, values: unknown[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

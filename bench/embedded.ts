@@ -1,4 +1,4 @@
-/** The embedded database under full load: response times of `/healthz` while senders keep the database busy. */
+/** Response times of `/healthz` while senders keep the embedded database busy. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { tmpdir } from 'node:os';

@@ -1,17 +1,13 @@
 import pg from 'pg';
 
 interface Fill {
-  /** Number of API keys among which the events are distributed. */
   keys?: number;
-  /** Length of the events' time range in days, and how many days ago it ends. */
+  /** Time range in days, and how many days ago it ends. */
   days?: number;
   daysAgo?: number;
 }
 
-/**
- * Inserts `rows` events spread over the Organizations' API keys, with idempotency keys in chronological order, and
- * fills the totals and hourly sums.
- */
+/** Over the Organizations' API keys, with idempotency keys in chronological order. Fills totals and hourly sums. */
 export async function fillEvents(
   url: string,
   rows: number,

@@ -1,7 +1,4 @@
-/**
- * The simulated world for the forecast benchmarks: the history known at a given time, the fits trained on it, and a
- * snapshot's inputs.
- */
+/** The history known at a given time, the fits trained on it, and a snapshot's inputs. */
 import type { SnapshotInputs, SnapshotRules } from '../src/markets/snapshot/build-snapshot.js';
 import { KnownHistory } from '../src/markets/training/forecast-archive.js';
 import { train } from '../src/markets/training/training.js';
@@ -30,10 +27,7 @@ export const rules: SnapshotRules = {
   model: calibratedModel,
 };
 
-/**
- * Loads the model runs, observations and climate reports of the `WINDOW_DAYS` days before a time, in the form that
- * training reads.
- */
+/** In the form that training reads. */
 export async function historyAt(at: Date): Promise<KnownHistory> {
   const world = { clock: { now: () => at.getTime() }, seed: SEED, weather };
   const range = { from: dateOf(at.getTime() - WINDOW_DAYS * DAY_MS), to: dateOf(at.getTime() + DAY_MS) };
@@ -52,11 +46,11 @@ function withoutMembers({
   return { ...run, members: membersF.length, meanF: mean, varianceF: variance };
 }
 
-/** @param hours hours for which to compute the fits for days in progress; default: all */
+/** @param hours for the fits of days in progress; default: all */
 export const trainAnew = (history: KnownHistory, hours?: readonly number[]) =>
   train(history, { previous: noFits, newId: () => newId(history.knownAt.getTime()), hours });
 
-/** A book with all gates open, so that every possible purchase is sized and described. */
+/** Every possible purchase is sized and described. */
 export const openGates = (madeAt: Date): GateBook => ({
   madeAt,
   gates: gateKeys().map((key) => ({

@@ -1,4 +1,4 @@
-/** The most expensive bodies that a sender can construct, for the routes that accept large bodies. */
+/** For the routes that accept large bodies. */
 import { gzipSync } from 'node:zlib';
 import { MAX_BODY_BYTES } from '../src/metering/ingestion/schema.js';
 
@@ -7,7 +7,7 @@ export interface HostileBody {
   path: string;
   body: Buffer;
   headers?: Record<string, string>;
-  /** Size of the decompressed JSON in bytes. */
+  /** Decompressed JSON. */
   bytes: number;
 }
 
@@ -26,7 +26,7 @@ const gzipped = (name: string, text: string): HostileBody => ({
   headers: { 'content-encoding': 'gzip' },
 });
 
-/** Builds a body with as many results of `make` as fit into the maximum size. */
+/** Repeats `make` as often as fits. */
 function fill(before: string, make: (i: number) => string, after: string, maxBytes = MAX_BODY_BYTES): string {
   const parts: string[] = [];
   let left = maxBytes - before.length - after.length;

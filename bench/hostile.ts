@@ -1,7 +1,6 @@
 /**
- * `npm run bench:hostile`: how much one caller can slow down the others. Measures the longest event-loop pause for
- * expensive bodies, and the effect of a minute of connections that read nothing, send headers slowly or send bodies
- * slowly.
+ * `npm run bench:hostile`: how much one caller can slow down the others. Longest event-loop pause for expensive bodies,
+ * and a minute of connections that read nothing, or send headers or bodies slowly.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -64,7 +63,7 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
     status = answer.status;
     answerBytes = (await answer.arrayBuffer()).byteLength;
     const pause = await readPause(product);
-    // Round −1 is a warm-up, because the code is not compiled yet.
+    // The code is not compiled yet.
     if (round < 0) continue;
     pauses.push(pause);
     works.push(mainThreadMs(product) - before);
@@ -72,10 +71,7 @@ async function measureBody(product: Product, { path, body, headers }: HostileBod
   return { status, answerBytes, pause: Math.min(...pauses), work: Math.min(...works) };
 }
 
-/**
- * CPU time that the event-loop thread has used so far, in ms. On an idle machine, its increase during a request is an
- * upper bound for the pause.
- */
+/** In ms. On an idle machine, its increase during a request is an upper bound for the pause. */
 const mainThreadMs = ({ pid }: Product): number =>
   Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')[0]) / 1e6;
 

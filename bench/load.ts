@@ -1,7 +1,6 @@
 /**
- * A load generator in a separate process. Because it shares the machine with the measured server, it uses raw sockets
- * and prebuilt bytes to keep its own load low. Reads a `LoadPlan` as JSON from standard input and prints a
- * `LoadResult`.
+ * Shares the machine with the measured server, so raw sockets and prebuilt bytes keep its own load low. Reads a
+ * `LoadPlan` as JSON from standard input and prints a `LoadResult`.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -10,21 +9,17 @@ export interface LoadPlan {
   connections: number;
   seconds: number;
   /**
-   * Requests per second over all connections, on a fixed schedule. By default, each connection sends its next request
-   * as soon as it has received a response. With a rate, latencies exclude the first second, in which the generator
-   * warms up.
+   * Over all connections, on a fixed schedule. Default: each connection sends its next request after a response. With a
+   * rate, latencies exclude the first second, in which the generator warms up.
    */
   rate?: number;
-  /** Complete requests with headers. Connection i starts with the request at index i modulo the number of requests. */
+  /** With headers. Connection i starts with request i modulo their number. */
   requests: string[];
-  /** Makes each connection cycle through all requests, starting with its first request. */
+  /** Each connection cycles through all requests. */
   rotates?: boolean;
-  /**
-   * Follow-up requests: after the response to request i, follow-up i is sent, with `idPlaceholder` replaced by the
-   * response's first `id`.
-   */
+  /** Follow-up i is sent after the response to request i, with `idPlaceholder` replaced by its first `id`. */
   follow?: { requests: string[]; idPlaceholder: string };
-  /** Text whose occurrences in a request are each overwritten with a fresh key of the same length. */
+  /** Each occurrence in a request is overwritten with a fresh key of the same length. */
   placeholder?: string;
   keyPrefix?: string;
 }
@@ -101,7 +96,7 @@ function run(plan: LoadPlan): Promise<LoadResult> {
         }
         if (gapMs === 0) dueAt = performance.now();
         const bytes = fill(own[turn++ % own.length]!);
-        // Rotating connections share these bytes, so each write needs its own copy.
+        // Rotating connections share these bytes.
         socket.write(plan.rotates ? Buffer.from(bytes) : bytes);
       };
       const next = () => {

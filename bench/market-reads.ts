@@ -1,4 +1,4 @@
-/** The measures for shared reads of market data: serving, refreshing and streaming. */
+/** Serving, refreshing and streaming. */
 import { connect, type Socket } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate, setTimeout } from 'node:timers/promises';
@@ -17,12 +17,12 @@ import type { Measure, World } from './measures.js';
 import { getRequest, load, startBaseline, startProduct } from './world.js';
 import { calibratedModel } from '../src/markets/learning/calibrated.js';
 
-/** Path of the simulated venue's active markets: two days with six brackets each in seven cities. */
+/** Two days with six brackets each in seven cities. */
 const MARKETS = '/markets?status=active';
 const CONNECTIONS = 32;
 const READERS = 1_000;
 
-/** Returns the number of responses per second. */
+/** Responses per second. */
 export async function rate(port: number, path: string, seconds: number): Promise<number> {
   const { perSecond, statuses } = await load({
     port,
@@ -60,7 +60,7 @@ function readMeasure(key: string, name: string, baseline: '/bytes' | '/json', ta
   };
 }
 
-/** Builds a refresher in this process, with simulated sources and fully trained forecasts. */
+/** In this process, with simulated sources and fully trained forecasts. */
 async function makeRefresher() {
   const clock = systemClock;
   const at = new Date(clock.now());
@@ -68,7 +68,7 @@ async function makeRefresher() {
   const store = createSnapshotStore();
   const refresher = createRefresher({
     markets: createSimulatedSource({ clock, seed: SEED, weather }),
-    // Reads new forecasts on every refresh, which is the most expensive case.
+    // New forecasts on every refresh are the most expensive case.
     weather: { ...createSimulatedWeatherSource({ clock, seed: SEED, weather }), freshMs: 0 },
     model: calibratedModel,
     calibration: createCalibrationStore({ fits: book, gates: openGates(at) }),
@@ -116,13 +116,13 @@ async function measureRefresh(seconds: number) {
         ...stations.map(({ id }) => reads.forecast(id)),
       ]) {
         await answer.encode(encoding, lastFields);
-        // Yields between encodings, because in the service each one belongs to a separate request.
+        // In the service, each encoding belongs to a separate request.
         await setImmediate();
       }
   });
 }
 
-/** Returns the longest event-loop pause of an idle process in ms: the machine's noise level. */
+/** The longest event-loop pause of an idle process in ms: the machine's noise level. */
 export async function measureIdle(seconds: number): Promise<number> {
   const delay = monitorEventLoopDelay({ resolution: 1 });
   delay.enable();
@@ -131,7 +131,7 @@ export async function measureIdle(seconds: number): Promise<number> {
   return delay.max / 1e6;
 }
 
-/** Opens a stream from the reader's own loopback address, because each address may open only a few streams. */
+/** Each address may open only a few streams. */
 export function openReader(port: number, i: number, onEvent: () => void): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const localAddress = `127.0.${1 + Math.floor(i / 250)}.${1 + (i % 250)}`;

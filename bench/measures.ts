@@ -1,4 +1,4 @@
-/** The measures: each returns one value per round, usually a ratio whose two sides are measured back to back. */
+/** One value per round, usually a ratio whose two sides are measured back to back. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { LoadPlan, LoadResult } from './load.js';
@@ -21,9 +21,9 @@ export interface World {
   directUrl: string;
   databasePid: number;
   createDatabase: (name: string) => Promise<string>;
-  /** Number of events in the prefilled table. */
+  /** In the prefilled table. */
   rows: number;
-  /** The product on a large table of events and on an empty one; undefined unless a prefilled table was requested. */
+  /** On a large table of events and on an empty one; undefined unless a prefilled table was requested. */
   grown?: { full: Side; empty: Side };
 }
 
@@ -34,7 +34,7 @@ export interface Side {
 
 export interface Sample {
   value: number;
-  /** How the value was calculated, for the log. */
+  /** For the log. */
   note: string;
 }
 
@@ -50,7 +50,7 @@ const runFile = promisify(execFile);
 let runs = 0;
 
 export interface LoadOptions extends Pick<LoadPlan, 'connections' | 'rate' | 'rotates' | 'follow'> {
-  /** Highest tolerated share of refused requests. The result's `requests` and `perSecond` exclude them. */
+  /** Share; `requests` and `perSecond` exclude refused requests. */
   mostRefused?: number;
 }
 
@@ -71,7 +71,7 @@ export async function measureLoad(
   return { ...result, requests: accepted, perSecond: result.perSecond * share };
 }
 
-/** Returns the number of events that the product accepts per second. */
+/** Accepted per second. */
 async function events({ product, tenants }: Side, seconds: number, size: number): Promise<number> {
   const requests = tenants.map((tenant) => usageRequest(tenant, size));
   const { perSecond } = await measureLoad(product.port, seconds, requests, {

@@ -1,6 +1,6 @@
 /**
- * `npm run bench:pages`: the dashboard's pages for an Organization with many events. Measures each page's response time
- * for sequential requests over one connection, and the compressed size of a first visit.
+ * `npm run bench:pages`: response times for sequential requests over one connection, and the compressed size of a first
+ * visit.
  */
 import { Agent, get } from 'node:http';
 import { availableParallelism } from 'node:os';
@@ -21,7 +21,7 @@ import { startProduct } from './world.js';
 const TARGET_MS = 100;
 const TARGET_KB = 60;
 const DAYS = 60;
-/** Slug of the product with events. Sorts before all other slugs, because `fillEvents` uses the first product. */
+/** Sorts before all other slugs, because `fillEvents` uses the first product. */
 const SLUG = 'a-product';
 
 const options = new Command('bench:pages')
@@ -51,7 +51,7 @@ function listPages(): [name: string, path: string][] {
   ];
 }
 
-/** Creates an Organization with an owner, 50 capped products and many API keys. Returns the owner's email address. */
+/** Returns the owner's email address. */
 async function createWorld(db: Database): Promise<string> {
   const organization = await createOrganization(db);
   const products = [await createProduct(db, { slug: SLUG, unitCap: String(rows / 2) })];
@@ -77,14 +77,13 @@ async function addTestEvents(url: string): Promise<void> {
 
 interface Loaded {
   ms: number;
-  /** Number of bytes transferred. */
   bytes: number;
   text: string;
 }
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 
-/** Loads a URL as a browser does and measures the time to the last byte. */
+/** Measures the time to the last byte, as a browser sees it. */
 function load(address: string, cookie: string): Promise<Loaded> {
   return new Promise((resolve, reject) => {
     const startedAt = performance.now();
@@ -107,10 +106,7 @@ function load(address: string, cookie: string): Promise<Loaded> {
   });
 }
 
-/**
- * Returns the total size in bytes of the other files that a first visit loads: style sheet, icon, script and its
- * modules.
- */
+/** Bytes of the style sheet, icon, script and its modules. */
 async function weighAssets(origin: string, cookie: string, page: string): Promise<number> {
   const found = [...page.matchAll(/(?:href|src)="(\/dashboard\/assets\/[^"]+)"/g)].map(([, path]) => path!);
   const seen = new Set<string>();

@@ -11,7 +11,7 @@ delays.enable();
 const file = process.env.PAUSE_FILE!;
 
 process.on('SIGUSR2', () => {
-  // Waits for the next event-loop turn, so that a pause in progress still counts.
+  // A pause in progress still counts.
   setTimeout(() => {
     writeFileSync(`${file}.new`, String(Math.max(0, delays.max / 1e6 - RESOLUTION_MS)));
     renameSync(`${file}.new`, file);

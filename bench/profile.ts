@@ -1,6 +1,4 @@
-/**
- * `npm run profile`: the server's ten most expensive functions by self time, with 64 senders and batches of one event.
- */
+/** `npm run profile`: the ten most expensive functions by self time, with 64 senders and batches of one event. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +37,7 @@ const frames = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
 const self = new Map<string, number>();
 let busy = 0;
 let age = 0;
-// Walks backward from the last sample, to leave out the startup. The shutdown is included, but it is short.
+// Leaves out the startup. The shutdown is included, but it is short.
 for (let i = profile.samples.length - 1; i >= 0 && age < share; i--) {
   const { functionName, url: source, lineNumber } = frames.get(profile.samples[i]!)!;
   const spent = profile.timeDeltas[i]!;

@@ -1,6 +1,4 @@
-/**
- * The measures for limits, webhooks and reservations: the cost that they add to events, and the cost of a reservation.
- */
+/** The cost that limits and webhooks add to events, and the cost of a reservation. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
@@ -39,7 +37,7 @@ export const LIMITS = {
 };
 const silent = pino({ level: 'silent' });
 
-/** Sixteen tenants for each kind of limit, created on first use. */
+/** Created on first use. */
 const limited = new Map<string, Promise<Tenant[]>>();
 
 function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<Tenant[]> {
@@ -50,7 +48,7 @@ function tenantsWith(world: World, name: string, limits: UsageLimit[]): Promise<
 
 type Terms = Parameters<typeof createTenants>[2];
 
-/** For each set of terms, sixteen tenants with webhooks and sixteen without, created on first use. */
+/** With webhooks and without, created on first use. */
 const listening = new Map<string, Promise<[Tenant[], Tenant[]]>>();
 
 function tenantsListening(world: World, name: string, terms: Terms): Promise<[Tenant[], Tenant[]]> {
@@ -79,11 +77,11 @@ export async function createTenantsIn(
 
 interface Work {
   perSecond: number;
-  /** CPU time of the server and its database per request, in µs. */
+  /** Server and database, per request, in µs. */
   cpuUs: number;
 }
 
-/** Measures all sides in short, alternating turns, so that other load on the machine affects them equally. */
+/** In short, alternating turns, so that other load on the machine affects all sides equally. */
 export async function compare(
   { product, databasePid, seconds }: World,
   sides: ((seconds: number) => Promise<LoadResult>)[],
@@ -134,10 +132,7 @@ const limitMeasure = (key: keyof typeof LIMITS, name: string, size: number): Mea
   },
 });
 
-/**
- * Compares tenants with and without a webhook endpoint. While usage is far below a cap, ingestion statements record
- * nothing for the threshold evaluation. Once the cap is exceeded, every statement does.
- */
+/** Far below a cap, statements record nothing for the threshold evaluation; beyond it, every statement does. */
 const webhookMeasure = (key: string, name: string, size: number, terms: Terms): Measure => ({
   key: `webhooks-${key}-${size}`,
   name: `events with ${name} to which an endpoint listens ÷ to which none does, batch ${size}, by processor time`,
@@ -153,7 +148,6 @@ const webhookMeasure = (key: string, name: string, size: number, terms: Terms): 
   },
 });
 
-/** Half of the requests reserve, and the other half settle. */
 export const settling = (tenants: Tenant[]): LoadOptions => ({
   connections: 64,
   follow: { requests: tenants.map(settleRequest), idPlaceholder: ID_PLACEHOLDER },
@@ -174,7 +168,7 @@ async function compareReservations(
   return { ...sample, note: `${sample.note}; ${cpuNote(both)}` };
 }
 
-/** Compares reserving and settling with only reporting usage of the same products. */
+/** Compares with only reporting usage of the same products. */
 const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => ({
   key: `reserve-settle-${limits}`,
   name: `reserve and settle ÷ two events at batch 1, ${name}, 64 senders`,
@@ -186,10 +180,7 @@ const reserveMeasure = (limits: keyof typeof LIMITS, name: string): Measure => (
     ]),
 });
 
-/**
- * A product on its own database, with one Organization that has events throughout a rolling window; started on first
- * use.
- */
+/** Its own database, with events throughout a rolling window; started on first use. */
 let rolling: Promise<{ product: Product; tenant: Tenant; client: pg.Client }> | undefined;
 
 async function startRolling({ createDatabase, rows }: World) {
@@ -203,8 +194,8 @@ async function startRolling({ createDatabase, rows }: World) {
 }
 
 /**
- * Sets a limit of a week plus enough minutes to start the window mid-hour, so that the events of the first, partial
- * hour must be read one by one. Returns the number of events in the window.
+ * A week and enough minutes to start the window mid-hour, so that events of a partial hour must be read one by one.
+ * Returns the number of events in the window.
  */
 async function limitToAWeek(client: pg.Client): Promise<number> {
   const minutes = 7 * 24 * 60 + ((new Date().getUTCMinutes() + 30) % 60);

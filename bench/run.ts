@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: runs every measure in interleaved rounds, each compared with a baseline from the same round, and
- * reports the median over the rounds. `--rows 10000000` first fills a table, which takes a few minutes.
+ * `npm run bench`: interleaved rounds, each compared with a baseline from the same round. `--rows 10000000` first fills
+ * a table, which takes a few minutes.
  */
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -119,7 +119,7 @@ if (chosen.some(({ key }) => key === 'grown')) {
 
 const samples = new Map<string, Sample[]>(chosen.map(({ key }) => [key, []]));
 try {
-  // Warms up compiled code, caches and connections in a round that does not count.
+  // Warms up compiled code, caches and connections.
   for (const measure of chosen) await measure.run({ ...world, seconds: Math.min(2, world.seconds) });
   for (let round = 1; round <= Number(options.rounds); round++) {
     for (const measure of chosen) {

@@ -1,7 +1,4 @@
-/**
- * The measure for paper orders: each `POST /trade` buys one contract from a simulated book, and the order is durable
- * before the response.
- */
+/** Each `POST /trade` buys one contract from a simulated book, and the order is durable before the response. */
 import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
@@ -11,11 +8,11 @@ import { measureLoad, type LoadOptions, type Measure } from './measures.js';
 import { tradeRequest } from './world.js';
 
 const HUGE = 1_000_000_000_000n;
-/** Up to half of the orders may be refused, because earlier orders empty the books. */
+/** Earlier orders empty the books. */
 export const orderOptions: LoadOptions = { connections: 32, rotates: true, mostRefused: 0.5 };
 let runs = 0;
 
-/** Creates an Organization whose orders are limited only by its cash, and returns its API key. */
+/** Only cash limits its orders. */
 async function createTrader(db: Database): Promise<string> {
   const { id: orgId } = await createOrganization(db, { slug: `trader-${Date.now()}-${++runs}` });
   await db.orm.insert(riskLimits).values({
@@ -32,7 +29,7 @@ async function createTrader(db: Database): Promise<string> {
   return (await createKey(db, orgId, { scopes: ['trading:write'] })).secret;
 }
 
-/** Lists markets with mid-range prices, whose books always have both sides. */
+/** With mid-range prices, whose books always have both sides. */
 async function listTickers(port: number): Promise<string[]> {
   const response = await fetch(`http://127.0.0.1:${port}/markets?status=active`);
   const { markets } = (await response.json()) as { markets: { ticker: string; yesAsk: string | null }[] };
@@ -41,7 +38,6 @@ async function listTickers(port: number): Promise<string[]> {
     .map(({ ticker }) => ticker);
 }
 
-/** Returns one order per account, market and side. */
 export async function listOrders(port: number, secrets: string[]): Promise<string[]> {
   const tickers = await listTickers(port);
   return tickers.flatMap((ticker) =>

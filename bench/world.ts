@@ -1,4 +1,4 @@
-/** The benchmarks' environment: a private Postgres, the built product, and its data. */
+/** A private Postgres, the built product, and its data. */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,15 +20,11 @@ export interface Product {
   port: number;
   pid: number;
   databaseUrl: string;
-  /** Resident memory in MB, current and maximum. */
   memoryMb(): { now: number; peak: number };
   stop(): Promise<void>;
 }
 
-/**
- * Starts the built product as `npm start` does, in production mode, with raised limits, ample paper cash and no latency
- * for paper orders.
- */
+/** In production mode, with raised limits, ample paper cash and no latency for paper orders. */
 export async function startProduct(
   env: Record<string, string>,
   nodeFlags: string[] = [],
@@ -87,7 +83,7 @@ export async function startProduct(
   };
 }
 
-/** CPU time in ms of a process and, optionally, its child processes, including children that have exited. */
+/** Includes children that have exited. */
 export function cpuMsOf(pid: number, withChildren = false): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   const sum = (first: number) => Number(fields[first]) + Number(fields[first + 1]);
@@ -107,10 +103,7 @@ function cpuMsOfChild(pid: number): number {
   }
 }
 
-/**
- * Waits until the service has built the markets' simulated past and evaluated the gates, which is assumed once it uses
- * at most 0.5 s of CPU time in 5 s.
- */
+/** The markets' simulated past is built and the gates are evaluated, which is assumed at 0.5 s of CPU time in 5 s. */
 export async function waitUntilIdle({ pid }: Product): Promise<void> {
   for (let before = cpuMsOf(pid), used = Infinity; used > 500;) {
     await setTimeout(5000);
@@ -119,7 +112,7 @@ export async function waitUntilIdle({ pid }: Product): Promise<void> {
   }
 }
 
-/** Starts a TypeScript file that prints `{ "port": … }` as its first line. */
+/** The file prints `{ "port": … }` as its first line. */
 export async function startBaseline(
   file: string,
   ...args: string[]
@@ -140,7 +133,7 @@ async function stopChild(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Creates 50 products, and `count` Organizations with an API key and entitlements to all of the products. */
+/** With 50 products, and entitlements to all of them. */
 export async function createTenants(
   db: Database,
   count: number,
@@ -173,8 +166,8 @@ function post(path: string, body: string, secret?: string): string {
 }
 
 /**
- * Builds one request with `size` events for a tenant's first product.
- * @param more returns additional fields for the event at the given index
+ * For a tenant's first product.
+ * @param more additional fields for the event at the given index
  */
 export function usageRequest(
   { secret, slugs }: Tenant,
@@ -192,7 +185,7 @@ export function usageRequest(
   return post(path, JSON.stringify({ events }), secret);
 }
 
-/** Builds a request for a paper order, with a placeholder as its idempotency key. */
+/** With a placeholder as its idempotency key. */
 export function tradeRequest(secret: string, order: Record<string, unknown>): string {
   const request = post('/trade', JSON.stringify(order), secret);
   return request.replace('\r\n\r\n', `\r\nIdempotency-Key: ${PLACEHOLDER}\r\n\r\n`);

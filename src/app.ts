@@ -45,7 +45,7 @@ export function createApp(
 ): Express {
   const app = express();
   const ready = requireReady(context.lifecycle);
-  // Only production requires configured keys. Without them, sessions last until the process ends.
+  // Without configured keys, sessions last until the process ends.
   const sessionKeys = context.config.sessionKeys ?? [randomBytes(32).toString('hex')];
   app.disable('x-powered-by');
   app.enable('strict routing');
@@ -95,7 +95,7 @@ export function createApp(
   return app;
 }
 
-/** Has health and metrics alone, so that a socket of their own need not be kept from callers. */
+/** Health and metrics alone have a socket that callers cannot use up. */
 export function healthApp(app: Express): Express {
   const paths = new Set<string>(healthRoutes.map(({ path }) => path));
   const health = express();
@@ -107,7 +107,7 @@ export function healthApp(app: Express): Express {
   return health;
 }
 
-/** Imports `reference.js` on first use, to keep startup fast. */
+/** Imported on first use, to keep startup fast. */
 async function describe(products: readonly RunningProduct[]) {
   const { describeService } = await import('./reference.js');
   return describeService(products);

@@ -25,7 +25,7 @@ import { products } from './products.js';
 
 type Environment = Record<string, string | undefined>;
 
-/** Extra checks for production, where no security setting has a default. */
+/** In production, no security setting has a default. */
 function productionProblems(env: Environment): string[] {
   return [...keyProblems(env), ...proxyProblems(env), ...addressProblems(env)];
 }
@@ -54,9 +54,7 @@ function proxyProblems({ TRUST_PROXY, PUBLIC_URL }: Environment): string[] {
   return problems;
 }
 
-/**
- * Requires TLS for connections to other machines, because credentials, prices and weather forecasts travel over them.
- */
+/** Credentials, prices and weather forecasts travel over connections to other machines. */
 function addressProblems(env: Environment): string[] {
   return Object.entries(env).flatMap(([name, value = '']) => {
     if (!name.endsWith('_URL') || name === 'PUBLIC_URL' || !URL.canParse(value) || isLoopback(value))
@@ -81,11 +79,11 @@ function addressProblems(env: Environment): string[] {
 
 const isPlain = (url: string): boolean => URL.canParse(url) && new URL(url).protocol === 'http:';
 
-/** A host name without a dot belongs to a container on the same machine, so the traffic never leaves the machine. */
+/** A host name without a dot is a container on this machine, so the traffic never leaves it. */
 const isNeighbour = (hostname: string): boolean =>
   !hostname.includes('.') && !hostname.startsWith('[') && isIP(hostname) === 0;
 
-/** An email address, optionally after a name: `Gauge <gauge@example.com>`. */
+/** Optionally after a name: `Gauge <gauge@example.com>`. */
 const mailFrom = /^(?:([^<>"\p{Cc}]{1,100}) <([^\s<>@,;]+@[^\s<>@,;]+)>|([^\s<>@,;]+@[^\s<>@,;]+))$/u;
 
 function mailProblems({ SMTP_URL, MAIL_FROM, PUBLIC_URL }: Environment, production: boolean): string[] {
@@ -121,7 +119,7 @@ function readMail({
   return {
     host: hostname.replace(/^\[|\]$/g, ''),
     port: port === '' ? undefined : Number(port),
-    // Regardless of NODE_ENV, mail is never sent to a remote server without TLS.
+    // Mail never goes to a remote server without TLS, whatever NODE_ENV says.
     tls: protocol === 'smtps:' ? 'implicit' : isNear ? 'none' : 'starttls',
     auth: user === '' ? undefined : { user, pass },
     from: { name: name.trim(), address: address! },
@@ -154,8 +152,7 @@ const environment = {
   REDIS_URL: urlField(/^rediss?:$/, 'redis://host:6379').optional(),
   SESSION_KEYS: listField(z.string().min(1, 'must not contain an empty key')).optional(),
   SECRET_KEYS: listField(z.string().min(1, 'must not contain an empty key'))
-    // A fixed default, because encrypted secrets must stay readable after a restart. This key is public, so production
-    // refuses it.
+    // Encrypted secrets must stay readable after a restart. This key is public, so production refuses it.
     .default(['a key for trying gauge']),
   AUDIT_EXPORT: z
     .string()
@@ -215,7 +212,7 @@ const environment = {
 export type Config = ServiceConfig;
 
 /**
- * Reads the environment. Treats empty variables as unset, because compose files and shells produce them.
+ * Empty variables count as unset, because compose files and shells produce them.
  * @throws ConfigError listing every problem
  */
 export function readConfig(env: Environment): Config {
@@ -286,15 +283,12 @@ function readOperatorTokens(unnamed: string | undefined, named: string[] = []): 
   return unnamed === undefined ? tokens : [{ actor: 'operator', token: unnamed }, ...tokens];
 }
 
-/**
- * True for a file path or a secure URL. Exported heads of the audit log are evidence and must not be altered in
- * transit.
- */
+/** Heads of the audit log are evidence and must not be altered in transit. */
 function isExportTarget(value: string): boolean {
   return !/^\w+:\/\//.test(value) || isSecureUrl(value);
 }
 
-/** Express's names for private address ranges. */
+/** Express's names. */
 const networkNames = new Set(['loopback', 'linklocal', 'uniquelocal']);
 
 function isTrustProxy(value: string): boolean {

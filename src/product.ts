@@ -20,15 +20,15 @@ import type { FindForMember, FindForOperator } from './dashboard/search/search.j
 import type { DemoData, DemoPart, GreetingPart } from './demo/demo.js';
 import type { SetUpStep } from './set-up/set-up.js';
 
-/** A product of the service. It may use the core and the accounts, but no other product. */
+/** May use the core and the accounts, but no other product. */
 export interface Product {
   name: string;
   config: ConfigPart;
   demo: DemoPart;
   auditWording: Wording;
-  /** Imports the product's part of the reference when the documentation is first requested. */
+  /** Imported when the documentation is first requested. */
   loadReference: () => Promise<ReferencePart>;
-  /** Sections in the dashboard's navigation. */
+  /** In the dashboard. */
   sections: Section[];
   consoleSections: ConsoleSection[];
   customerTabs: CustomerTab[];
@@ -36,58 +36,58 @@ export interface Product {
   readOverviewPanel?: ReadOverviewPanel;
   webhookTypes: Partial<WebhookTypes>;
   reconciliation: Reconciliation;
-  /** HTTP statuses of the product's own error codes. */
+  /** For the product's own error codes. */
   errors: Partial<StatusByCode>;
   createMetrics: (registers: Registry[]) => Partial<Metrics>;
-  /** Default: always on. */
+  /** Default: always. */
   isOn?: (config: ServiceConfig) => boolean;
   create: (context: Context, calls: CallDeps, options: ProductOptions) => ProductAtWork;
 }
 
-/** Options for tests, benchmarks and commands. Each product adds its own with `declare module`. */
+/** For tests, benchmarks and commands. Each product adds its own with `declare module`. */
 export interface ProductOptions {
-  /** Whether work that takes seconds runs in other threads. Default: false. */
+  /** For work that takes seconds. Default: false. */
   inThreads?: boolean;
 }
 
-/** Services of the products for pages, commands and tests. Each product adds its own with `declare module`. */
+/** Each product adds its own with `declare module`. */
 export interface Services extends CallDeps {}
 
 export type RunningProduct = Product & ProductAtWork;
 
-/** A product's parts in one app. The shell mounts and calls them. */
+/** In one app. The shell mounts and calls these. */
 export interface ProductAtWork {
   services: Partial<Services>;
-  /** Reads the member's own values, which replace the documentation's example values. */
+  /** Replace the documentation's example values. */
   readOwnPart: ReadOwnPart;
-  /** Mounts routes at `/api`. `limitTo` limits the calls per minute of each key. */
+  /** At `/api`. */
   mountApi?: (router: Router, limitTo: LimitCalls) => void;
-  /** Routes at other paths. */
+  /** At other paths. */
   router?: RequestHandler;
-  /** Mounted at `/dashboard`. */
+  /** At `/dashboard`. */
   pages: RequestHandler[];
-  /** Mounted at `/console`. */
+  /** At `/console`. */
   consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
   setUpStep?: SetUpStep;
   findForMember?: FindForMember;
   findForOperator?: FindForOperator;
-  /** Mounts routes at `/operator`. */
+  /** At `/operator`. */
   mountOperator: (router: Router) => void;
   jobs: Job[];
-  /** Jobs that start only after the demo's past is complete, because they would give past records the current time. */
+  /** These would give records of the demo's past the current time. */
   jobsAfterPast?: Job[];
-  /** Starts while the database is being prepared. A demo waits a few seconds for this to finish. */
+  /** While the database is being prepared. A demo waits a few seconds for it. */
   beginLoading?: () => Promise<void>;
-  /** Runs once the database is prepared, before the service is ready. */
+  /** After the database is prepared, before the service is ready. */
   load?: () => Promise<void>;
   start?: () => void;
-  /** Returns the product's part of the greeting. The commands in it work as printed. */
+  /** The commands work as printed. */
   greet: (demo: DemoData, baseUrl: string) => GreetingPart;
-  /** Fills in the demo's past, using the context's clock. Running it again changes nothing. */
+  /** Uses the context's clock. Running it again changes nothing. */
   fillDemo?: (context: Context, demo: DemoData, signal: AbortSignal) => Promise<void>;
   afterPast?: () => Promise<void>;
-  /** Stops background work and streams, because the server would otherwise wait for clients to close the streams. */
+  /** The server would otherwise wait for clients to close their streams. */
   stop?: () => Promise<void>;
-  /** Finishes accepted work after the last request. */
+  /** After the last request. */
   drain?: () => Promise<void>;
 }

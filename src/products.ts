@@ -9,7 +9,7 @@ import type { Product, ProductOptions, RunningProduct, Services } from './produc
 /** To remove a product, delete its name here, its import above, and its folders in `src`, `views` and `test`. */
 export const products: Product[] = [metering, markets];
 
-/** Webhook types of all products, even those switched off, because endpoints keep the types they subscribed to. */
+/** Includes products that are off, because endpoints keep the types they subscribed to. */
 export const webhookTypes = joinTypes(products.map((product) => product.webhookTypes));
 
 export interface Running {

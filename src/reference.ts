@@ -7,10 +7,7 @@ import { readProse } from './core/reference/prose.js';
 import { introduction, serviceReference } from './mounts/service-reference.js';
 import type { Product } from './product.js';
 
-/**
- * Describes every route of a service with these products, in reading order. A test compares the descriptions with the
- * mounted routes.
- */
+/** In reading order. A test compares the descriptions with the mounted routes. */
 export async function describeService(products: readonly Product[]): Promise<Reference> {
   const types = joinTypes(products.map(({ webhookTypes }) => webhookTypes));
   const parts = await Promise.all(products.map(({ loadReference }) => loadReference()));

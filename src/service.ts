@@ -30,19 +30,19 @@ import { createProducts, products, webhookTypes, type Running } from './products
 export interface Service {
   context: Context;
   services: Services;
-  /** URL of the service with the port in use. */
+  /** With the port in use. */
   url: string;
-  /** URL of the server for health and metrics alone; undefined without HEALTH_PORT. */
+  /** Undefined without HEALTH_PORT. */
   healthUrl: string | undefined;
   /** Undefined in production and if the database has other data. */
   demo: DemoData | undefined;
-  /** How to try the demo; undefined without a demo. */
+  /** Undefined without a demo. */
   greeting: string | undefined;
-  /** Resolves when the demo's past is complete, or when completing it has been left to a later start. */
+  /** Also resolves if a later start must complete the demo's past. */
   pastReady: Promise<unknown>;
-  /** Link for creating the first operator; undefined if an operator or a demo exists. */
+  /** Undefined if an operator or a demo exists. */
   setUpLink: (Pick<NewLink, 'expiresAt'> & { url: string }) | undefined;
-  /** Finishes accepted requests, rejects new ones, and closes everything that `startService` opened. */
+  /** Finishes accepted requests and closes everything that `startService` opened. */
   stop(): Promise<void>;
 }
 
@@ -52,17 +52,17 @@ interface ServiceDeps extends Pick<Context, 'log' | 'accessLog'>, DashboardOptio
   beforeReady?: () => void;
 }
 
-/** The service cannot listen on its address. The message says what to do. */
+/** The message says what to do. */
 export class CannotListenError extends Error {}
 
-/** Maximum time that a demo waits at startup for its products to load. */
+/** For a demo's products to load at startup. */
 const LOADING_WAIT_MS = 3_000;
-/** Time for accepted requests to finish. Orchestrators kill the process after 30 s. */
+/** Orchestrators kill the process after 30 s. */
 const DRAIN_MS = 25_000;
-/** Time during which new requests still get a 503 after shutdown begins. */
+/** New requests still get a 503 for this long. */
 const REFUSE_MS = 500;
 
-/** Starts the service and resolves when it is ready. Until then, it listens and responds with 503. */
+/** Until the service is ready, it responds with 503. */
 export async function startService(
   config: Config,
   { log, accessLog, clock = systemClock, products: options, beforeReady, ...pages }: ServiceDeps,
@@ -126,7 +126,7 @@ export async function startService(
       lifecycle.state = 'draining';
       stopWatch();
       await work.stop();
-      // New connections get a 503 instead of a closed port, so that clients try another instance.
+      // After a 503, clients try another instance; a closed port would not tell them.
       await setTimeout(REFUSE_MS);
       await closeServer(server);
       if (healthServer) await closeServer(healthServer);
@@ -137,10 +137,7 @@ export async function startService(
   };
 }
 
-/**
- * Secrets that the configuration lacks: the key that signs session cookies and, outside production, the operator's
- * token. Without a writable data directory, a restart signs everybody out, and there is no operator API.
- */
+/** Without a writable data directory, a restart signs everybody out, and there is no operator API. */
 async function keepSecrets(config: Config): Promise<Pick<Config, 'sessionKeys' | 'operatorTokens'>> {
   const keep = (name: Parameters<typeof keepSecret>[1]): Promise<string | undefined> =>
     keepSecret(config.dataDir, name).catch(() => undefined);
@@ -222,8 +219,7 @@ function startWork(context: Context, { products: running, services }: Running, d
 }
 
 /**
- * Fills in the part of the demo's past that is still missing. Every step has a fixed key and a date relative to the
- * demo's creation, so resuming after the process was killed duplicates nothing.
+ * Every step has a fixed key and a date relative to the demo's creation, so resuming after a crash duplicates nothing.
  */
 async function fillDemo(
   context: Context,
@@ -235,32 +231,26 @@ async function fillDemo(
   const { pastUpTo } = demo;
   const asOf = { ...context, clock: { now: () => Date.parse(pastUpTo) } };
   const fills = running.map(async (product) => product.fillDemo?.(asOf, demo, signal));
-  // After an error the caller closes the database, so wait until all parts have ended.
+  // After an error the caller closes the database.
   await Promise.allSettled(fills);
   await Promise.all(fills);
 }
 
-/** Records that the past is complete, so that later starts do not try to fill it in. */
+/** Later starts do not try to fill in the past. */
 async function forgetPast({ config }: Context, demo: DemoData | undefined): Promise<void> {
   if (demo?.pastUpTo === undefined) return;
   const { pastUpTo: _, ...whole } = demo;
   await writeDemo(config.dataDir, whole);
 }
 
-/**
- * Creates a set-up link. A failure is only logged, because the service is still useful without a link, for example on a
- * read-only database.
- */
+/** A failure is only logged: without a link, for example on a read-only database, the service is still useful. */
 const tryToCreateSetUpLink = (context: Context): Promise<NewLink | undefined> =>
   createSetUpLink(context).catch((error: unknown) => {
     context.log.warn({ err: error }, 'no set-up link could be created');
     return undefined;
   });
 
-/**
- * Returns the service's URL. Uses localhost, because browsers do not store passkeys for IP addresses. In production,
- * people use PUBLIC_URL.
- */
+/** Localhost, because browsers do not store passkeys for IP addresses. In production, people use PUBLIC_URL. */
 function urlOf(server: Server, { production }: Config): string {
   const { address, port, family } = server.address() as { address: string; port: number; family: string };
   const isWildcard = address === '0.0.0.0' || address === '::';
@@ -294,8 +284,8 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, na
 }
 
 /**
- * Waits for a database that is starting up, or that needs a newer version than this one, because a restart would not
- * help. Fails if the database rejects the connection.
+ * For a database that is starting up or needs a newer version, a restart would not help. Fails if the database rejects
+ * the connection.
  */
 async function prepareWhenReachable({ db, config, log, lifecycle }: Context & { db: Opened }): Promise<void> {
   let lastReason: string | undefined;
@@ -326,7 +316,7 @@ async function closeServer(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // Closes idle connections repeatedly, because clients keep them open for their next request.
+  // Clients keep connections open for their next request.
   const sweep = setInterval(() => server.closeIdleConnections(), 50);
   const deadline = new AbortController();
   await Promise.race([

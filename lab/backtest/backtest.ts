@@ -15,16 +15,16 @@ import { unjudged } from '../../src/markets/signals/signal.js';
 
 export interface BacktestOptions {
   cash: Micros;
-  /** Number of rounds with shuffled forecasts; 0 for none. */
+  /** Rounds with shuffled forecasts; 0 for none. */
   shuffles: number;
-  /** If true, signals that a closed gate would withhold are followed too. */
+  /** Signals that a closed gate would withhold are followed too. */
   isUngated: boolean;
   onPoint?: () => void;
 }
 
 export type BacktestResult = Awaited<ReturnType<typeof backtest>>;
 type ShuffledSummary = ReturnType<typeof summariseRounds> & {
-  /** Number of events that were shuffled, and number excluded from both results because too few others are similar. */
+  /** Shuffled, and excluded from both results because too few others are similar. */
   events: number;
   leftOutEvents: number;
 };
@@ -46,10 +46,7 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
     isUngated,
     ...summary,
     execution,
-    /**
-     * Result of pairing each event's prices and outcome with another day's forecast; null if `notShuffled` gives a
-     * reason.
-     */
+    /** Each event's prices and outcome with another day's forecast; null if `notShuffled` gives a reason. */
     shuffled: typeof shuffled === 'string' ? null : shuffled,
     notShuffled: typeof shuffled === 'string' ? shuffled : null,
   };
@@ -57,18 +54,14 @@ export async function backtest(feed: Feed, options: BacktestOptions) {
 
 type RunWith = (change: (point: PointInTime) => PointInTime) => Promise<Trail>;
 
-/** Minimum number of events to shuffle. With fewer, there are too few permutations for the rank to mean anything. */
+/** Fewer events have too few permutations for the rank to mean anything. */
 const MIN_SHUFFLED_EVENTS = 10;
-/**
- * Minimum number of similar events per station and season. With only two, the only shuffle is a swap, so every round
- * would be the same.
- */
+/** Per station and season. With only two, the only shuffle is a swap, so every round would be the same. */
 const MIN_ALIKE = 3;
 
 /**
- * Permutation test: swaps forecasts between days. An uninformative forecast does no better than those of other days, so
- * its rank among the rounds is uniform. Events without similar ones at their station and season are excluded from both
- * results.
+ * Permutation test: an uninformative forecast does no better than those of other days, so its rank among the rounds is
+ * uniform. Events without similar ones are excluded from both results.
  */
 async function shuffleForecasts(
   feed: Feed,
@@ -105,10 +98,7 @@ const fillsOf = ({ purchases }: Pick<Trail, 'purchases'>): PaperFill[] =>
     })),
   );
 
-/**
- * All rounds cover the same days, so their results are correlated: the width of the interval depends on the number of
- * days, not the number of rounds.
- */
+/** All rounds cover the same days, so the interval depends on the number of days, not of rounds. */
 function summariseRounds(rounds: readonly Trail[], real: Trail) {
   const daily = rounds.map(dailyProfits);
   const average = (values: readonly number[]) => values.reduce((total, x) => total + x, 0) / values.length;
@@ -118,17 +108,14 @@ function summariseRounds(rounds: readonly Trail[], real: Trail) {
     meanProfit: average(daily.map((profits) => profits.reduce((total, profit) => total + profit, 0))),
     meanEquityChange: average(rounds.map(equityChangeOf)),
     profitPerDay,
-    /** Share of rounds that ended with at least as much equity as the run with the real forecasts. */
+    /** At least as much equity as with the real forecasts. */
     asGood: rounds.filter(({ end }) => end >= real.end).length / rounds.length,
-    /**
-     * True if the shuffled rounds make a profit. Shuffled forecasts cannot predict anything, so this points to an error
-     * in prices, fills or fees.
-     */
+    /** Shuffled forecasts cannot predict anything, so a profit points to an error in prices, fills or fees. */
     isEarning: profitPerDay !== null && profitPerDay.low > 0,
   };
 }
 
-/** Opens every gate. Reuses the same objects at every point, because a backtest has tens of thousands of points. */
+/** Reuses the same objects: a backtest has tens of thousands of points. */
 function openGates(): (point: PointInTime) => PointInTime {
   const gates = gateKeys().map((key) => ({
     ...key,
@@ -139,7 +126,7 @@ function openGates(): (point: PointInTime) => PointInTime {
   return (point) => ({ ...point, gates: { madeAt: point.at, gates } });
 }
 
-/** An event and its forecasts in chronological order. */
+/** Forecasts are in chronological order. */
 interface ForecastEvent {
   event: MarketEvent;
   forecasts: { msToEnd: number; day: DayForecast }[];
@@ -163,18 +150,18 @@ async function collectForecasts(
 const msToEnd = (event: MarketEvent, at: Date): number =>
   spanOf(event.station, event).end.getTime() - at.getTime();
 
-/** Returns a key that similar events share: same kind, station, season (of any year) and, if hourly, time of day. */
+/** Same kind, station, season (of any year) and, if hourly, time of day. */
 function seasonOf({ kind, station, hour, date }: MarketEvent): string {
   const month = Number(date.slice(5, 7));
   return `${kind} ${station.id} ${hour ?? ''} ${Math.floor((month % 12) / 3)}`;
 }
 
-/** Maps an event's ticker to the event whose forecasts replace its own. */
+/** From a ticker to the event whose forecasts replace its own. */
 type Partners = ReadonlyMap<string, ForecastEvent>;
 
 const toOwnPair = (each: ForecastEvent) => [each.event.eventTicker, each] as const;
 
-/** Pairs each event with its neighbor in a shuffled ring of similar events, so that no event keeps its own forecast. */
+/** A shuffled ring of similar events, so that no event keeps its own forecast. */
 const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Partners =>
   new Map(
     alike.flatMap((events) => {
@@ -186,9 +173,8 @@ const pairUp = (alike: readonly (readonly ForecastEvent[])[], seed: string): Par
   );
 
 /**
- * Pairs the prices and result of each event with another event's unchanged forecast from the same time before the day's
- * end. Adjusting the forecast to this event's brackets would leak the market's knowledge into it.
- * @returns a function that exchanges the forecasts of a point in time and drops those of events without a partner
+ * Another event's unchanged forecast from the same time before the day's end: adjusting it to this event's brackets
+ * would leak the market's knowledge. Events without a partner lose theirs.
  */
 function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   return (point) => {
@@ -208,13 +194,11 @@ function exchange(partners: Partners): (point: PointInTime) => PointInTime {
   };
 }
 
-/** Returns the latest forecast made at least `ms` before the day's end, or else the earliest one. */
+/** Returns the earliest one if none was made in time. */
 const knownBy = (forecasts: ForecastEvent['forecasts'], ms: number): DayForecast =>
   (forecasts.findLast((each) => each.msToEnd >= ms) ?? forecasts[0]!).day;
 
-/**
- * Gives an event another event's forecast, but keeps the event's own times, so that the forecast's age does not change.
- */
+/** Keeps the event's own times, so that the forecast's age does not change. */
 const giveTo = (event: MarketEvent, own: DayForecast, theirs: DayForecast): DayForecast => ({
   ...theirs,
   date: event.date,

@@ -118,7 +118,7 @@ export interface BacktestTerminal extends Pick<Terminal, 'args' | 'stdout' | 'st
   clock: Clock;
 }
 
-/** Resolves to the exit status: 1 if the shuffled forecasts make a profit. */
+/** The exit status is 1 if the shuffled forecasts make a profit. */
 export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> =>
   runCommand<Flags>(
     createBacktestCommand(),
@@ -138,7 +138,7 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
       const startedAt = performance.now();
       const onPoint = () => {
         done++;
-        // If events are excluded from shuffling, the real forecasts are run a second time without those events.
+        // Events excluded from shuffling cause a second run without them.
         progress.show(all && Math.min(1, done / all), `${flags.shuffles + 1} rounds`);
       };
       const result = await backtest(feed, {

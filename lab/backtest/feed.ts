@@ -11,29 +11,26 @@ import type { MarkableFill } from '../../src/markets/execution/marker.js';
 import { createLookBack, type FillMark } from './look-back.js';
 import { calibratedModel } from '../../src/markets/learning/calibrated.js';
 
-/** One step of a replay, with only the data known at that time. */
+/** Only data known at that time. */
 export interface PointInTime {
   at: Date;
   data: MarketData;
   events: readonly MarketEvent[];
-  /** Events to decide on now; empty at times that only settle events. */
+  /** Empty at times that only settle events. */
   due: readonly MarketEvent[];
   forecasts: ReadonlyMap<string, StationForecast>;
   gates: GateBook;
 }
 
-/** Historical data to replay: points in time in chronological order. */
+/** In chronological order. */
 export interface Feed {
   name: string;
-  /** Number of points; undefined if unknown. */
+  /** Undefined if unknown. */
   count: number | undefined;
-  /**
-   * How long contracts that were bought stay removed from a book, even if the book changes. Default: until the book
-   * changes.
-   */
+  /** After a purchase, even if the book changes. Default: until it changes. */
   takenMs?: number;
   points: () => AsyncIterable<PointInTime> | Iterable<PointInTime>;
-  /** Judges fills by later data. `fills` must be in chronological order; the marks are in the same order. */
+  /** `fills` must be in chronological order; the marks are in the same order. */
   lookBack(fills: readonly MarkableFill[]): Promise<FillMark[]>;
 }
 
@@ -41,14 +38,11 @@ const log = pino({ level: 'silent' });
 
 export interface TapeOptions {
   files: readonly string[];
-  /** Interval between decisions, in tape time. */
+  /** In tape time. */
   everyMs: number;
 }
 
-/**
- * Replays tapes with the current model's forecasts and the gates recorded on the tape. Rejects with TapeError if a file
- * is not a tape.
- */
+/** With the current model's forecasts and the gates on the tape. Rejects with TapeError if a file is not a tape. */
 export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
   return {
     name: `tape ${files.join(', ')}`,

@@ -9,7 +9,7 @@ import { inDollars } from '../../src/markets/sizing/offers.js';
 import { bookOfTrades, toPrint, type RecordedTrade } from './records.js';
 
 export interface FillMark extends PriceMark {
-  /** True if all prints of the fill's market in the minute after it are known. If false, `missed` is null. */
+  /** For the minute after the fill. If false, `missed` is null. */
   hasPrints: boolean;
 }
 
@@ -23,17 +23,14 @@ const markWith = (
   return { missed: hasPrints ? missed : null, after, hasPrints };
 };
 
-/**
- * How long each fill's book is followed: longer than the minute being judged, because the first reading after that
- * minute shows the book as it was when the minute ended.
- */
+/** The first reading after the judged minute shows the book as it was when the minute ended. */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
 export interface LookBack {
-  /** Calls must be in chronological order, the first no later than the first fill. */
+  /** In chronological order, the first no later than the first fill. */
   see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
   read(prints: PrintsRead): void;
-  /** Returns the marks in the same order as the fills. */
+  /** In the order of the fills. */
   marks(): FillMark[];
 }
 
@@ -45,7 +42,7 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   const logs = fills.map(() => createBookLog());
   let [first, next] = [0, 0];
 
-  /** Returns the known prints of the fill's market; undefined if any part of the minute after the fill was not read. */
+  /** Undefined if any part of the minute after the fill was not read. */
   function printsAfter({ ticker, at }: MarkableFill): Print[] | undefined {
     const { reads, prints } = known.get(ticker)!;
     let readMs = at.getTime();
@@ -73,7 +70,7 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   };
 }
 
-/** Infers the book after a fill from later trades. Fills in markets without recorded trades are not judged. */
+/** Fills in markets without recorded trades are not judged. */
 export function markByTrades(
   fill: MarkableFill,
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
@@ -107,15 +104,15 @@ export function summariseExecution(fills: readonly PaperFill[], marks: readonly 
   return {
     fills: fills.length,
     contracts: sumCounts(fills.map(({ contracts }) => contracts)),
-    /** `known`: fills with any later data. `withPrints`: fills with all prints of the minute after them. */
+    /** `known`: with any later data. `withPrints`: with all prints of the next minute. */
     known: marks.filter((mark) => mark.missed !== null || mark.after.some((price) => price !== null)).length,
     withPrints: marks.filter(({ hasPrints }) => hasPrints).length,
     judged: marks.filter((mark) => mark.missed !== null).length,
     missed: missed.length,
     missedContracts: sumCounts(missed.map(({ contracts }) => contracts)),
-    /** Profit after fees of the settled fills that would have been missed. */
+    /** After fees: settled fills that would have been missed. */
     missedProfit: missed.reduce((sum, { profit }) => sum + inDollars(profit ?? 0n), 0),
-    /** Mean price change per contract in the order's favor; null if unknown for all fills. */
+    /** Per contract in the order's favor; null if unknown for all fills. */
     after: horizons.map((seconds, horizon) => {
       const known = fills.flatMap(({ price, contracts, action }, i) => {
         const later = marks[i]!.after[horizon] ?? null;

@@ -13,7 +13,7 @@ const EVERY_MS = 15 * MINUTE_MS;
 
 export type QueueResult = ReturnType<typeof restAmongTrades>;
 
-/** Simulates YES bids at prices that sellers have just hit, filled by the rules for resting paper orders. */
+/** YES bids at prices that sellers have just hit, filled by the rules for resting paper orders. */
 export function restAmongTrades(
   trades: ReadonlyMap<string, readonly RecordedTrade[]>,
   queues: readonly number[],
@@ -30,7 +30,7 @@ export function restAmongTrades(
   };
 }
 
-/** @param queueAhead assumed number of contracts ahead of each bid, because books were not recorded */
+/** @param queueAhead assumed contracts ahead of each bid, because books were not recorded */
 function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
   const counts = { orders: 0, filled: 0, partly: 0 };
   const fills: PaperFill[] = [];
@@ -46,20 +46,20 @@ function rest(markets: readonly (readonly Print[])[], queueAhead: number) {
         marks.push({ ...markFill(fill, prints, { bookAt: () => undefined }), hasPrints: true });
       }
     }
-  // `after` is the mean price change in dollars, negative if the price moved against the filled bids.
+  // In dollars, negative if the price moved against the filled bids.
   return { queueAhead, ...counts, after: summariseExecution(fills, marks).after };
 }
 
 interface Bid {
   price: Micros;
-  /** Prints from this time until `endsAt` may fill the bid. */
+  /** Prints from then until `endsAt` may fill the bid. */
   from: Date;
   endsAt: Date;
   fills: PaperFill[];
 }
 
 /**
- * Places a bid at the price of a sale, at most once every 15 minutes.
+ * At the price of a sale, at most once every 15 minutes.
  * @param prints of one market, oldest first
  */
 export function bidsAmong(prints: readonly Print[], queueAhead: number): Bid[] {

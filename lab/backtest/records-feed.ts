@@ -28,9 +28,9 @@ import type { KnownRun } from '../../src/markets/learning/queries.js';
 import { KnownHistory } from '../../src/markets/training/forecast-archive.js';
 import { calibratedModel } from '../../src/markets/learning/calibrated.js';
 
-/** Time between the end of an event and its settlement. The venue's result is final on the morning after the day. */
+/** The venue's result is final on the morning after the day. */
 const FINAL_AFTER_MS = 9 * HOUR_MS;
-/** Trades within this time count as evidence of the book. */
+/** Trades within this time are evidence of the book. */
 const BOOK_MS = 10 * MINUTE_MS;
 /** A side that traded within this time is assumed to still exist. */
 const TRACE_MS = 2 * HOUR_MS;
@@ -38,18 +38,18 @@ const TRACE_MS = 2 * HOUR_MS;
 export interface RecordOptions {
   events: RecordedEvents['events'];
   trades: ReadonlyMap<string, readonly RecordedTrade[]>;
-  /** Fee rules of the events that override the default. */
+  /** These override the default rule. */
   feeRules?: RecordedEvents['feeRules'];
   /** If undefined, the latest reports serve as the forecast; see `analogsOf`. */
   runs: readonly DayEnsemble[] | undefined;
-  /** Station measurements. Without them, nothing is known about a day in progress. */
+  /** Without measurements, nothing is known about a day in progress. */
   observations?: readonly RecordedObservation[];
   everyMs: number;
 }
 
 /**
- * Replays recorded events. Books contain only what the trades of the last ten minutes prove, fees are the venue's, and
- * forecasts are calibrated on data known at the time. No forecasts are scored, so every gate is closed.
+ * Books contain only what the trades of the last ten minutes prove; forecasts are calibrated on data known at the time.
+ * No forecasts are scored, so every gate is closed.
  */
 export function recordsFeed(options: RecordOptions): Feed {
   const past = readPast(options);
@@ -84,7 +84,7 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
       return { event, startMs: decisions[0] ?? finalMs, finalMs };
     });
   return {
-    /** Events with trades, each with the times of its first decision and its settlement. */
+    /** With the times of the first decision and the settlement. */
     traded,
     times: [...times].map(([ms, due]) => ({ ms, due })).sort((a, b) => a.ms - b.ms),
     runs: groupBy(all, targetKey),
@@ -93,7 +93,7 @@ function readPast({ events, trades, runs, observations = [], everyMs }: RecordOp
   };
 }
 
-/** Yields one point at a time, because a year of points does not fit in memory. */
+/** A year of points does not fit in memory. */
 function* listPoints({ traded, times, ...past }: Past, options: RecordOptions): Generator<PointInTime> {
   const waiting = traded.toSorted((a, b) => a.startMs - b.startMs);
   let next = 0;
@@ -166,10 +166,7 @@ function decisionTimes(event: MarketEvent, trades: RecordOptions['trades'], ever
   return times;
 }
 
-/**
- * Returns the market data at a time. Until the day ends, markets are open, with the books that trades prove; they
- * settle once the result is final.
- */
+/** Until the day ends, markets are open; they settle once the result is final. */
 function dataAt(
   events: readonly MarketEvent[],
   { trades, feeRules = new Map() }: RecordOptions,
@@ -211,13 +208,10 @@ function dataAt(
   };
 }
 
-/** Same window as the service's archive. */
+/** As in the service's archive. */
 const WINDOW_MS = 90 * DAY_MS;
 
-/**
- * Fits once per day, on data known at the first time requested for that day, and reuses the fits in later rounds. Times
- * must be requested in ascending order.
- */
+/** Once per day, on data known at the first time requested for it. Times must be requested in ascending order. */
 function createLearner(runs: readonly DayEnsemble[], reports: readonly SettledDay[]) {
   const known = runs
     .map(({ membersF, ...run }): KnownRun => {
@@ -246,16 +240,12 @@ const dateOf = (at: Date): string => at.toISOString().slice(0, 10);
 
 const MEMBERS = 31;
 const MIN_MEMBERS = 10;
-/**
- * Hours before the day's end at which a forecast is made, starting when the markets open. They are six hours apart
- * because older forecasts are not traded on.
- */
+/** Before the day's end, from the opening of the markets. Older forecasts are not traded on. */
 const LEADS = [48, 42, 36, 30, 24, 18, 12, 6];
 
 /**
- * Builds the simplest forecast: the last 31 reports of the same kind (and hour) as ensemble members. Used when no
- * forecasts are given, so that recorded days can be replayed. Trading on this forecast should earn nothing.
- * @returns an empty array if fewer than ten days were known
+ * The last 31 reports of the same kind (and hour) as ensemble members, so that days can be replayed without forecasts.
+ * Trading on this should earn nothing. Empty if fewer than ten days were known.
  */
 export function analogsOf(reports: readonly SettledDay[], target: Target): DayEnsemble[] {
   const { end } = spanOf(findPlace(target.stationId)!, target);

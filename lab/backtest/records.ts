@@ -14,7 +14,7 @@ import { CommandError } from '../../src/commands/kit/command.js';
 import type { NoteBook, Print } from '../../src/markets/market/source.js';
 
 const unpack = promisify(gunzip);
-/** Size limit of an unpacked file: enough for a few years of events, and below the maximum string length. */
+/** Unpacked: a few years of events, below the maximum string length. */
 const MAX_BYTES = 400 * 1024 * 1024;
 
 const eventSchema = z.object({
@@ -26,23 +26,20 @@ const eventSchema = z.object({
     .optional(),
   markets: z.array(z.unknown()).min(1),
 });
-/** A bid this high at the close settles a market even without the venue's result. */
+/** At the close, such a bid settles a market even without the venue's result. */
 const SURE_BID = 97n * CENT;
 
 export interface RecordedEvents {
-  /** Keyed by event, in file order. */
+  /** By event, in file order. */
   events: ReadonlyMap<string, readonly Market[]>;
   unusable: readonly string[];
-  /** Number of events settled by closing prices because the files lack the venue's result. */
+  /** The files lack the venue's result for these. */
   byClosingPrice: number;
-  /** Fee rules of the events that override the default. */
+  /** These override the default rule. */
   feeRules: ReadonlyMap<string, FeeRule>;
 }
 
-/**
- * Reads response bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped.
- * @throws CommandError
- */
+/** Bodies of `GET /events/{ticker}` with nested markets, one per line, plain or gzipped. */
 export async function readEvents(files: readonly string[]): Promise<RecordedEvents> {
   const events = new Map<string, readonly Market[]>();
   const unusable: string[] = [];
@@ -64,10 +61,7 @@ export async function readEvents(files: readonly string[]): Promise<RecordedEven
   return { events, unusable, byClosingPrice, feeRules };
 }
 
-/**
- * Reads a file, unpacking it if its name ends in `.gz`.
- * @throws CommandError for a file that is too large or truncated
- */
+/** Unpacks a file whose name ends in `.gz`. */
 async function readBytes(file: string): Promise<Buffer> {
   const { size } = await stat(file);
   if (size > MAX_BYTES) throw tooLarge(file);
@@ -107,10 +101,7 @@ function readEvent(
   };
 }
 
-/**
- * Returns the event's fee override, or undefined if it has none. An unsupported fee type becomes `unknown`, which
- * prevents buying because the fee cannot be calculated.
- */
+/** Undefined without an override. `unknown` prevents buying, because the fee cannot be calculated. */
 function feeRuleOf({
   fee_type_override: type = null,
   fee_multiplier_override: multiplier = null,
@@ -133,10 +124,7 @@ function parseJson(text: string, place: string): unknown {
   }
 }
 
-/**
- * Settles closed markets that have no result by their closing prices. Returns undefined unless exactly one bid is at
- * least `SURE_BID`.
- */
+/** Undefined unless exactly one bid is at least `SURE_BID`. */
 function settleByPrice(markets: readonly Market[]): Market[] | undefined {
   if (!markets.every(({ status, settlementValue }) => status === 'closed' && settlementValue === null))
     return undefined;
@@ -158,8 +146,8 @@ const rowSchema = z.looseObject({
 });
 
 /**
- * Reads ensemble runs from a CSV, plain or gzipped, with the columns `station`, `date`, `model_run_at` and
- * `fetched_at`, and one column in °F for each member, named `member…`. Runs with missing members are skipped.
+ * CSV, plain or gzipped, with the columns `station`, `date`, `model_run_at` and `fetched_at`, and one column in °F for
+ * each member, named `member…`. Runs with missing members are skipped.
  * @throws CommandError with line and column
  */
 export async function readForecasts(file: string): Promise<DayEnsemble[]> {
@@ -211,7 +199,7 @@ export interface RecordedObservation {
 }
 
 /**
- * Reads a CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`.
+ * CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`.
  * @throws CommandError with line and column
  */
 export async function readObservations(file: string): Promise<RecordedObservation[]> {
@@ -227,7 +215,7 @@ export async function readObservations(file: string): Promise<RecordedObservatio
   return found;
 }
 
-/** @throws CommandError for a file that is not a CSV, and any error thrown by `read` */
+/** @throws CommandError for a file that is not a CSV, and any error of `read` */
 async function eachRow(file: string, read: (record: unknown, place: string) => void): Promise<void> {
   const rows = parse(await readBytes(file), { columns: true, bom: true, trim: true, info: true });
   try {
@@ -261,10 +249,7 @@ export interface RecordedTrade {
   takerSide: 'yes' | 'no';
 }
 
-/**
- * Reads `{series: {ticker: [trade]}}` with prices in whole cents, plain or gzipped, into chronological order.
- * @throws CommandError
- */
+/** `{series: {ticker: [trade]}}` with prices in whole cents, plain or gzipped. In chronological order. */
 export async function readTrades(files: readonly string[]): Promise<Map<string, RecordedTrade[]>> {
   const trades = new Map<string, RecordedTrade[]>();
   for (const file of files) {
@@ -272,7 +257,7 @@ export async function readTrades(files: readonly string[]): Promise<Map<string, 
     if (!parsed.success) throw wrongTrade(file, [], parsed.error);
     for (const [series, markets] of Object.entries(parsed.data))
       for (const [ticker, wire] of Object.entries(markets)) {
-        // Parses one market at a time, so that parsed input can be freed.
+        // One market at a time, so that parsed input can be freed.
         const ofMarket = tradesSchema.safeParse(wire);
         if (!ofMarket.success) throw wrongTrade(file, [series, ticker], ofMarket.error);
         const found = trades.get(ticker) ?? [];
@@ -295,7 +280,7 @@ const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
   takerSide: trade.taker_side,
 });
 
-/** @param n position of the trade within its market, used for the print's id */
+/** @param n position within the market, for the print's id */
 export const toPrint = (
   ticker: string,
   { atMs, yesPrice, contracts, takerSide }: RecordedTrade,
@@ -310,10 +295,9 @@ export const toPrint = (
 });
 
 /**
- * Infers the part of an order book that trades prove: a taker who bought YES proves that at least the traded contracts
- * were offered at that price, and a taker who bought NO proves that at least as many were bid for. Depth beyond the
- * traded contracts is unknown and omitted. Takers get the best price first, so a buyer who paid more proves that
- * cheaper offers were used up.
+ * A taker who bought YES proves that the traded contracts were offered at that price, one who bought NO that as many
+ * were bid for. Further depth is unknown and omitted. Takers get the best price first, so a buyer who paid more proves
+ * that cheaper offers were used up.
  * @param trades in chronological order
  */
 export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, toMs: number): OrderBook {
@@ -329,12 +313,11 @@ export function bookOfTrades(trades: readonly RecordedTrade[], fromMs: number, t
   return { yes: bids('no', ({ yesPrice }) => yesPrice), no: bids('yes', ({ yesPrice }) => 100 - yesPrice) };
 }
 
-/** Size that marks a side as existing with unknown depth. It is less than a whole contract, so it cannot be bought. */
+/** A side exists with unknown depth. Less than a whole contract cannot be bought. */
 const TRACE = 0.01;
 
 /**
- * Like `bookOfTrades`, but adds a trace to an empty side that traded earlier: if only one side of a market has traded
- * for a few minutes, the other side is assumed to still exist. A trace cannot be bought.
+ * If only one side has traded for a few minutes, the other is assumed to still exist, as a trace that cannot be bought.
  */
 export function bookWithTraces(
   trades: readonly RecordedTrade[],
@@ -362,7 +345,7 @@ function firstAfter(trades: readonly RecordedTrade[], ms: number): number {
   return low;
 }
 
-/** @param bids in the order of their trades: a later, lower bid proves that all higher ones were used up */
+/** @param bids in the order of their trades: a later, lower bid proves that higher ones were used up */
 function remainingBids(bids: readonly Level[]): Level[] {
   const kept: Level[] = [];
   for (const bid of bids.toReversed()) if (bid.price <= (kept.at(-1)?.price ?? bid.price)) kept.push(bid);

@@ -20,7 +20,7 @@ import { markPosition } from '../../src/markets/ledger/valuation.js';
 
 export interface Trail {
   start: Micros;
-  /** Equity at each point in time, with positions valued at the last bids. */
+  /** Positions are valued at the last bids. */
   equity: readonly { at: Date; amount: Micros }[];
   end: Micros;
   endCash: Micros;
@@ -30,7 +30,7 @@ export interface Trail {
   decisions: number;
   signals: number;
   withheld: number;
-  /** How often each reason for not buying a side of a market occurred, with the numbers in its text replaced by N. */
+  /** Reasons for not buying, with the numbers in their text replaced by N. */
   reasons: ReadonlyMap<string, number>;
 }
 
@@ -42,7 +42,7 @@ export interface RunOptions {
   onPoint?: () => void;
 }
 
-/** Replays the past, trading as the service would have, with the account and books as of each point in time. */
+/** As the service would have, with the account and books of each point in time. */
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
   { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
@@ -81,8 +81,7 @@ function follow(
 ): void {
   const account = { cash: broker.cash, holdings: broker.holdings };
   const isDue = new Set(due.map(({ eventTicker }) => eventTicker));
-  // Events that are not due are passed too, because positions in them use up the daily cap. They get no forecast, so
-  // nothing more is bought in them.
+  // Positions in events that are not due use up the daily cap. Without a forecast, nothing more is bought there.
   const report = makeSignals({
     data: broker.see(data),
     events,
@@ -119,10 +118,10 @@ export interface Purchase {
   side: Side;
   contracts: number;
   fills: readonly Quote['fills'][number][];
-  /** Includes the fee. */
+  /** With the fee. */
   cost: Micros;
   fee: Micros;
-  /** `probability`: forecast probability that the side pays. `breakEven`: cost per contract in dollars, with fee. */
+  /** `probability` that the side pays; `breakEven` cost per contract in dollars, with fee. */
   probability: number;
   breakEven: number;
   /** Null until the market settles. */
@@ -132,10 +131,8 @@ export interface Purchase {
 const immediateBuy = { action: 'buy', timeInForce: 'immediate_or_cancel' } as const;
 
 /**
- * Creates a paper account with the service's arithmetic. Orders walk the book level by level. Contracts that were taken
- * stay missing from the book until it changes, or for `takenMs` if that is given, because a change in an inferred book
- * does not prove new contracts. Fees are the venue's, and each booking's postings sum to zero.
- * @throws Error if the postings do not balance, which is a bug
+ * The service's arithmetic. Contracts that were taken stay missing until the book changes, or for `takenMs`, because a
+ * change in an inferred book does not prove new contracts. Each booking's postings sum to zero.
  */
 export function createBroker(start: Micros, takenMs?: number) {
   const balance: Postings = { cash: start, positions: 0n, fees: 0n, realised: 0n, capital: -start };
@@ -208,14 +205,12 @@ export function createBroker(start: Micros, takenMs?: number) {
         unsettled.delete(ticker);
       }
     },
-    /** Cash plus the sale value of the positions. A position without a book keeps its last value. */
+    /** A position without a book keeps its last value. */
     equity: (data: MarketData): Micros => balance.cash + worthAt(holdings, data),
   };
 }
 
-/**
- * @param isWhole true if books are complete, so that a missing bid means a value of zero rather than an unknown value
- */
+/** @param isWhole books are complete, so that a missing bid means a value of zero */
 function createValuation(
   isWhole: boolean,
 ): (holdings: ReadonlyMap<string, Holding>, data: MarketData) => Micros {

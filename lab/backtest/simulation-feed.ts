@@ -28,20 +28,17 @@ import { calibratedModel } from '../../src/markets/learning/calibrated.js';
 
 interface SimulationOptions {
   seed: string;
-  /** First and last climate day to trade. */
+  /** Climate days to trade. */
   from: string;
   to: string;
-  /** Stations to trade; more stations take longer. Default: the leading stations. */
+  /** More stations take longer. Default: the leading ones. */
   stations?: readonly Station[] | undefined;
-  /** Number of days scored before the first purchase; older days are for training. Default: 45. */
+  /** Before the first purchase; older days are for training. Default: 45. */
   scoreDays?: number;
   onDay?: (done: number, total: number) => void;
 }
 
-/**
- * Replays a simulated world at the times when forecasts are recorded, with exactly the data its sources would have
- * published by then.
- */
+/** With exactly the data that the world's sources would have published by then. */
 export async function simulationFeed({
   seed,
   from,
@@ -102,7 +99,7 @@ export async function simulationFeed({
   };
 }
 
-/** Times after a fill at which the market's book is read. Simulated books change at the same interval. */
+/** After a fill. Simulated books change at the same interval. */
 const BOOKS_AT_MS = [0, 15_000, 30_000, 45_000, 60_000];
 
 async function lookBackIn(
@@ -133,7 +130,7 @@ async function lookBackIn(
 const isOf = ({ station, day }: StationDay, event: MarketEvent): boolean =>
   station === event.station && day.date === event.date;
 
-/** Scores a record by the day's final report, as of the time when the report became known. */
+/** By the day's final report, as of the time when it became known. */
 function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], record: NewRecord): JudgedRecord {
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,
@@ -162,15 +159,12 @@ const daysBefore = (date: string, days: number): string =>
 interface Step {
   atMs: number;
   due: StationDay[];
-  /**
-   * Includes `due` and every day that may have open positions, because the value of those positions and their share of
-   * the daily cap must always be known.
-   */
+  /** Includes `due` and days with open positions, whose value and share of the daily cap must always be known. */
   shown: StationDay[];
 }
 
 /**
- * Lists the times at which forecasts are recorded and days settle, in order.
+ * In order.
  * @param from first day to trade
  */
 export function planOf(days: readonly StationDay[], from: string): Step[] {

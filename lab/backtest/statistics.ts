@@ -4,12 +4,9 @@ import { inDollars } from '../../src/markets/sizing/offers.js';
 import { blockBootstrap, type Interval } from '../../src/markets/scores/bootstrap.js';
 import type { Purchase, Trail } from './run.js';
 
-/**
- * Block length in days. Weather persists for several days, so days are resampled in blocks. All cities count as one day
- * per date.
- */
+/** Weather persists for several days. All cities count as one day per date. */
 const BLOCK_DAYS = 5;
-/** Minimum number of days for an interval; with fewer, it would be a guess. */
+/** With fewer days, an interval would be a guess. */
 const MIN_DAYS = 15;
 const BINS = 5;
 const MAX_REASONS = 6;
@@ -27,12 +24,12 @@ export function summarise(trail: Trail) {
   return {
     startCash: inDollars(trail.start),
     endCash: inDollars(trail.endCash),
-    /** Sale value of the positions still open at the end, after fees. End equity is this plus cash. */
+    /** After fees. End equity is this plus cash. */
     openWorth: inDollars(trail.end - trail.endCash),
     endEquity: inDollars(trail.end),
-    /** Includes settled and open purchases. */
+    /** Settled and open purchases. */
     equityChange: equityChangeOf(trail),
-    /** Total over settled purchases, after fees. `profitPerDay` is the mean per climate date, with its 95% interval. */
+    /** Settled purchases, after fees. `profitPerDay` is the mean per climate date, with its 95% interval. */
     profit: inDollars(profit),
     days: daily.length,
     profitPerDay: intervalOf(daily),
@@ -44,7 +41,7 @@ export function summarise(trail: Trail) {
     fees: inDollars(sum(purchases.map(({ fee }) => fee))),
     returnOnStake: settledStake === 0n ? null : inDollars(profit) / inDollars(settledStake),
     turnover: meanEquity === 0 ? 0 : inDollars(staked) / meanEquity,
-    /** Maximum drawdown of equity, in dollars and as a share of its peak. */
+    /** In dollars and as a share of the peak. */
     maximumDrawdown: drawdownOf(trail),
     decisions: trail.decisions,
     signals: trail.signals,
@@ -63,7 +60,7 @@ export const equityChangeOf = ({ start, end }: Pick<Trail, 'start' | 'end'>): nu
 
 const profitOf = ({ payout, cost }: Purchase): Micros => payout! - cost;
 
-/** Returns the profit of each climate date in dollars; a date without purchases counts as zero. */
+/** In dollars per climate date; a date without purchases counts as zero. */
 export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'dates'>): number[] {
   const settled = purchases.filter(({ payout }) => payout !== null);
   const profits = new Map<string, Micros>(dates.map((date) => [date, 0n]));
@@ -72,7 +69,7 @@ export function dailyProfits({ purchases, dates }: Pick<Trail, 'purchases' | 'da
   return [...profits].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, profit]) => inDollars(profit));
 }
 
-/** Returns the confidence interval of the mean daily profit; null for too few days. */
+/** Null for too few days. */
 export function intervalOf(daily: readonly number[]): (Interval & { confidence: number }) | null {
   const confidence = 0.95;
   if (daily.length < MIN_DAYS) return null;

@@ -4,19 +4,19 @@ import { crpsOfEnsemble } from './scoring-rules.js';
 export interface CaseRow {
   row: number;
   day: number;
-  /** Index of the row's group, from the `by` column; 0 if no column is given. */
+  /** From the `by` column; 0 if no column is given. */
   group: number;
   observed: number;
   mean: number;
   variance: number;
-  /** Bounds of the central 90% interval. */
+  /** Central 90%. */
   low: number;
   high: number;
   crps: number;
   rank: number;
 }
 
-/** Stores a few numbers per ensemble in columns, which takes a third of the memory that objects would. */
+/** Columns take a third of the memory that objects would. */
 export class CaseTable {
   private readonly columns: Record<keyof CaseRow, number[]> = {
     row: [],
@@ -44,7 +44,7 @@ export class CaseTable {
     return this.columns[name][index]!;
   }
 
-  /** Returns the part of a row that models see; `observed` is for training only. */
+  /** `observed` is for training only. */
   case(index: number): AheadCase {
     const { day, group, mean, variance, observed } = this.columns;
     return {
@@ -60,7 +60,7 @@ export class CaseTable {
     return [...this.columns.day.keys()];
   }
 
-  /** Sorts rows by date; rows with the same date keep their order. */
+  /** Rows with the same date keep their order. */
   byDate(rows: readonly number[]): number[] {
     const { day } = this.columns;
     return rows.toSorted((i, j) => day[i]! - day[j]!);
@@ -70,10 +70,9 @@ export class CaseTable {
 type MembersPart = Omit<CaseRow, 'row' | 'day' | 'group' | 'observed'>;
 
 /**
- * Summarizes the raw ensemble. The central 90% interval lies between the quantiles 0.05 and 0.95, interpolated linearly
- * between members (type 7 of R. J. Hyndman, Y. Fan, Sample Quantiles in Statistical Packages, Amer. Statist. 50
+ * Quantiles 0.05 and 0.95, interpolated linearly between members (type 7 of R. J. Hyndman, Y. Fan, Amer. Statist. 50
  * (1996)).
- * @param members in any order; sorted in place
+ * @param members sorted in place
  * @param seed breaks ties between members and the observation
  */
 export function describeMembers(members: Float64Array, observed: number, seed: number): MembersPart {
@@ -107,7 +106,7 @@ function rankOf(sorted: Float64Array, observed: number, seed: number): number {
   return equal === 0 ? below : below + Math.floor(mulberry(seed) * (equal + 1));
 }
 
-/** Maps an integer to [0, 1) with one step of T. Ettinger's Mulberry32 generator. */
+/** To [0, 1), with one step of T. Ettinger's Mulberry32 generator. */
 function mulberry(seed: number): number {
   let t = (seed + 1) * 0x6d2b79f5;
   t = Math.imul(t ^ (t >>> 15), t | 1);

@@ -145,7 +145,7 @@ const createEvaluateCommand = (): Command =>
     .option('--html <file>', 'also write a report with charts, one file that works offline')
     .addHelpText('after', help);
 
-/** @throws CommandError unless exactly one training flag is given, or if the report would overwrite the input file */
+/** @throws CommandError unless exactly one training flag is given, or if the report would overwrite the input */
 function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   if (flags.html !== undefined && resolve(flags.html) === resolve(file))
     throw new CommandError('--html names the input file, and would replace it.');

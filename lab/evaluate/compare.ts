@@ -11,14 +11,11 @@ import type { FileCases } from './read-cases.js';
 import { meanScores, scoreForecast, scoreRaw, type ForecastScores, type RawScores } from './scores.js';
 
 interface ModelScores extends ForecastScores, Decomposition {
-  /** Threshold-weighted CRPS; undefined if no threshold was given. */
+  /** Undefined if no threshold was given. */
   twCrps?: number;
 }
 
-/**
- * Mean score of `model` minus that of `against` over the same rows, with its 95% interval; negative if `model` is
- * better.
- */
+/** Minus the score of `against` over the same rows, with its 95% interval; negative if `model` is better. */
 interface Comparison {
   model: ModelName;
   against: ModelName;
@@ -63,7 +60,7 @@ export function compareModels(
 interface Scored {
   name: ModelName;
   scores: ModelScores;
-  /** Scores by row, in date order. */
+  /** In date order. */
   byRow: readonly ForecastScores[];
 }
 
@@ -110,8 +107,7 @@ function compare(
 }
 
 /**
- * Returns the mean difference over dates and its interval. Errors on the same date are correlated and persist for
- * several days, so blocks of seven dates are resampled.
+ * Errors on the same date are correlated and persist for several days, so blocks of seven dates are resampled.
  * @param differences in date order, each with its day
  */
 export function differenceByDate(

@@ -13,7 +13,7 @@ export interface Tail {
 
 const POINTS = 200;
 
-/** Returns the range outside which all forecast probabilities and outcomes are effectively 0 or 1. */
+/** Outside the range, all forecast probabilities and outcomes are effectively 0 or 1. */
 function rangeOf(cases: readonly Case[]): { from: number; to: number } {
   let [from, to] = [Infinity, -Infinity];
   for (const { observed, mean, deviation } of cases) {
@@ -27,8 +27,7 @@ const probabilityAt = ({ mean, deviation }: Case, cdf: Cdf, t: number): number =
   deviation === 0 ? Number(t >= mean) : cdf((t - mean) / deviation);
 
 /**
- * Returns the integral ∫ (F(t) − 1{y ≤ t})² dt over the temperatures in the tail, averaged over the cases. T. Gneiting,
- * R. Ranjan, Comparing Density Forecasts Using Threshold- and Quantile-Weighted Scoring Rules, J. Bus. Econ. Stat. 29
+ * ∫ (F(t) − 1{y ≤ t})² dt over the tail, averaged over the cases. T. Gneiting, R. Ranjan, J. Bus. Econ. Stat. 29
  * (2011).
  */
 export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold }: Tail): number {
@@ -48,20 +47,18 @@ export function weightedCrps(cases: readonly Case[], cdf: Cdf, { side, threshold
 
 /** CRPS = reliability − resolution + uncertainty. */
 export interface Decomposition {
-  /** Loss from probabilities that differ from observed frequencies; 0 is best. */
+  /** From probabilities that differ from observed frequencies; 0 is best. */
   reliability: number;
   /** Gain from distinguishing between cases. */
   resolution: number;
-  /** CRPS of forecasting the distribution of all observations in every case. */
+  /** The distribution of all observations as the forecast in every case. */
   uncertainty: number;
 }
 
 /**
- * Decomposes the Brier score at each temperature and sums the parts over temperatures. The recalibrated probability is
- * the isotonic regression of outcomes on forecasts (pool adjacent violators), which needs no bins. T. Dimitriadis, T.
- * Gneiting, A. I. Jordan, Stable Reliability Diagrams for Probabilistic Classifiers, PNAS 118 (2021); over thresholds:
- * S. Arnold, E.-M. Walz, J. Ziegel, T. Gneiting, Decompositions of the Mean Continuous Ranked Probability Score,
- * Electron. J. Stat. 18 (2024).
+ * The Brier score at each temperature, recalibrated by isotonic regression (pool adjacent violators), which needs no
+ * bins. T. Dimitriadis, T. Gneiting, A. I. Jordan, PNAS 118 (2021); over thresholds: S. Arnold, E.-M. Walz, J. Ziegel,
+ * T. Gneiting, Electron. J. Stat. 18 (2024).
  * @param crps the mean CRPS, which the parts add up to
  */
 export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decomposition {
@@ -80,7 +77,7 @@ export function decompose(cases: readonly Case[], cdf: Cdf, crps: number): Decom
   return { reliability: crps - calibrated, resolution: uncertainty - calibrated, uncertainty };
 }
 
-/** Returns the mean of p (1 − p) over blocks of the isotonic fit: the Brier score of the recalibrated probabilities. */
+/** Mean of p (1 − p) over blocks: the Brier score of the recalibrated probabilities. */
 function isotonicScore(
   order: Uint32Array,
   chances: Float64Array,
@@ -89,7 +86,7 @@ function isotonicScore(
   const blocks: { sum: number; count: number }[] = [];
   for (let i = 0; i < order.length;) {
     const block = { sum: 0, count: 0 };
-    // Equal forecasts form one block, regardless of their outcomes.
+    // Equal forecasts form one block, whatever their outcomes.
     for (const first = chances[order[i]!]!; i < order.length && chances[order[i]!] === first; i++) {
       block.sum += outcomeOf(order[i]!);
       block.count++;

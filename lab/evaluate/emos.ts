@@ -2,24 +2,21 @@ import { crpsAndGradient } from '../../src/markets/learning/crps.js';
 import { minimize, type Minimum, type Objective } from '../../src/markets/learning/minimize.js';
 
 const ROUNDING = 1e-12;
-/**
- * Shares of the residual variance given to the constant c at the starting points; the rest goes to the
- * ensemble-variance term.
- */
+/** Residual variance given to the constant c; the rest goes to the ensemble-variance term. */
 const SPLITS = [0.5, 0.95, 0.05] as const;
-/** Minimum starting value for √c and √d, because the gradient vanishes at 0. */
+/** For √c and √d: the gradient vanishes at 0. */
 const SMALLEST_START = 0.1;
 
-/** Constants from the least-squares line that scale the search variables to about 1. */
+/** Search variables of about 1. */
 interface Scale {
-  /** Mean and standard deviation of the ensemble means over the cases. */
+  /** Ensemble means. */
   centre: number;
   width: number;
-  /** Least-squares line of the observations: value at `centre`, slope per `width`, and residual standard deviation. */
+  /** Least-squares line: value at `centre`, slope per `width`, and residual standard deviation. */
   level: number;
   slope: number;
   residual: number;
-  /** Mean ensemble variance; 0 if all variances are equal and therefore uninformative. */
+  /** 0 if all variances are equal and therefore uninformative. */
   variance: number;
 }
 
@@ -49,9 +46,7 @@ function meanOf(cases: readonly EmosCase[], read: (each: EmosCase) => number): n
   return sum / cases.length;
 }
 
-/**
- * Returns starting points: near the given coefficients, then on the least-squares line with several variance splits.
- */
+/** Near the given coefficients, then on the least-squares line with several variance splits. */
 function startsFor(scale: Scale, near: EmosCoefficients | undefined): number[][] {
   const { centre, width, level, slope, residual, variance } = scale;
   const hasSpread = variance > 0;
@@ -81,7 +76,7 @@ function toCoefficients(point: Float64Array, scale: Scale): EmosCoefficients {
 
 export interface EmosCase {
   mean: number;
-  /** Sample variance of the members; 0 for a single member. */
+  /** 0 for a single member. */
   variance: number;
   observed: number;
 }
@@ -94,48 +89,41 @@ export interface EmosFit {
 }
 
 /**
- * Why no fit is possible: fewer cases than `MIN_FIT_CASES`; a value that is not finite, or a negative variance; the
- * same ensemble mean in all cases; or observations exactly on the line, which leave no errors to fit a spread to.
+ * `constant_mean`: the same ensemble mean in all cases. `no_errors`: observations exactly on the line leave no errors
+ * to fit a spread to.
  */
 export type NoFitReason = 'too_few_cases' | 'not_finite' | 'constant_mean' | 'no_errors';
 
 type EmosFitResult = EmosFit | { reason: NoFitReason };
 
-/**
- * Minimum number of cases for a fit: two more than the number of coefficients. Callers decide how many cases they need
- * for a reliable forecast.
- */
+/** Two more than the number of coefficients. Callers decide how many cases a reliable forecast needs. */
 export const MIN_FIT_CASES = 6;
-/** Gradient tolerance with variables and observations scaled to about 1: 1e-8 of the residuals' standard deviation. */
+/** With variables and observations scaled to about 1. */
 const TOLERANCE = 1e-8;
-/** Largest gradient that still counts as converged when rounding stops the search. */
+/** Still converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-6;
-/** Steepest downward slope accepted at a bound. */
+/** Steepest downward slope. */
 const BOUND_TOLERANCE = 1e-4;
-/** Lower bound for standard deviations in the search, which keeps slopes finite. */
+/** Keeps slopes finite. */
 const SMALLEST = 1e-9;
 
-/**
- * Returns the CRPS of a forecast with the given error (observed − mean), and its derivatives with respect to the
- * forecast's mean and standard deviation.
- */
+/** The error is observed − mean; derivatives with respect to mean and standard deviation. */
 export type ScoreKernel = (
   error: number,
   deviation: number,
 ) => { crps: number; byMean: number; byDeviation: number };
 
 interface FitOptions {
-  /** Starting point: coefficients fitted to almost the same cases. */
+  /** Fitted to almost the same cases. */
   near?: EmosCoefficients | undefined;
-  /** Default: the normal distribution's kernel. */
+  /** Default: normal. */
   kernel?: ScoreKernel;
 }
 
 /**
- * Finds the coefficients with the lowest mean CRPS over the cases: T. Gneiting, A. E. Raftery, A. H. Westveld, T.
- * Goldman, Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares so that they stay nonnegative. Starts from
- * least squares. If the ensemble variance is the same in all cases, its effect cannot be separated from the constant,
- * and d is set to zero. The same cases in the same order give bitwise equal coefficients.
+ * T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005), section 3, with c and d as squares
+ * so that they stay nonnegative. If the ensemble variance is the same in all cases, d is zero. The same cases in the
+ * same order give bitwise equal coefficients.
  */
 export function fitEmos(
   cases: readonly EmosCase[],
@@ -164,8 +152,8 @@ const isFinite = ({ mean, variance, observed }: EmosCase): boolean =>
   Number.isFinite(mean) && Number.isFinite(observed) && variance >= 0 && variance < Infinity;
 
 /**
- * The mean CRPS as a function of (α, β, c, d) in scaled units. Writes its partial derivatives to `slopes`, by the chain
- * rule with σ = √(c + d s²), ∂σ/∂c = 1/(2σ) and ∂σ/∂d = s²/(2σ).
+ * A function of (α, β, c, d) in scaled units. Partial derivatives by the chain rule: σ = √(c + d s²), ∂σ/∂c = 1/(2σ)
+ * and ∂σ/∂d = s²/(2σ).
  */
 type Score = (alpha: number, beta: number, c: number, d: number, slopes: Float64Array) => number;
 
@@ -193,7 +181,7 @@ function scoreOf(cases: readonly EmosCase[], scale: Scale, kernel: ScoreKernel):
   };
 }
 
-/** Turns the score into a function of (α, β, √c, √d), or of (α, β, √c) if the point has three coordinates. */
+/** (α, β, √c, √d), or (α, β, √c) for three coordinates. */
 function inRoots(score: Score): Objective {
   const slopes = new Float64Array(4);
   return (point, gradient) => {
@@ -207,10 +195,7 @@ function inRoots(score: Score): Objective {
   };
 }
 
-/**
- * Checks the Karush-Kuhn-Tucker conditions: zero slope along a free coefficient, and no downward slope at a bound. The
- * derivative with respect to a root is always 0 at 0, so a search can wrongly stop there.
- */
+/** Karush-Kuhn-Tucker. The derivative with respect to a root is always 0 at 0, so a search can wrongly stop there. */
 function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float64Array): boolean {
   const slopes = new Float64Array(4);
   score(alpha, beta, rootC ** 2, (rootD ?? 0) ** 2, slopes);
@@ -223,14 +208,13 @@ function isOptimal(score: Score, [alpha = 0, beta = 0, rootC = 0, rootD]: Float6
 }
 
 /**
- * Models a temperature as normal with mean a + b·x̄ and variance c + d·s², where x̄ and s² are the mean and sample
- * variance of the ensemble's members. T. Gneiting, A. E. Raftery, A. H. Westveld, T. Goldman, Calibrated Probabilistic
- * Forecasting Using Ensemble Model Output Statistics and Minimum CRPS Estimation, Mon. Wea. Rev. 133 (2005).
+ * Normal with mean a + b·x̄ and variance c + d·s², from the members' mean x̄ and sample variance s². T. Gneiting, A. E.
+ * Raftery, A. H. Westveld, T. Goldman, Mon. Wea. Rev. 133 (2005).
  */
 export interface EmosCoefficients {
   a: number;
   b: number;
-  /** c and d are at least 0. */
+  /** At least 0. */
   c: number;
   d: number;
 }

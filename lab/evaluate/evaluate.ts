@@ -70,7 +70,7 @@ export function evaluate(
   };
 }
 
-/** Reuses the last fit if the next window covers the same rows because of a gap in the data. */
+/** A gap in the data leaves the next window with the same rows. */
 function keepFits<Coefficients>(model: Model<Coefficients>): Model<Coefficients> {
   let kept: { window: string; fitted: ReturnType<Model<Coefficients>['fit']> } | undefined;
   return {

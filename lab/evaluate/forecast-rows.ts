@@ -6,24 +6,24 @@ import type { FileCases } from './read-cases.js';
 import { fitWindows } from './training.js';
 
 type RowFit<Coefficients> = Fitted<Coefficients> & {
-  /** Mean and sample standard deviation of the window's observations: the climatological forecast. */
+  /** The window's observations: the climatological forecast. */
   climate: { mean: number; deviation: number };
   trainingRows: () => readonly number[];
 };
 
 export interface RowForecasts<Coefficients> {
-  /** Indexed by table row; undefined for rows without a forecast. */
+  /** By table row; undefined for rows without a forecast. */
   fits: readonly (RowFit<Coefficients> | undefined)[];
-  /** Rows with a forecast, group by group. */
+  /** Group by group. */
   rows: readonly number[];
-  /** Coefficients of the last fit; if there are several groups, keyed by the value of the `--by` column. */
+  /** The last fit; with several groups, by the value of the `--by` column. */
   coefficients: Coefficients | Record<string, Coefficients>;
   tooEarly: number;
-  /** Number of rows left untested because their window has no fit, by reason. */
+  /** Rows left untested, by reason. */
   notFitted: ReadonlyMap<NoFitReason, number>;
 }
 
-/** Fits a model to each window and assigns the fit to the rows that the window tests. */
+/** To each window, for the rows that it tests. */
 export function forecastRows<Coefficients>(
   model: Model<Coefficients>,
   { training, by }: Pick<EvaluateOptions, 'training' | 'by'>,

@@ -13,27 +13,25 @@ import {
 } from '../../src/core/charts/text.js';
 
 /**
- * Positions of the outcomes in their forecast distributions: flat for a calibrated forecast, U-shaped for an
- * overconfident one, hump-shaped for an underconfident one. An outcome in whole degrees contributes to every bin that
- * it overlaps, in proportion to the overlap. C. Czado, T. Gneiting, L. Held, Predictive Model Assessment for Count
- * Data, Biometrics 65 (2009).
+ * Flat for a calibrated forecast, U-shaped for an overconfident one, hump-shaped for an underconfident one. An outcome
+ * in whole degrees is spread over the bins that it overlaps. C. Czado, T. Gneiting, L. Held, Biometrics 65 (2009).
  */
 export interface PitHistogram {
   n: number;
-  /** Shares of equal-width bins from 0 to 1; they sum to 1. */
+  /** Equal-width bins from 0 to 1; the shares sum to 1. */
   shares: readonly number[];
-  /** Probability that a calibrated forecast gives a histogram at least this uneven; null if there are too few outcomes. */
+  /** Probability of a histogram at least this uneven from a calibrated forecast; null for too few outcomes. */
   pFlat: number | null;
 }
 
 const HEIGHT = 200;
 /** Significance level of the test for a flat histogram. */
 const SMALL = 0.05;
-/** Maximum number of bars. Narrower bars would be too thin to tell apart. */
+/** Narrower bars would be too thin to tell apart. */
 const MAX_BARS = 60;
 const FEWER_BARS = 20;
 
-/** Null without outcomes. `days` is the number of independent days, because errors within a day are correlated. */
+/** Null without outcomes. Errors within a day are correlated, so `days` counts as independent. */
 export function toPitChart(pit: PitHistogram, days = pit.n) {
   return toHistogram(
     pit,
@@ -46,7 +44,7 @@ export function toPitChart(pit: PitHistogram, days = pit.n) {
   );
 }
 
-/** Histogram of the observation's rank among the ensemble members. Large ensembles are merged into fewer bars. */
+/** Large ensembles are merged into fewer bars. */
 export function toRankChart(ranks: PitHistogram, days = ranks.n) {
   const count = ranks.shares.length;
   const title = 'Where the observation fell among the members of the raw ensemble';
@@ -78,7 +76,7 @@ const unitWords = (count: number, title: string, axisLabel: string): Words => ({
   })),
 });
 
-/** Merges the shares into fewer equal-width bins; a share that straddles two bins is split between them. */
+/** A share that straddles two bins is split between them. */
 function mergeShares(shares: readonly number[], count: number): number[] {
   const width = shares.length / count;
   const merged = Array.from({ length: count }, () => 0);
@@ -99,7 +97,7 @@ interface Words {
   axis: { x: string; anchor: Anchor; label: string }[];
 }
 
-/** Draws equal-width bars, which are level for a calibrated forecast. X is in percent of the width, y in pixels. */
+/** X is in percent of the width, y in pixels. */
 function toHistogram(histogram: PitHistogram, independent: number, words: Words) {
   const { n, shares } = histogram;
   const count = shares.length;
@@ -126,7 +124,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
     })),
     flat: toPixels(toY(level)),
     note: independent < n ? 'counting each day once, because errors of one day are alike' : null,
-    /** For a calibrated forecast, nine bars in ten end within this band. */
+    /** Nine bars in ten of a calibrated forecast end within this band. */
     band: { y: toPixels(toY(band.high)), height: toPixels(toY(band.low) - toY(band.high)) },
     ticks: ticks.map((tick) => ({ y: toPixels(toY(tick)), label: `${formatTick(tick * 100)}%` })),
     axis: words.axis,
@@ -143,7 +141,7 @@ function toHistogram(histogram: PitHistogram, independent: number, words: Words)
   };
 }
 
-/** States the test result first. The shape is interpreted only if the test finds a deviation. */
+/** The shape is interpreted only if the test finds a deviation. */
 function describeShape({ shares, pFlat }: PitHistogram, independent: number): string {
   if (pFlat === null) return 'These are too few to tell whether the bars are level.';
   const chance = formatChance(pFlat);
@@ -153,8 +151,8 @@ function describeShape({ shares, pFlat }: PitHistogram, independent: number): st
 }
 
 /**
- * Uses the histogram's moments to name its deviation: k level bins have mean 1/2 and variance (1 − 1/k²)/12. The name
- * depends on the moment that deviates more, in units of its own standard error (1/√12n and about 1/√180n).
+ * k level bins have mean 1/2 and variance (1 − 1/k²)/12. The shape is named for the moment that deviates more, in units
+ * of its own standard error (1/√12n and about 1/√180n).
  */
 function shapeOf(n: number, shares: readonly number[]): string {
   const count = shares.length;

@@ -92,7 +92,7 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
     return 0;
   });
 
-/** A station's day, hour by hour from midnight in local standard time. */
+/** Hours count from midnight in local standard time. */
 interface HourlyDay {
   stationId: string;
   day: number;
@@ -101,10 +101,9 @@ interface HourlyDay {
 }
 
 interface HourlyFile {
-  /** In date order. */
   days: HourlyDay[];
   rows: number;
-  /** Number of rows with an empty field, and the first such field. */
+  /** Rows with an empty field, and the first such field. */
   incomplete: { count: number; line: number; column: string } | null;
 }
 
@@ -118,7 +117,7 @@ interface HourlyColumns {
 }
 
 /**
- * Reads the columns station, date, o00 to o23 (observed) and f00 to f23 (forecast).
+ * Columns station, date, o00 to o23 (observed) and f00 to f23 (forecast).
  * @throws CommandError with line and column
  */
 async function readHourly(input: Input, file: string, onRow: () => void): Promise<HourlyFile> {
@@ -193,16 +192,16 @@ function findHourlyColumns(header: readonly string[], name: string): HourlyColum
 const reasonForNoScore = ({ from }: HourlyFlags): string =>
   `No day can be scored: ${from === undefined ? 'none' : `none from ${from} on`} has ${MIN_SAME_DAY_CASES} usable rows more than ${LAG_DAYS} days earlier.`;
 
-/** Number of most recent days whose results are treated as not yet known. */
+/** Their results are treated as not yet known. */
 const LAG_DAYS = 2;
 
 interface HourlyFit {
   censored: SameDayFit | undefined;
-  /** Coefficients of the day-ahead normal distribution, which is truncated at the degree already reached. */
+  /** Normal, truncated at the degree already reached. */
   dayAhead: EmosCoefficients | undefined;
 }
 
-/** @returns undefined if nothing can be scored */
+/** Undefined if nothing can be scored. */
 function scoreHourly(
   days: readonly HourlyDay[],
   { hour, from, minimum = false }: HourlyFlags,
@@ -246,12 +245,12 @@ function scoreHourly(
 }
 
 interface HourlyCase extends SameDayCase {
-  /** Extreme so far, and the day's final extreme, each rounded to whole degrees as for settlement. */
+  /** Rounded to whole degrees as for settlement. */
   reachedDegree: number;
   degree: number;
 }
 
-/** @param sign −1 for minima, which are handled as maxima of the negated temperature */
+/** @param sign −1 for minima, which are maxima of the negated temperature */
 function toCase({ stationId, observedF, curveF }: HourlyDay, hour: number, sign: 1 | -1): HourlyCase {
   const signed = observedF.map((t) => sign * t);
   const soFar = signed.slice(0, hour + 1);
@@ -290,7 +289,7 @@ function atMostOfTruncated(normal: EmosCoefficients, { curveF, reachedDegree }: 
   return (degree: number) => probabilityWithin(distribution, { lowest: null, highest: degree, step: 1 });
 }
 
-/** Remainders below this do not change the score noticeably. */
+/** Smaller remainders do not change the score noticeably. */
 const NEGLIGIBLE = 1e-7;
 const MIN_PROBABILITY = 1e-15;
 const MAX_DEGREES = 300;

@@ -153,7 +153,7 @@ function toOptions(file: string, flags: Flags): EvaluateOptions[] {
   }));
 }
 
-/** @throws CommandError if the file is not a valid CSV of versions, or has an unknown model or an invalid date */
+/** @throws CommandError for an invalid CSV of versions, an unknown model or an invalid date */
 async function readVersions(
   file: string,
   terminal: Terminal,

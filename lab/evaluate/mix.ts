@@ -73,7 +73,7 @@ interface Part {
   name: string;
   table: CaseTable;
   forecasts: RowForecasts<Coefficients>;
-  /** Maps a row number of the file to its position in the table. */
+  /** From a row number of the file to its position in the table. */
   places: ReadonlyMap<number, number>;
   mark: (rows: readonly AheadCase[]) => readonly AheadCase[];
 }
@@ -103,13 +103,11 @@ interface Tested {
   mix: ForecastScores;
   weights: ReadonlyMap<string, number>;
   alone: ReadonlyMap<string, ForecastScores>;
-  /** Scores of the mix when each model in turn is left out. */
+  /** Scores of the mix without each model in turn. */
   without: ReadonlyMap<string, ForecastScores>;
 }
 
-/**
- * Tests the rows of the first model. For each date, the mix is learned once with the first model and once without it.
- */
+/** For each date, the mix is learned once with the first model and once without it. */
 function* testRows(parts: readonly Part[]): Generator<Tested> {
   const [{ table, forecasts, places }, ...others] = parts as [Part, ...Part[]];
   const byDay = groupBy(table.byDate(forecasts.rows), (place) => table.get('day', place));
@@ -151,7 +149,7 @@ interface Forecast {
   deviationF: number;
 }
 
-/** Returns an empty list if the model has no forecast for the row. */
+/** Empty without a forecast for the row. */
 function forecastOf({ name, table, forecasts, places }: Part, row: number): [string, Forecast][] {
   const place = places.get(row);
   const fit = place === undefined ? undefined : forecasts.fits[place];
@@ -161,7 +159,7 @@ function forecastOf({ name, table, forecasts, places }: Part, row: number): [str
   return [[name, { row: seen, meanF, deviationF }]];
 }
 
-/** Returns the training errors of the fits that apply to the given rows. */
+/** Errors of the fits that apply to the rows. */
 function errorsBefore({ table, forecasts, places, mark }: Part, rows: readonly number[]): ModelError[] {
   const fits = new Set(rows.map((row) => forecasts.fits[places.get(row) ?? -1]));
   return [...fits].flatMap((fit) => {
@@ -180,7 +178,7 @@ type Mixer = (
   found: ReadonlyMap<string, Forecast>,
 ) => Pick<Forecast, 'meanF' | 'deviationF'> & { weights: ReadonlyMap<string, number> };
 
-/** Mixes models by the trading server's rules, with the first part as the main model. */
+/** By the trading server's rules, with the first part as the main model. */
 function createMixer(parts: readonly Part[], errors: ReadonlyMap<string, readonly ModelError[]>): Mixer {
   const first = parts[0]!.name;
   const named = (name: string) => (name === first ? MAIN_MODEL : name);

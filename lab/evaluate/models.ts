@@ -19,15 +19,15 @@ import { distributions, INTERVAL, type Distribution } from './training.js';
 export interface Fitted<Coefficients> {
   predict(row: AheadCase): { mean: number; deviation: number };
   coefficients: Coefficients;
-  /** Starting point of the fit: coefficients fitted to almost the same rows. */
+  /** Fitted to almost the same rows. */
   start: Coefficients;
 }
 
 export interface Model<Coefficients = unknown> {
-  /** True if rows are fitted together regardless of their value in the `--by` column. */
+  /** Regardless of the `--by` column. */
   isPooled: boolean;
   distribution: Distribution;
-  /** @returns the fit, or else the reason why the rows cannot be fitted; undefined if the model gives no reason */
+  /** The fit, or the reason why there is none. */
   fit(
     rows: readonly AheadCase[],
     near: Fitted<Coefficients> | undefined,
@@ -59,12 +59,10 @@ export function createEmos({
 }
 
 /**
- * Widens the spread, because minimizing CRPS rewards sharpness: if the errors have heavier tails than the distribution,
- * its intervals are too narrow. Multiplies the standard deviation by the smallest factor, at least 1, with which the
- * interval covers 90% of the training cases, counted as in split conformal prediction: the ⌈(n + 1) · 0.9⌉-th smallest
- * of |observed − mean| / deviation. J. Lei, M. G'Sell, A. Rinaldo, R. J. Tibshirani, L. Wasserman, Distribution-Free
- * Predictive Inference for Regression, J. Amer. Statist. Assoc. 113 (2018). Their coverage guarantee does not hold
- * here, because the same cases are used for the fit and for the factor.
+ * Minimizing CRPS rewards sharpness: with heavier tails than the distribution, intervals are too narrow. The smallest
+ * factor, at least 1, with which the interval covers 90% of the training cases, as in split conformal prediction: the
+ * ⌈(n + 1) · 0.9⌉-th smallest of |observed − mean| / deviation. J. Lei et al., J. Amer. Statist. Assoc. 113 (2018);
+ * their guarantee does not hold, because the same cases are used for fit and factor.
  */
 function widen(
   { coefficients: fitted }: EmosFit,

@@ -10,7 +10,7 @@ import { CaseTable, describeMembers } from './case-table.js';
 import type { EvaluateOptions, LeftOut } from './evaluation.js';
 import { monthNumberOf, parseDay } from './training.js';
 
-/** The first row excluded for a given reason. */
+/** The first row excluded for a reason. */
 interface Example {
   line: number;
   column: string | null;
@@ -19,20 +19,20 @@ interface Example {
 
 export interface FileCases {
   table: CaseTable;
-  /** Values of the `by` column, indexed by `group`. */
+  /** By `group`. */
   groups: string[];
   columns: Columns;
   rows: number;
   leftOut: LeftOut;
   examples: Partial<Record<keyof LeftOut, Example>>;
-  /** Counts of numbers that often mark missing data but were used as values, because no flag declared them missing. */
+  /** Numbers that often mark missing data but were used as values. */
   suspects: Map<number, number>;
-  /** Number of used rows in which some members are missing, and the first such field. */
+  /** Used rows with missing members, and the first such field. */
   partial: { count: number; line: number; column: string } | null;
 }
 
 const MISSING = ['', 'na', 'n/a', 'nan', 'null', 'none', '-'];
-/** Maximum length of a record; a longer record means an unclosed quote. */
+/** A longer record means an unclosed quote. */
 const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
 const ROWS_PER_UPDATE = 1000;
@@ -67,8 +67,7 @@ export async function readCases(
 }
 
 /**
- * Reads one file for several models, each with its own columns. A row without one model's members is still used for the
- * others.
+ * A row without one model's members is still used for the others.
  * @param models options that differ only in their members
  * @throws CommandError for a file that is not a CSV or lacks the columns
  */
@@ -103,7 +102,7 @@ export async function readCsv(
     comment: '#',
     comment_no_infix: true,
     ...options,
-    // Handling rows in this callback is several times as fast as reading them from the stream.
+    // Several times as fast as reading rows from the stream.
     on_record: (record: string[], { lines }) => {
       // Excel names its separator in the first line.
       if (lines === 1 && /^sep=/i.test(record[0]!)) return null;
@@ -213,10 +212,10 @@ export function missingTest(own: readonly string[], parse = parseNumber): (text:
 
 const sentinels = new Set([-99, -99.9, -999, -999.9, -9999, -99999, 999, 999.9, 9999, 99999, -32768]);
 
-/** Numbers of greater magnitude, such as 9.96921e+36 or 1e20, mark missing data. */
+/** Greater numbers, such as 9.96921e+36 or 1e20, mark missing data. */
 const LARGEST = 1e15;
 
-/** Parses a decimal number. Rejects other JavaScript notations, such as 0x10 or Infinity. */
+/** Rejects JavaScript's other notations, such as 0x10 or Infinity. */
 export function parseNumber(text: string): number | undefined {
   const number = Number(text);
   return Math.abs(number) <= LARGEST && decimal.test(text) ? number : undefined;
@@ -232,7 +231,7 @@ interface Columns {
   by: number | undefined;
   spread: number | undefined;
   members: { index: number; name: string }[];
-  /** Columns that match the pattern but have another role. */
+  /** Match the pattern but have another role. */
   excluded: string[];
 }
 
@@ -257,7 +256,7 @@ function findColumns(
       `${where}--members: ${quote(options.members)} takes too long to match, as nested repetitions such as (a+)+ do.`,
     );
   const matching = header.map((name, index) => ({ index, name })).filter(({ index }) => matches[index]);
-  // Using the observation as a member would leak the outcome into the forecast.
+  // The observation as a member would leak the outcome into the forecast.
   const isOther = ({ index }: { index: number }) =>
     index === date || index === observed || index === by || index === spread;
   const members = matching.filter((column) => !isOther(column));
@@ -277,10 +276,7 @@ function findColumns(
   };
 }
 
-/**
- * Returns whether each name matches the pattern; undefined after a timeout, so that a slow pattern cannot hang the
- * command.
- */
+/** Undefined after a timeout: a slow pattern cannot hang the command. */
 function matchAll(pattern: string, names: readonly string[]): readonly boolean[] | undefined {
   const script = 'names.map((name) => new RegExp(pattern).test(name))';
   try {

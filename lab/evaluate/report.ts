@@ -21,7 +21,7 @@ import {
 } from './evaluation.js';
 import { styleSheets } from '../../src/core/pages/stylesheet.js';
 
-/** The path relative to this file is the same in the source tree and in the build. */
+/** The same in the source tree and in the build. */
 const views = fileURLToPath(new URL('../../views/markets', import.meta.url));
 
 /** @throws CommandError if the folder is missing, or if the target exists and is not an ordinary file */
@@ -29,14 +29,13 @@ export async function requireReportTarget(file: string): Promise<void> {
   const target = resolve(file);
   const folder = await stat(dirname(target)).catch(() => undefined);
   if (!folder?.isDirectory()) throw refuse(file, `there is no folder ${dirname(target)}`);
-  // The report replaces the target, so it must not be a device or a link.
+  // The report must not replace a device or a link.
   const found = await lstat(target).catch(() => undefined);
   if (found && !found.isFile()) throw refuse(file, 'the existing target is not an ordinary file');
 }
 
 /**
- * Writes the evaluation as one self-contained HTML file that works offline, in both color schemes and in print.
- * Replaces an existing file atomically.
+ * One self-contained file that works offline, in both color schemes and in print. Replaces an existing file atomically.
  * @throws CommandError like `requireReportTarget`, or if writing fails
  */
 export async function writeReport(evaluation: Evaluation, file: string): Promise<void> {
@@ -66,7 +65,7 @@ async function renderReport(evaluation: Evaluation): Promise<string> {
   });
 }
 
-/** More groups than this are not listed individually. */
+/** Further groups are not listed individually. */
 const MAX_GROUPS = 500;
 
 /** Iterates over the cases only once. */
@@ -100,7 +99,7 @@ function describeResult({ summary }: Evaluation, { total }: Tally): string {
   return `The calibrated forecast’s mean CRPS is ${formatFixed(emos.crps, 3)}: ${compareScores(emos.crps, raw.crps)} that of the raw ensemble (${formatFixed(raw.crps, 3)}) and ${compareScores(emos.crps, climate)} that of climatology (${formatFixed(climate, 3)}). Its central 90% interval held ${formatPercent(emos.coverage)} of the observations.`;
 }
 
-/** `isGiven` marks text from the user, so that the page isolates its writing direction. */
+/** `isGiven` marks text from the user, whose writing direction the page isolates. */
 function toFacts(evaluation: Evaluation, { days }: Tally): { name: string; value: string; isGiven?: true }[] {
   const { options, fileName, memberCount, rows, usedRows } = evaluation;
   const day = (date: string | undefined) => (date === undefined ? '–' : ui.formatDay(new Date(date)));
@@ -175,7 +174,7 @@ function toCoefficients({ options, summary: { coefficients } }: Evaluation) {
 }
 
 function toCharts({ days, pitCounts, rankCounts, coverage, pairs, total: { n } }: Tally) {
-  // Errors on the same date are correlated, so the flatness test counts dates, not cases.
+  // Errors on the same date are correlated, so the test counts dates.
   const histogram = (counts: readonly number[]) => {
     const shares = counts.map((count) => (n === 0 ? 0 : count / n));
     return { n, shares, pFlat: flatnessOfShares(shares, days.length) };
@@ -239,7 +238,7 @@ function describeLeftOut({ leftOut, untested }: Evaluation): { reason: string; c
   ].filter(({ count }) => count > 0);
 }
 
-/** Describes a score relative to another, such as `81% below`. Lower is better. */
+/** `81% below`. Lower is better. */
 export function compareScores(score: number, other: number): string {
   const difference = ((other - score) / other) * 100;
   if (!Number.isFinite(difference) || Math.abs(difference) < 0.05) return 'as good as';
@@ -293,10 +292,10 @@ export function tallyCases({ cases, memberCount }: Pick<Evaluation, 'cases' | 'm
   return {
     total,
     days: [...days].sort(([a], [b]) => (a < b ? -1 : 1)).map(([date, sums]) => toPoint(date, sums)),
-    /** By value of the `by` column, in order of appearance. */
+    /** In order of appearance. */
     groups,
     pitCounts,
-    /** Counts of observations with 0, 1, … members below them. */
+    /** Observations with 0, 1, … members below them. */
     rankCounts,
     coverage,
     pairs,
@@ -327,9 +326,8 @@ const toPoint = (date: string, { n, raw, emos, climate }: ScoreSums): SeriesPoin
 });
 
 /**
- * Returns how often the observation lay between two members of symmetric rank. If observation and members come from one
- * distribution, all m + 1 ranks are equally likely, so the nominal coverage is the share of ranks between the two
- * members. T. M. Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
+ * All m + 1 ranks are equally likely, so the nominal coverage is the share between two members of symmetric rank. T. M.
+ * Hamill, Interpretation of Rank Histograms for Verifying Ensemble Forecasts, Mon. Wea. Rev. 129 (2001).
  */
 function rankCoverage(counts: readonly number[], n: number): { nominal: number; actual: number }[] {
   const ranks = counts.length;

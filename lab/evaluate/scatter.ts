@@ -15,16 +15,13 @@ export interface Pair {
 }
 
 const HEIGHT = 320;
-/**
- * Grid cells per axis. Pairs in the same cell share one dot, so the size of the chart's markup does not grow with the
- * number of pairs.
- */
+/** Per axis. Pairs in a cell share a dot, so the markup does not grow with the number of pairs. */
 const CELLS = 70;
 const MIN_RADIUS = 3;
 const MAX_RADIUS = 6;
 const GROUPS = 10;
 
-/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null without pairs. */
+/** X is in percent of the width, y in pixels. Null without pairs. */
 export function toScatterChart(pairs: readonly Pair[], unit: string) {
   if (pairs.length === 0) return null;
   let [min, max] = [Infinity, -Infinity];
@@ -32,7 +29,7 @@ export function toScatterChart(pairs: readonly Pair[], unit: string) {
     min = Math.min(min, forecast, observed);
     max = Math.max(max, forecast, observed);
   }
-  // If all values are equal, the scale gets a margin on both sides.
+  // Equal values get a margin on both sides.
   const ticks = max > min ? ticksAround(min, max) : ticksAround(min - 1, min + 1);
   const [low, high] = [ticks[0]!, ticks.at(-1)!];
   const share = (value: number) => (value - low) / (high - low);

@@ -3,15 +3,15 @@ import { INTERVAL, type Distribution } from './training.js';
 
 export interface RawScores {
   crps: number;
-  /** `mae`: absolute error of the distribution's mean. `bias`: the distribution's mean minus the observation. */
+  /** `bias`: the distribution's mean minus the observation. */
   mae: number;
   bias: number;
-  /** Share of observations within the central 90% interval, from 0 to 1; 0 or 1 for a single case. */
+  /** In the central 90% interval, from 0 to 1. */
   coverage: number;
 }
 
 export interface ForecastScores extends RawScores {
-  /** Negative natural logarithm of the density at the observation. */
+  /** −ln of the density at the observation. */
   logScore: number;
 }
 

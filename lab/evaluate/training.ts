@@ -9,24 +9,24 @@ import type { NoFitReason, ScoreKernel } from './emos.js';
 import { crpsAndGradient } from '../../src/markets/learning/crps.js';
 import { logScoreOfNormal } from './scoring-rules.js';
 
-/** Trains for each date on the latest `days` dates with data that are more than `lagDays` days earlier. */
+/** For each date, the latest `days` dates with data, more than `lagDays` days earlier. */
 export interface RollingTraining {
   days: number;
   lagDays: number;
 }
 
-/** Trains once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
+/** Once, on all dates more than `lagDays` days before `until` (YYYY-MM-DD); tests start at `until`. */
 export interface FixedTraining {
   until: string;
   lagDays: number;
 }
 
-/** Matches 2010-03-01, alone or before a time; / and . may replace the dashes. */
+/** 2010-03-01, alone or before a time; / and . may replace the dashes. */
 const separated = /^(\d{4})([-/.])(\d{1,2})\2(\d{1,2})(?:[T ]\d.*)?$/;
-/** Matches 20100301, alone or before hours, minutes and seconds. */
+/** 20100301, alone or before hours, minutes and seconds. */
 const compact = /^(\d{4})(\d{2})(\d{2})(?:\d{2}){0,3}(?:Z|T\d.*)?$/;
 
-/** Returns the day number, 0 for 1970-01-01; undefined for other text and for ambiguous orders of day and month. */
+/** 0 for 1970-01-01; undefined for other text and for ambiguous orders of day and month. */
 export function parseDay(text: string): number | undefined {
   const found = separated.exec(text);
   if (found) return dayOf(Number(found[1]), Number(found[3]), Number(found[4]));
@@ -40,19 +40,19 @@ function dayOf(year: number, month: number, day: number): number | undefined {
   return isReal ? date.getTime() / DAY_MS : undefined;
 }
 
-/** Returns 1 to 12. */
+/** 1 to 12. */
 export const monthNumberOf = (day: number): number => new Date(day * DAY_MS).getUTCMonth() + 1;
 
-/** Returns YYYY-MM-DD. */
+/** YYYY-MM-DD. */
 export const formatEpochDay = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10);
 
-/** Positions from `from` (inclusive) to `to` (exclusive) in a group's rows, in date order. */
+/** From `from` to `to` (exclusive) in a group's rows, in date order. */
 export interface RowRange {
   from: number;
   to: number;
 }
 
-/** Trains for each date from `since` (a day number) on all dates more than `lagDays` days earlier. */
+/** For each date from `since` (a day number), all dates more than `lagDays` days earlier. */
 interface GrowingTraining {
   since: number;
   lagDays: number;
@@ -60,7 +60,7 @@ interface GrowingTraining {
 
 type Training = FixedTraining | RollingTraining | GrowingTraining;
 
-/** Rows of one or more days that are tested with the same fit. */
+/** Days that are tested with the same fit. */
 interface Step {
   /** Null if there are too few earlier dates. */
   training: RowRange | null;
@@ -80,7 +80,7 @@ export function planWindows(days: ArrayLike<number>, training: Training): Step[]
 function stepsByDate(days: ArrayLike<number>, training: RollingTraining | GrowingTraining): Step[] {
   const dates = datesOf(days);
   const steps: Step[] = [];
-  // Number of dates whose results are known by the tested day; never decreases.
+  // Dates whose results are known by the tested day; never decreases.
   let known = 0;
   for (const { day, from, to } of dates) {
     while (dates[known]!.day < day - training.lagDays) known++;
@@ -96,7 +96,7 @@ function stepsByDate(days: ArrayLike<number>, training: RollingTraining | Growin
 }
 
 /**
- * Fits the windows one after another and passes the last successful fit to `fit` as a starting point.
+ * The last successful fit is the next starting point.
  * @param days day numbers of a group's rows, ascending
  */
 export function* fitWindows<Fit extends object>(
@@ -128,13 +128,10 @@ function firstFrom(days: ArrayLike<number>, day: number): number {
   return position;
 }
 
-/** Nominal coverage of the central interval. */
+/** Nominal. */
 export const INTERVAL = 0.9;
 
-/**
- * A family of symmetric distributions parametrized by mean and standard deviation. `z` is the distance from the mean in
- * standard deviations.
- */
+/** Symmetric, by mean and standard deviation. `z` is in standard deviations from the mean. */
 export interface Distribution {
   kernel: ScoreKernel;
   cdf: (z: number) => number;
@@ -149,14 +146,12 @@ const normal: Distribution = {
   logScore: logScoreOfNormal,
 };
 
-/** The logistic distribution's scale for a standard deviation of 1. */
+/** For a standard deviation of 1. */
 const SCALE = 1 / LOGISTIC_DEVIATION;
 
 /**
- * The logistic distribution: symmetric like the normal one, with heavier tails. CRPS: s (z − 2 ln F(z) − 1) for scale
- * s, A. Jordan, F. Krüger, S. Lerch, Evaluating Probabilistic Forecasts with scoringRules, J. Stat. Softw. 90 (2019),
- * A.2; for temperature: M. Gebetsberger, R. Stauffer, G. J. Mayr, A. Zeileis, Skewed Logistic Distribution for
- * Statistical Temperature Post-processing in Mountainous Areas, Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019).
+ * CRPS: s (z − 2 ln F(z) − 1) for scale s, A. Jordan, F. Krüger, S. Lerch, J. Stat. Softw. 90 (2019), A.2; for
+ * temperature: M. Gebetsberger, R. Stauffer, G. J. Mayr, A. Zeileis, Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019).
  */
 const logistic: Distribution = {
   kernel: (error, deviation) => {

@@ -63,7 +63,7 @@ const identityJobs = ({ config, db, clock }: Context): Job[] => [
   },
 ];
 
-/** If mail is off, only deletes messages left over from earlier runs. */
+/** If mail is off, deletes messages left over from earlier runs. */
 function mailJobs(context: Context): Job[] {
   const { config, db, clock } = context;
   const send = createMailSender(context);

@@ -24,17 +24,14 @@ export interface GaugeClientOptions {
   /** Base URL of the service, such as `https://gauge.example.com`. */
   baseUrl: string;
   apiKey: string;
-  /** How long a request may take, in ms; default 10,000. It then fails with a `TimeoutError`. */
+  /** In ms; default 10,000. A slower request fails with a `TimeoutError`. */
   timeoutMs?: number;
   /** Allows http to other machines, for example in a network that you trust. The API key is then sent unencrypted. */
   allowHttp?: boolean;
   fetch?: typeof globalThis.fetch;
 }
 
-/**
- * Live events reused the idempotency keys of test events, or vice versa. Those events are not counted; the rest of the
- * batch is.
- */
+/** Live events reused the idempotency keys of test events, or vice versa. Only the rest of the batch is counted. */
 export class OtherModeError extends Error {
   readonly indexes: number[];
   readonly answer: UsageAnswer;
@@ -48,12 +45,11 @@ export class OtherModeError extends Error {
   }
 }
 
-/** @throws OtherModeError */
 const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
     if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
     const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
-    // Without warnings, the response may come from another service. Leave it to the caller to detect this.
+    // Without warnings, the response may come from another service; the caller detects this.
     if (!Array.isArray(answer?.warnings)) return;
     const indexes = answer.warnings.flatMap((warning) =>
       warning.code === 'duplicate_mismatch' && warning.differs?.includes('livemode') ? [warning.index] : [],
@@ -63,9 +59,8 @@ const refuseOtherMode: Middleware = {
 };
 
 /**
- * A client for Gauge's API, typed from its OpenAPI document. Redirects are returned, not followed, because following
- * one would drop the API key or turn a POST into a GET. Recording usage throws `OtherModeError` if live and test events
- * are mixed up.
+ * Redirects are returned, not followed: following one would drop the API key or turn a POST into a GET. Recording usage
+ * throws `OtherModeError` if live and test events are mixed up.
  * @throws TypeError without an API key, or if `baseUrl` is http on another machine, unless `allowHttp` is set
  */
 export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
@@ -89,7 +84,7 @@ export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
   return client;
 }
 
-/** True for http to another machine. */
+/** Http to another machine. */
 function isPlain(baseUrl: string): boolean {
   if (!URL.canParse(baseUrl)) return false;
   const { protocol, hostname } = new URL(baseUrl);
@@ -113,9 +108,9 @@ export class RefusedError extends Error {
 
 /** The credits do not cover the reservation. Nothing is held. */
 export class CreditsExhaustedError extends RefusedError {
-  /** Credits that the reservation needs. */
+  /** For the reservation. */
   readonly required: number;
-  /** Credits available for the product. */
+  /** For the product. */
   readonly available: number;
   constructor(problem: Problem, { required, available }: { required: number; available: number }) {
     super(problem);
@@ -138,7 +133,7 @@ export type CreditEntry = ListEntries['responses'][200]['content']['application/
 export type CreditEntryQuery = Omit<NonNullable<ListEntries['parameters']['query']>, 'cursor'>;
 
 /**
- * Yields every entry of the credit ledger, newest first, one page per request. Retries like `withReservation`.
+ * Newest first, one page per request. Retries like `withReservation`.
  * @throws RefusedError
  */
 export async function* listCreditEntries(
@@ -154,13 +149,12 @@ export async function* listCreditEntries(
   } while (cursor !== undefined);
 }
 
-/** Pauses between attempts, in ms. Together they outlast a restart of the service. */
+/** In ms. Together they outlast a restart of the service. */
 const PAUSES_MS = [100, 300, 1_000, 3_000, 10_000];
 
 /**
- * Reserves usage, calls `run`, and settles the units used. If `run` throws, the hold is released and the error is
- * rethrown. Reserving and settling use idempotency keys, so they are safely retried during outages. If the settlement
- * cannot be delivered, this function throws and the hold expires.
+ * Settles the units that `run` used; if it throws, releases the hold and rethrows. Idempotency keys make retries safe.
+ * If the settlement cannot be delivered, this function throws and the hold expires.
  * @param run receives the reservation and returns its result and the units used
  * @throws CreditsExhaustedError, or RefusedError for any other refusal
  */
@@ -171,10 +165,10 @@ export async function withReservation<Result>(
 ): Promise<Result> {
   const { reservation } = await retryCall(() => client.POST('/api/usage/reservations', { body: input }));
   const params = { path: { id: reservation.id } };
-  // The async wrapper also catches errors that `run` throws synchronously.
+  // Also catches what `run` throws synchronously.
   const running = (async () => run(reservation))();
   const { used, result } = await running.catch(async (error: unknown) => {
-    // If the release fails, the hold expires on its own.
+    // If the release fails, the hold expires.
     await client.DELETE('/api/usage/reservations/{id}', { params }).catch(() => undefined);
     throw error;
   });
@@ -189,7 +183,7 @@ interface Attempt<Data> {
   response: Response;
 }
 
-/** Retries on network errors, 429 and 5xx. @throws RefusedError, or the network error of the last attempt */
+/** On network errors, 429 and 5xx. @throws RefusedError, or the network error of the last attempt */
 async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
   for (let attempt = 0; ; attempt++) {
     const pauseMs = PAUSES_MS[attempt];

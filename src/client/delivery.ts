@@ -24,8 +24,8 @@ const OTHER_MODE =
   'The idempotency key was already used in the other mode (live or test), so this event was not counted. Send it with another key.';
 
 /**
- * Sends events until each has an answer. Events that violate the schema are removed and the rest are sent again. A
- * batch refused as a whole is halved until the offending event is isolated.
+ * Events that violate the schema are removed and the rest sent again. A batch refused as a whole is halved until the
+ * offending event is isolated.
  * @throws DeliveryError
  */
 export async function deliverEvents<Event extends Sendable>(
@@ -64,7 +64,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   for (const warning of warnings) {
     const event = warning.code === 'duplicate_mismatch' ? events[warning.index] : undefined;
     if (warning.code === 'duplicate_mismatch' && event && warning.differs?.includes('livemode')) {
-      // The event was never counted in this mode, so report an error instead of a duplicate.
+      // The event was never counted in this mode, so it is no duplicate.
       delivered.deduped--;
       delivered.refused.push({ event, code: warning.code, detail: OTHER_MODE });
     } else delivered.warnings.push({ warning, event });
@@ -72,7 +72,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
   return delivered;
 }
 
-/** Returns the events named in the problem, each with its first error. */
+/** Returns each event with its first error. */
 function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
   const broken = new Map<number, Refused<Event>>();
   for (const { index, pointer, code, detail } of errors) {
@@ -86,9 +86,9 @@ function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Even
 
 const MAX_PAUSE_MS = 60 * 60 * 1000;
 
-/** A failure that retries cannot fix, or too many failed attempts. */
+/** Retries cannot fix it, or too many attempts failed. */
 export class DeliveryError extends Error {
-  /** The status of the response if it refused the key. */
+  /** Set if the response refused the key. */
   readonly keyStatus: 401 | 403 | undefined;
   constructor(message: string, keyStatus?: 401 | 403) {
     super(message);
@@ -97,7 +97,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** Final response to a request, after all retries. */
+/** After all retries. */
 type Answer =
   | { kind: 'recorded'; answer: UsageAnswer }
   | { kind: 'refused'; status: number; problem: ProblemBody };
@@ -111,19 +111,19 @@ interface ProblemBody {
 interface PostOptions {
   client: GaugeClient;
   isDryRun?: boolean;
-  /** The service's URL and the name of its setting, for error messages. */
+  /** For error messages. */
   address: string;
   addressName: string;
-  /** Failed attempts per request before the run stops; 0 means unlimited. Throttling does not count as a failure. */
+  /** Failed attempts per request; 0 means unlimited. Throttling does not count. */
   maxAttempts: number;
-  /** How long the run may last if no request gets any response, in ms. Default: as long as attempts are left. */
+  /** In ms, without any response. Default: as long as attempts are left. */
   silentMs?: number;
-  /** Pause after the first failure, in ms. It doubles with each further failure. */
+  /** In ms. Doubles with each further failure. */
   backoffMs: number;
-  /** Aborts when the run stops. Pauses end immediately; pending requests get a few seconds to finish. */
+  /** Pauses end immediately; pending requests get a few seconds. */
   signal: AbortSignal;
   onRetry(reason: string, waitMs: number): void;
-  /** Called if the run ends before these events got an answer. Some of them may have been recorded. */
+  /** Some of the events may have been recorded. */
   onUnclear?(events: readonly Sendable[]): void;
 }
 
@@ -133,17 +133,17 @@ export const REQUEST_TIMEOUT_MS = 60_000;
 const FINISH_WITHIN_MS = 5_000;
 const MAX_BACKOFF_MS = 30_000;
 
-/** Repeats the identical request, with its idempotency keys, until the service gives a final answer. */
+/** Repeats the identical request, with its idempotency keys. */
 export function createPost(options: PostOptions): Post {
   const { maxAttempts, signal, silentMs = Infinity } = options;
   const startedAt = performance.now();
   let hasResponded = false;
   let pauseEndsAt = 0;
 
-  /** Waits until the pause ends. When the service asks one sender to wait, all senders wait. */
+  /** When the service asks one sender to wait, all wait. */
   async function waitForPause(): Promise<void> {
     signal.throwIfAborted();
-    // Checks again because timers can fire early and another sender can extend the pause.
+    // Timers can fire early, and another sender can extend the pause.
     for (let ms = pauseEndsAt - performance.now(); ms > 0; ms = pauseEndsAt - performance.now())
       await sleep(Math.ceil(ms), undefined, { signal });
   }
@@ -190,7 +190,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     const { data, error, response } = await client.POST('/api/usage/events', {
       params: { query: isDryRun ? { dryRun: 'true' } : {} },
       headers: { prefer: 'handling=lenient' },
-      // Serialized below, because quantities can have more digits than a double holds.
+      // Serialized below: quantities can have more digits than a double holds.
       body: { events: [] },
       bodySerializer: () => `{"events":[${events.map(({ json }) => json).join(',')}]}`,
       signal: deadline.signal,
@@ -199,7 +199,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
     return readFailure(response, error, addressName);
   } catch (error) {
     if (error instanceof DeliveryError) throw error;
-    // The valid events are recorded. `deliverEvents` reports the others.
+    // `deliverEvents` reports the events that are not valid.
     if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
     const reason = `${addressName} ${address} cannot be reached: ${reasonOf(error)}`;
     return { kind: 'retry', reason, hasResponded: false, isThrottled: false, retryAfterMs: undefined };
@@ -208,9 +208,7 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
   }
 }
 
-/**
- * Checks that the response comes from Gauge; otherwise unrecorded events could count as recorded. @throws DeliveryError
- */
+/** Without Gauge's own response, unrecorded events could count as recorded. @throws DeliveryError */
 function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: string): Answer {
   const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
   if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)
@@ -250,8 +248,7 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
 }
 
 /**
- * True if the problem concerns the events: body too large, invalid schema, or rule violations with their positions
- * (sent if a proxy drops the `Prefer` header).
+ * Body too large, invalid schema, or rule violations with their positions (sent if a proxy drops the `Prefer` header).
  */
 function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;
@@ -268,10 +265,7 @@ export function readProblem(body: unknown): ProblemBody | undefined {
     : undefined;
 }
 
-/**
- * Returns a random pause between half and all of the exponential backoff, so that senders do not all retry at the same
- * time.
- */
+/** Between half and all of the exponential backoff, so that senders do not all retry at once. */
 function backoff(firstMs: number, failures: number): number {
   const ms = Math.min(firstMs * 2 ** Math.min(failures, 20), MAX_BACKOFF_MS * 2) / 2;
   return ms * (0.5 + Math.random() / 2);
@@ -282,7 +276,7 @@ function reasonOf(error: unknown): string {
   return cause?.code ?? cause?.message ?? (error as Error).message;
 }
 
-/** Returns a signal that aborts a request after its time limit, or shortly after the run stops. */
+/** Aborts after the time limit, or shortly after the run stops. */
 function startDeadline(stop: AbortSignal): { signal: AbortSignal; clear(): void } {
   const controller = new AbortController();
   const expire = (ms: number) => setTimeout(() => controller.abort(new Error('no response in time')), ms);

@@ -22,20 +22,17 @@ export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<Us
 export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutMs'> {
   /** Folder for unsent events. It must survive restarts and be used by only one process at a time. */
   directory: string;
-  /** Maximum size of the unsent events, in bytes; default 256 MiB. */
+  /** In bytes; default 256 MiB. */
   maxBytes?: number;
-  /** How long events are collected before a batch is sent, in ms; default 1,000. */
+  /** In ms; default 1,000. */
   intervalMs?: number;
-  /** Called when the spool becomes full. `report()` then throws until some events have been sent. */
+  /** `report()` then throws until some events have been sent. */
   onFull?(state: { bytes: number; maxBytes: number }): void;
-  /**
-   * Called with events that the service rejected; they are also stored in `refused.ndjson`. After a crash, the same
-   * events may be passed again.
-   */
+  /** Rejected events are also stored in `refused.ndjson`. After a crash, the same events may be passed again. */
   onRefused?(events: RefusedEvent[]): void;
-  /** Called once when the service begins to refuse the API key. Default: prints the reason as a warning of the process. */
+  /** Once when the service begins to refuse the API key. Default: a warning of the process. */
   onKeyRefused?(reason: string): void;
-  /** Called after each failed attempt. The reporter retries indefinitely. */
+  /** After each failed attempt. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
 }
 
@@ -48,14 +45,11 @@ export interface RefusedEvent {
 
 export interface UsageReporter {
   /**
-   * Resolves once the event is on disk. From then on it is counted exactly once, even after a crash.
+   * Resolves once the event is on disk: it is then counted exactly once, even after a crash.
    * @throws SpoolFullError, or a file system error; the event was then not accepted
    */
   report(event: ReportedEvent): Promise<UsageEvent>;
-  /**
-   * Sends all events accepted so far. Resolves to true once each has an answer, or to false after `timeoutMs` (default
-   * 30,000).
-   */
+  /** True once each event has an answer, false after `timeoutMs` (default 30,000). */
   flush(options?: { timeoutMs?: number }): Promise<boolean>;
   /** Stops accepting events, flushes, and releases the directory. Unsent events are sent after the next start. */
   close(options?: { timeoutMs?: number }): Promise<boolean>;
@@ -66,11 +60,11 @@ const MAX_BATCH = 500;
 const PARALLEL = 4;
 const MAX_EVENT_BYTES = 64 * 1024;
 const BACKOFF_MS = 250;
-/** First pause after an error that a person must fix, such as a wrong API key or URL. */
+/** After an error that a person must fix, such as a wrong API key or URL. */
 const BLOCKED_MS = 1_000;
 const MAX_BLOCKED_MS = 60_000;
 
-/** Creates a reporter whose accepted events survive service outages and crashes of its own process. Requires Node. */
+/** Accepted events survive service outages and crashes of this process. Requires Node. */
 export async function createUsageReporter(options: UsageReporterOptions): Promise<UsageReporter> {
   const { directory, maxBytes = 256 * 1024 * 1024 } = options;
   const spool = await openSpool(directory, maxBytes);
@@ -120,7 +114,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   };
 }
 
-/** Fills in missing fields. Checks only the quantity; the service rejects events with any other error. */
+/** Checks only the quantity; the service rejects events with any other error. */
 function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity must be a finite number of at least 0.');
@@ -133,7 +127,7 @@ function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
   };
 }
 
-/** Sends segments one at a time. A segment is removed once all its events have an answer. */
+/** One at a time. A segment is removed once all its events have an answer. */
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
   const onRetry = (reason: string, waitMs: number) => notify(() => options.onRetry?.(reason, waitMs));
@@ -214,10 +208,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   };
 }
 
-/**
- * Sends a segment. If refused events cannot be set aside, they stay in the segment, which needs no extra disk space.
- * @returns the error that prevented events from being set aside, or undefined
- */
+/** If refused events cannot be set aside, they stay in the segment. Returns the error that prevented it. */
 async function sendSegment(
   segment: Segment,
   spool: Spool,
@@ -273,7 +264,7 @@ async function retryUntilDone(
   }
 }
 
-/** Calls back in a microtask, so that an error in a callback does not reach the reporter. */
+/** An error in a callback does not reach the reporter. */
 const notify = (callback: () => void): void => queueMicrotask(callback);
 
 function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {

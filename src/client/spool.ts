@@ -2,7 +2,7 @@ import { mkdir, open, readdir, readFile, rename, rm, stat, type FileHandle } fro
 import { basename, join } from 'node:path';
 import { lockDirectory } from '../core/db/directory-lock.js';
 
-/** The spool would exceed `maxBytes`; nothing was accepted. */
+/** Nothing was accepted. */
 export class SpoolFullError extends Error {
   constructor(maxBytes: number) {
     super(`The spool is full: ${maxBytes} bytes of events are waiting for the service.`);
@@ -10,24 +10,21 @@ export class SpoolFullError extends Error {
   }
 }
 
-/** A complete file of lines; nothing more is appended to it. */
+/** Nothing more is appended. */
 export interface Segment {
   path: string;
   bytes: number;
 }
 
-/**
- * Append-only files that store lines on disk until they are processed and removed. Only one process may use a directory
- * at a time.
- */
+/** Only one process may use a directory at a time. */
 export interface Spool {
   /** Resolves once the line is on disk and would survive a crash. @throws SpoolFullError */
   append(line: string): Promise<void>;
   seal(): Promise<void>;
-  /** Complete files, oldest first. */
+  /** Oldest first. */
   readonly segments: readonly Segment[];
   remove(segment: Segment): Promise<void>;
-  /** Removes all lines except `lines`, which must be in the segment's order. Needs no extra disk space. */
+  /** `lines` must be in the segment's order. Needs no extra disk space. */
   keepOnly(segment: Segment, lines: readonly string[]): Promise<void>;
   putAside(lines: readonly string[]): Promise<void>;
   readonly bytes: number;
@@ -49,8 +46,8 @@ const inUse = {
 };
 
 /**
- * Opens the spool in a directory. Pending lines are written and synced together, so disk latency does not limit the
- * throughput. A last line without a line feed was cut off by a crash and never accepted.
+ * Pending lines are synced together, so disk latency does not limit the throughput. A last line without a line feed was
+ * cut off by a crash and never accepted.
  * @throws DirectoryInUseError
  */
 export async function openSpool(directory: string, maxBytes: number): Promise<Spool> {
@@ -151,7 +148,7 @@ function createSegments(directory: string, complete: Segment[]) {
     const { path, handle, bytes } = active;
     active = undefined;
     if (bytes > 0) complete.push({ path, bytes });
-    // The content is already on disk, so a failed close is harmless.
+    // The content is already on disk.
     await handle.close().catch(() => undefined);
     if (bytes === 0) await rm(path, { force: true });
   }
@@ -170,7 +167,7 @@ function createSegments(directory: string, complete: Segment[]) {
         await segment.handle.appendFile(text);
         await segment.handle.datasync();
       } catch (error) {
-        // The partial write must not be sent, because `append` rejects its lines.
+        // `append` rejects these lines, so they must not be sent.
         await segment.handle.truncate(segment.bytes).catch(() => undefined);
         await seal();
         throw error;
@@ -199,10 +196,7 @@ export async function readLines({ path, bytes }: Segment): Promise<string[]> {
     .slice(0, -1);
 }
 
-/**
- * Overwrites the file from its start. After a crash, every line that had not been moved yet is still at its old
- * position.
- */
+/** After a crash, every line that was not moved yet is still at its old position. */
 async function overwrite(segment: Segment, lines: readonly string[]): Promise<void> {
   const text = Buffer.from(lines.map((line) => `${line}\n`).join(''));
   const handle = await open(segment.path, 'r+');
@@ -226,7 +220,7 @@ async function findSegments(directory: string): Promise<Segment[]> {
   );
 }
 
-/** Stores the newest lines in `refused.ndjson`, and older ones in `refused.1.ndjson`. */
+/** Older lines move to `refused.1.ndjson`. */
 async function appendRefused(directory: string, lines: readonly string[]): Promise<void> {
   const path = join(directory, 'refused.ndjson');
   const handle = await open(path, 'a', 0o600);
@@ -248,9 +242,9 @@ async function appendRefused(directory: string, lines: readonly string[]): Promi
   await syncDirectory(directory);
 }
 
-/** Syncs a directory. A new file survives a crash only once its directory is synced. */
+/** A new file survives a crash only once its directory is synced. */
 async function syncDirectory(directory: string): Promise<void> {
-  // Windows cannot open directories and does not need this.
+  // Windows cannot open directories.
   if (process.platform === 'win32') return;
   const handle = await open(directory, 'r');
   try {

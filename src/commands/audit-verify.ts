@@ -38,7 +38,7 @@ interface Flags {
   export?: string;
 }
 
-/** Minimum number of rows for a progress bar. Smaller checks finish before a bar would be useful. */
+/** Smaller checks finish before a bar would be useful. */
 const BAR_FROM_ROWS = 20_000;
 
 async function verify(

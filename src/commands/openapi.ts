@@ -20,7 +20,7 @@ else if (process.argv[2] === '--python') {
   writeFileSync(types, toPythonTypes(document, '/api/'));
 } else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
-/** Returns the exit code. Does not regenerate the types if they already match the document. */
+/** Does nothing if the types already match the document. */
 function generateClient(json: string): number {
   const manifest = createRequire(import.meta.url).resolve('gauge-openapi-types/package.json');
   const hash = createHash('sha256').update(json).update(readFileSync(manifest)).digest('hex');
@@ -37,7 +37,7 @@ function generateClient(json: string): number {
   writeFileSync(source, json);
   const { status } = spawnSync(process.execPath, [generator, source, '-o', output], { stdio: 'inherit' });
   if (status === 0) {
-    // Replaces the file atomically, so that no reader sees a partial file.
+    // No reader sees a partial file.
     writeFileSync(`${target}.new`, heading + readFileSync(output, 'utf8'));
     renameSync(`${target}.new`, target);
   }

@@ -49,7 +49,6 @@ async function run(db: MaintenanceDatabase, flags: Flags): Promise<number> {
   return shard(db.orm, flags.shards);
 }
 
-/** @throws CommandError naming what is missing */
 async function requireCluster(orm: Orm): Promise<void> {
   const found = await selectRow<{ version: string | null }>(
     orm,
@@ -114,10 +113,7 @@ async function shard(orm: Orm, wanted: number | undefined): Promise<number> {
   return check(orm);
 }
 
-/**
- * Rejects if the service is running, because it would keep using statements for an unsharded database.
- * @throws CommandError
- */
+/** A running service would keep using statements for an unsharded database. */
 async function requireStopped(orm: Orm): Promise<void> {
   const running = await selectRows(
     orm,

@@ -19,7 +19,6 @@ import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type Conso
 const PATH = `${CONSOLE}/audit-log`;
 const MAX_ACTIONS = 200;
 
-/** `/console/audit-log` and each customer's audit log. */
 export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Router {
   const { wording } = deps;
   const { orm } = deps.db;
@@ -62,17 +61,17 @@ export function consoleAuditPages(deps: ConsoleDeps & { wording: Wording }): Rou
   return router;
 }
 
-/** Maximum number of entries searched for the latest changes. */
+/** Searched for the latest changes. */
 const SCANNED = 200;
 
-/** Returns the operators' newest log entries without sign-ins, which would crowd out the changes. */
+/** Sign-ins would crowd out the changes. */
 export async function readOperatorChanges(orm: Orm, wording: Wording, limit: number) {
   const rows = await listOperatorRows(orm, {}, { limit: SCANNED });
   const changes = rows.filter(({ action }) => action !== 'user.signed_in');
   return (await toEntries(orm, wording, changes.slice(0, limit))).map(withoutLinks);
 }
 
-/** Resolves each entry's actor to a user account; other actors keep their name from the log. */
+/** Actors without a user account keep their name from the log. */
 async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
   const actors = rows.map(({ actor }) => actor);
   const ids = [...new Set(actors)].filter((actor) => isUuid(actor));
@@ -83,7 +82,7 @@ async function toEntries(orm: Orm, wording: Wording, rows: OperatorRow[]) {
     const name = id === 'system' ? 'The service' : id;
     return { id, name, email: null, note: isUuid(id) ? 'account removed' : null };
   });
-  // Removes the note `operator`, which is redundant because every actor on these pages is an operator.
+  // Every actor on these pages is an operator.
   const noteless = (actor: Actor) => (actor.note === 'operator' ? { ...actor, note: null } : actor);
   return rows.map((row) => toEntryView(wording, row, noteless(actorOf(row.actor))));
 }

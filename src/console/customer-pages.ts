@@ -60,7 +60,6 @@ interface CustomerDeps extends ConsoleDeps {
   summaries: readonly CustomerSummary[];
 }
 
-/** `/console`: the customers and their settings. */
 export function customerPages(deps: CustomerDeps): Router {
   const router = pageRouter();
   addList(router, deps);
@@ -145,10 +144,10 @@ function addList(router: Router, deps: CustomerDeps): void {
 }
 
 const LATEST_CHANGES = 10;
-/** Maximum number of customers listed beside each flag. */
+/** Beside each flag. */
 const NAMED = 3;
 
-/** Caches the flags for a minute, because evaluating the caps alone reads all of the month's totals. */
+/** For a minute: the caps alone read all of the month's totals. */
 function createAttention(deps: CustomerDeps, signals: readonly Signal[]) {
   let found: { atMs: number; flags: Awaited<ReturnType<typeof readFlags>> } | undefined;
   const { run } = shareRun(
@@ -204,7 +203,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         requireSingleSignOn: checked.requireSingleSignOn === 'yes',
         mayCorrect: checked.mayCorrect === 'yes',
         marketAccess,
-        // Forms opened before an upgrade may lack this field; in that case, the stored value does not change.
+        // A form opened before an upgrade may lack this field.
         stripeCustomerId: 'stripeCustomerId' in fields ? (stripeCustomerId ?? null) : undefined,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
@@ -249,10 +248,7 @@ function addSettings(router: Router, deps: CustomerDeps): void {
   });
 }
 
-/**
- * True if the change lowers the sign-in requirements, widens what the customer may do, or changes who pays for its
- * usage.
- */
+/** Lowers the sign-in requirements, widens what the customer may do, or changes who pays for its usage. */
 const isDangerous = (
   current: Organization,
   wanted: {

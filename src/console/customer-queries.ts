@@ -6,23 +6,23 @@ import { cutPage } from '../core/http/page.js';
 import { DAY_MS } from '../core/time.js';
 import { failedSince, type FailedSignIns } from '../accounts/identity/sign-in/failed-queries.js';
 
-/** A customer flag, which can also filter the list. */
+/** Can also filter the list. */
 export interface Signal {
-  /** Value of the query parameter `signal`. */
+  /** The query parameter `signal`. */
   id: string;
   label: string;
-  /** Path of the page that shows the cause, relative to the customer's page. */
+  /** Shows the cause; relative to the customer's page. */
   path: string;
-  /** True if another signal covers all of this signal's customers and more. */
+  /** Another signal covers all of this signal's customers and more. */
   isNarrow?: true;
-  /** Returns a function if the condition reads sharded tables; it is then evaluated in each shard group. */
+  /** A function reads sharded tables, in each shard group. */
   condition: (nowMs: number) => SQL | ((t: GroupTables) => SQL);
 }
 
 export const states = ['current', 'archived', 'all'] as const;
 
 export interface CustomerFilter {
-  /** Case-insensitive. Matches any part of a slug or name, or the beginning of a member's email address. */
+  /** Case-insensitive. Any part of a slug or name, or the beginning of a member's email address. */
   search?: string | undefined;
   signal?: Signal | undefined;
   state: (typeof states)[number];
@@ -34,20 +34,20 @@ export interface Customer {
   name: string;
   isArchived: boolean;
   hasOwner: boolean;
-  /** API keys that expire within seven days. */
+  /** Keys that expire within seven days. */
   expiringKeys: number;
-  /** Endpoints whose latest delivery failed, or that the service disabled. */
+  /** The latest delivery failed, or the service disabled the endpoint. */
   failingWebhooks: number;
-  /** Failed sign-ins of all members during the last day. */
+  /** All members during the last day. */
   failed: FailedSignIns;
 }
 
 const SOON_MS = 7 * DAY_MS;
 
-/** Maximum number of customers examined for one page of a search. */
+/** For one page of a search. */
 const MAX_SEARCHED = 100_000;
 
-/** Returns one page of customers in slug order, and the cursor of the next page. */
+/** In slug order. */
 export async function listCustomers(
   db: ReportedDatabase & { orm: Orm },
   nowMs: number,
@@ -79,7 +79,7 @@ export async function listCustomers(
   return { customers, nextCursor };
 }
 
-/** Returns the last slug that a search starting after `after` examines; undefined if it reaches the end. */
+/** Undefined if the search reaches the end. */
 async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const last = sql`select slug from organizations where slug > ${after ?? ''} order by slug offset ${MAX_SEARCHED - 1} limit 1`;
   return (await selectRow<{ slug: string }>(orm, last))?.slug;
@@ -98,7 +98,7 @@ function matches(search: string | undefined, t: GroupTables): SQL {
   return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
 
-/** Returns a LIKE pattern for a lower-case prefix, with wildcards escaped. */
+/** Escapes the wildcards of LIKE. */
 const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
@@ -123,7 +123,7 @@ export const ownSignals: Signal[] = [
     id: 'webhooks',
     label: 'Webhooks failing',
     path: '/webhooks',
-    // `offset 0` keeps the subquery a lookup by primary key for each customer.
+    // Keeps the subquery a lookup by primary key for each customer.
     condition: () => (t) =>
       sql`exists (select from ${t('webhook_endpoints')} where org_id = o.id and ${isFailing} offset 0)`,
   },

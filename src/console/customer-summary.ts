@@ -7,13 +7,11 @@ export interface Flag {
   label: string;
 }
 
-/** A product's contribution to the customer list: a column, flags, filters by these flags, and a panel. */
 export interface CustomerSummary {
   column: string;
   view: string;
   signals: readonly Signal[];
   read(orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<Map<string, CustomerFacts>>;
-  /** Shown at the top of a customer's page. */
   panel?: CustomerPanel;
 }
 

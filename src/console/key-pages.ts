@@ -17,7 +17,6 @@ const cursorSchema = z.object({ cursor: idCursorField });
 
 const notices = { revoked: 'The key was revoked. It fails on its next call.' };
 
-/** `/console/customers/{slug}/keys`: a customer's API keys, without their secrets. */
 export function customerKeyPages(deps: ConsoleDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();

@@ -26,7 +26,7 @@ import { CONSOLE, decodeKey, PAGE_SIZE, PEOPLE, type ConsoleDeps } from './page.
 import { readPerson } from './person-pages.js';
 
 const OPERATORS = `${CONSOLE}/operators`;
-/** Maximum number of operators listed. There are few, so all fit on one page. */
+/** There are few, so all fit on one page. */
 const MAX_OPERATORS = 200;
 
 const inviteSchema = z.strictObject({ email: emailSchema });
@@ -34,7 +34,6 @@ const linkSchema = z.strictObject({
   kind: z.enum(['password_reset', 'second_factor_reset'], 'must be one of the options'),
 });
 
-/** `/console/operators` and `/console/people`: the operators of the service, and everyone who can sign in. */
 export function operatorPages(deps: ConsoleDeps): Router {
   const router = pageRouter();
   addOperators(router, deps);

@@ -10,13 +10,12 @@ import type { Organization } from '../accounts/identity/organizations/queries.js
 import type { Context } from '../core/http/context.js';
 
 export interface ConsoleDeps extends Pick<Context, 'db' | 'clock' | 'config'> {
-  /** Tabs that products add to a customer's pages. */
   tabs: readonly CustomerTab[];
 }
 
 export interface CustomerTab {
   id: string;
-  /** Sort order among the tabs. */
+  /** Among the tabs. */
   place: number;
   /** Relative to the customer's page. */
   path: string;
@@ -29,14 +28,12 @@ export const PAGE_SIZE = 50;
 
 export const addressOf = (slug: string): string => `${CONSOLE}/customers/${slug}`;
 
-/** @throws AppError not_found */
 export function readSlug(req: Request, thing: string): string {
   const slug = slugSchema.safeParse(req.params.slug);
   if (!slug.success) throw new AppError('not_found', `There is no such ${thing}.`);
   return slug.data;
 }
 
-/** @throws AppError not_found */
 export const readCustomer = (deps: ConsoleDeps, req: Request): Promise<Organization> =>
   getOrganization(deps.db.orm, readSlug(req, 'Organization'));
 
@@ -79,7 +76,6 @@ export function renderCustomer(
   });
 }
 
-/** @throws AppError not_found */
 export function decodeKey(
   cursor: string | undefined,
   schema: z.ZodType<string> = text(254),

@@ -51,7 +51,6 @@ const notices = {
 const inviteSchema = invitationSchema.omit({ id: true });
 const cursorSchema = z.object({ cursor: listSchema.shape.cursor });
 
-/** `/console/customers/{slug}/people`: members and invitations. */
 export function customerPeoplePages(deps: ConsoleDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();

@@ -33,7 +33,7 @@ const notices = {
   'single-sign-on': 'Single sign-on unlinked. Their next one links the account again.',
 };
 
-/** Actions that each have their own confirmation page. */
+/** Each has its own confirmation page. */
 const actions = {
   'sign-out': {
     title: 'Sign out everywhere',
@@ -73,7 +73,6 @@ const actions = {
 } as const;
 type Action = keyof typeof actions;
 
-/** @throws AppError not_found */
 export async function readPerson(orm: Orm, req: Request) {
   const found = await findUser(orm, { id: readPathId(req, 'userId', 'person') });
   if (!found) throw new AppError('not_found', 'There is no such person.');
@@ -82,7 +81,6 @@ export async function readPerson(orm: Orm, req: Request) {
   return { ...person, hasFactor, isLinked: (await findLinkTime(orm, person.id)) !== undefined };
 }
 
-/** `/console/people/{userId}`: one person and the changes that an operator can make to their account. */
 export function personPages(deps: ConsoleDeps): Router {
   const { clock } = deps;
   const { orm } = deps.db;

@@ -11,7 +11,6 @@ interface SearchDeps extends ConsoleDeps {
   finders: readonly FindForOperator[];
 }
 
-/** `/console/search`: finds console pages, customers, people, and the products' records. */
 export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const pages = [
     ...listConsoleSections(deps, sections),

@@ -36,10 +36,7 @@ interface PagesDeps extends ConsoleDeps {
   forms: EndpointForms;
 }
 
-/**
- * `/console/customers/{slug}/webhooks`: a customer's endpoints. Deliveries are shown only to the customer's owners and
- * admins.
- */
+/** Deliveries are shown only to the customer's owners and admins. */
 export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes): Router {
   const deps = { ...context, forms: createEndpointForms(types, createWebhookSchemas(types)) };
   const { typeCount } = deps.forms;
@@ -71,7 +68,6 @@ export function customerWebhookPages(context: ConsoleDeps, types: WebhookTypes):
   return router;
 }
 
-/** @throws AppError not_found, also if the endpoint belongs to another customer */
 async function readOne(deps: ConsoleDeps, req: Request) {
   const customer = await readCustomer(deps, req);
   const row = await requireEndpoint(deps.db.orm, customer.id, readEndpointId(req));

@@ -15,10 +15,7 @@ export interface RecentMap<K, V> {
   delete(key: K): void;
 }
 
-/**
- * Keeps at least the `most` / 2 most recently used entries, and at most `most`. Entries are evicted half at a time,
- * because finding the oldest entry of a full Map of 50,000 takes 50 µs.
- */
+/** Evicts entries half at a time: finding the oldest entry of a full Map of 50,000 takes 50 µs. */
 export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
   let [young, old] = [new Map<K, V>(), new Map<K, V>()];
   const set = (key: K, value: V): void => {
@@ -41,7 +38,6 @@ export function createRecentMap<K, V>(most: number): RecentMap<K, V> {
   };
 }
 
-/** A cache of recently used values. Evicted values are computed again. */
 export function createRecall<T>(most: number): (key: string | number, make: () => T) => T {
   const recent = createRecentMap<string | number, T>(2 * most);
   return (key, make) => {

@@ -1,13 +1,11 @@
-/**
- * Compares non-negative decimals from Postgres (`12`, `0.25`) exactly; a double would round them. Returns −1, 0 or 1.
- */
+/** Compares non-negative decimals exactly; a double would round them. Returns −1, 0 or 1. */
 export function compareDecimals(a: string, b: string): number {
   if (isSmallWhole(a) && isSmallWhole(b)) return Math.sign(Number(a) - Number(b));
   const [x, y] = align(a, b);
   return x < y ? -1 : x > y ? 1 : 0;
 }
 
-/** Returns a − b, or `0` if a is smaller. */
+/** Never negative. */
 export function subtractDecimals(a: string, b: string): string {
   if (isSmallWhole(a) && isSmallWhole(b)) return String(Math.max(0, Number(a) - Number(b)));
   const [x, y, scale] = align(a, b);
@@ -20,7 +18,6 @@ export function addDecimals(a: string, b: string): string {
   return toDecimal(x + y, scale);
 }
 
-/** Returns a − b, which may be negative. */
 export const differenceOf = (a: string, b: string): string =>
   compareDecimals(a, b) < 0 ? `-${subtractDecimals(b, a)}` : subtractDecimals(a, b);
 
@@ -44,7 +41,7 @@ function toDecimal(units: bigint, scale: number): string {
   return fraction === '' ? whole : `${whole}.${fraction}`;
 }
 
-/** True for whole numbers of at most 15 digits, which a double holds exactly. Nearly all values are that short. */
+/** A double holds 15 digits exactly. Nearly all values are that short. */
 const isSmallWhole = (digits: string): boolean => digits.length <= 15 && !digits.includes('.');
 
 function align(a: string, b: string): [bigint, bigint, number] {
@@ -58,7 +55,7 @@ function align(a: string, b: string): [bigint, bigint, number] {
   ];
 }
 
-/** True if `a` > `b`, compared exactly. Both may have an exponent, as in JSON. */
+/** Exact. Both may have an exponent, as in JSON. */
 export function isDecimalAbove(a: string, b: string): boolean {
   if (a === b) return false;
   const [x, y] = [Number(a), Number(b)];
@@ -72,7 +69,7 @@ export function toPlain(literal: string): string {
   return toPlainDecimal(mantissa, Number(exponent));
 }
 
-/** Formats without an exponent or redundant zeros, so that equal numbers have equal texts. */
+/** Equal numbers have equal texts. */
 export function toPlainDecimal(mantissa: string, exponent: number): string {
   const [whole = '', fraction = ''] = mantissa.split('.');
   const all = whole + fraction;

@@ -1,4 +1,3 @@
-/** HTTP statuses of error codes that any part of the service may return. */
 export const commonStatuses = {
   invalid_json: 400,
   invalid_request: 400,
@@ -31,18 +30,18 @@ export const commonStatuses = {
 type CommonStatuses = typeof commonStatuses;
 
 /**
- * Every error code and its HTTP status. Clients switch on the codes, so the meaning of a code never changes. Accounts
- * and each product add their own with `declare module`.
+ * Clients switch on the codes, so the meaning of a code never changes. Accounts and each product add their own with
+ * `declare module`.
  */
 export interface ErrorStatuses extends CommonStatuses {}
 
 export type ErrorCode = keyof ErrorStatuses;
 export type StatusByCode = Readonly<Record<ErrorCode, number>>;
 
-/** Titles of error pages. Default: the status's reason phrase. */
+/** Default: the status's reason phrase. */
 export type ErrorTitles = Partial<Record<ErrorCode, string>>;
 
-/** Location of an error. `pointer` is an RFC 6901 JSON pointer into the request body. */
+/** `pointer` is an RFC 6901 JSON pointer into the request body. */
 export interface ErrorPlace {
   index?: number;
   pointer: string;
@@ -53,20 +52,18 @@ export interface ErrorPlace {
 export interface AppErrorOptions {
   cause?: unknown;
   errors?: ErrorPlace[];
-  /** Seconds until a retry may succeed; sent as `Retry-After`. */
+  /** Sent as `Retry-After`. */
   retryAfterSeconds?: number;
-  /** Methods allowed at this URL; sent as `Allow`. */
+  /** Sent as `Allow`. */
   allow?: string;
-  /** Extra members of the problem, such as the limit that was reached. */
   members?: ProblemMembers;
 }
 
-/** Extra members that only some error codes have. Products add their own. */
 export interface ProblemMembers {
   limit?: object;
 }
 
-/** An error that is reported to the caller. Any other error is a bug and results in a generic 500. */
+/** Any other error is a bug and results in a generic 500. */
 export class AppError extends Error {
   readonly code: ErrorCode;
   readonly errors: ErrorPlace[] | undefined;
@@ -85,6 +82,6 @@ export class AppError extends Error {
   }
 }
 
-/** An error in one input field. `detail` completes a sentence that begins with the pointer: `must not be blank`. */
+/** `detail` completes a sentence that begins with the pointer: `must not be blank`. */
 export const placeError = (code: ErrorCode, pointer: string, detail: string): AppError =>
   new AppError(code, `${pointer} ${detail}`, { errors: [{ pointer, code, detail }] });

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Returns the texts of every feature's file of this name. The build copies the files beside the compiled code. */
+/** The build copies the files beside the compiled code. */
 export const readFeatureFiles = (name: 'functions.sql' | 'reference.yaml'): string[] =>
   readdirSync(root, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith(name))

@@ -7,15 +7,14 @@ import {
   type CounterConfiguration,
 } from 'prom-client';
 
-/** Prometheus metrics of one app. Each product adds its own with `declare module`. */
+/** Each product adds its own with `declare module`. */
 export interface Metrics extends CoreMetrics {}
 
 type CoreMetrics = ReturnType<typeof createCoreMetrics>;
 
 /**
- * Creates the metrics. Labels must have few values: mounted routes, but no URLs or names that callers choose.
- * @param parts functions that create each product's metrics
- * @param ofProcess also collects metrics of the process until it ends; default: true
+ * Labels must have few values: mounted routes, but no URLs or names that callers choose.
+ * @param ofProcess also collects metrics of the process until it ends
  */
 export function createMetrics(
   parts: ((registers: Registry[]) => Partial<Metrics>)[],
@@ -32,7 +31,7 @@ const createCoreMetrics = (registry: Registry) => ({
   ...outboxMetrics([registry]),
 });
 
-/** Initializes every outcome to 0, because Prometheus sees no increase in a counter that first appears with 1. */
+/** Prometheus sees no increase in a counter that first appears with 1. */
 export function countOutcomes(
   outcomes: string[],
   options: Pick<CounterConfiguration<'outcome'>, 'name' | 'help' | 'registers'>,

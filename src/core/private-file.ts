@@ -1,6 +1,6 @@
 import { closeSync, fchmodSync, fstatSync, openSync } from 'node:fs';
 
-/** Opens a file for appending that only its owner can read, even if it exists. Devices and pipes keep their mode. */
+/** Devices and pipes keep their mode. */
 export function openPrivateFile(path: string): number {
   const file = openSync(path, 'a', 0o600);
   try {

@@ -1,14 +1,13 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 
-/** Encrypts secrets for storage with keys from outside the database. */
 export interface SecretBox {
-  /** Binds the ciphertext to its owner, so a row copied to another owner cannot be decrypted. */
+  /** A row copied to another owner cannot be decrypted. */
   seal(ownerId: string, secret: string): string;
-  /** @throws Error if no configured key opens the secret or the ciphertext was tampered with */
+  /** @throws if no configured key opens the secret or the ciphertext was tampered with */
   open(ownerId: string, stored: string): string;
-  /** True if the secret was sealed with the newest key. */
+  /** True if the newest key sealed the secret. */
   isCurrent(stored: string): boolean;
-  /** Prefix of every secret sealed with the newest key. */
+  /** Secrets that the newest key sealed begin with it. */
   readonly currentPrefix: string;
 }
 
@@ -19,11 +18,11 @@ const TAG_BYTES = 16;
 /** Unencrypted base32 from earlier versions. */
 const plain = /^[A-Z2-7]+$/;
 
-/** False for text that earlier versions stored without sealing it. */
+/** Earlier versions stored text without sealing it. */
 export const isSealed = (stored: string): boolean => /^v1\.[\da-f]{8}\.[\w-]+$/.test(stored);
 
 /**
- * Uses AES-256-GCM and the format `v1.<key name>.<iv, tag and ciphertext, base64url>`.
+ * AES-256-GCM, as `v1.<key name>.<iv, tag and ciphertext, base64url>`.
  * @param keys newest first; older keys only decrypt
  */
 export function createSecretBox(

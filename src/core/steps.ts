@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Calls `make` on first use and caches the result. Failures are not cached. */
+/** Failures are not cached. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -17,7 +17,7 @@ export interface SharedRun<T> {
   readonly running: Promise<T> | undefined;
 }
 
-/** Runs `work` at most once at a time. A call during a run gets that run's result. */
+/** A call during a run gets that run's result. */
 export function shareRun<T>(work: () => Promise<T>): SharedRun<T> {
   let running: Promise<T> | undefined;
   return {
@@ -34,7 +34,7 @@ export function inChunks<T>(items: readonly T[], size: number): T[][] {
   );
 }
 
-/** Processes all items, `width` at a time. The first failure cancels the others and rejects. */
+/** The first failure cancels the others and rejects. */
 export async function inParallel<T, R>(
   items: readonly T[],
   { width, signal }: { width: number; signal: AbortSignal },
@@ -58,10 +58,9 @@ export async function inParallel<T, R>(
   }
 }
 
-/** Work that can be interrupted between steps. Each step takes a few milliseconds at most. */
+/** Each step takes a few milliseconds at most. */
 export type Steps<T> = Generator<undefined, T>;
 
-/** Longest time that the work may block the event loop. */
 const SLICE_MS = 5;
 
 export function allAtOnce<T>(steps: Steps<T>): T {
@@ -71,10 +70,7 @@ export function allAtOnce<T>(steps: Steps<T>): T {
   }
 }
 
-/**
- * Runs the work in slices, so that other work can run in between.
- * @param mayStop stops the work if it returns true; the result is then undefined
- */
+/** @param mayStop stops the work if it returns true; the result is then undefined */
 export async function inSlices<T>(steps: Steps<T>): Promise<T>;
 export async function inSlices<T>(steps: Steps<T>, mayStop: () => boolean): Promise<T | undefined>;
 export async function inSlices<T>(steps: Steps<T>, mayStop?: () => boolean): Promise<T | undefined> {

@@ -1,7 +1,6 @@
-/** Signals within this time count as one. Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
+/** Under npm, Ctrl-C arrives twice: from the terminal and from npm. */
 const SAME_REQUEST_MS = 2_000;
 
-/** Calls `stop` on the first SIGINT or SIGTERM, and `abandon` on the second. */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void, abandon: () => void): void {
   let askedAt: number | undefined;
   for (const signal of ['SIGTERM', 'SIGINT'] as const)

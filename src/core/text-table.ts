@@ -1,7 +1,4 @@
-/**
- * Formats a title, a table whose first row is the header, and how many of the `count` items are not shown.
- * @param texts number of left-aligned text columns; the other columns are numbers, aligned right
- */
+/** @param texts number of left-aligned text columns; the other columns are numbers, aligned right */
 export function toSection(title: string, count: number, rows: string[][], texts: number): string[] {
   const more = count - (rows.length - 1);
   return [`${title}: ${count}`, ...align(rows, texts), ...(more > 0 ? [`… and ${more} more`] : []), ''];

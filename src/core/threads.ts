@@ -1,6 +1,5 @@
 import { createBirpc, type BirpcReturn } from 'birpc';
 
-/** A message port, a worker thread, or anything with the same methods. */
 interface End {
   postMessage(message: unknown, transfer: []): void;
   on(event: 'message', listener: (message: unknown) => void): unknown;
@@ -9,14 +8,10 @@ interface End {
 /** Threads can load only compiled files, so `npm run dev` runs everything on one thread. */
 export const canStartThreads = import.meta.url.endsWith('.js');
 
-/** Functions of the other thread. A call rejects with the other side's error, or if that thread has ended. */
+/** A call rejects with the other side's error, or if that thread has ended. */
 export type Remote<Theirs extends object, Ours extends object = object> = BirpcReturn<Theirs, Ours>;
 
-/**
- * Connects two threads, so that each can call the other's functions. Values are copied, so functions and class
- * instances cannot be passed.
- * @param ours functions that the other thread may call
- */
+/** Values are copied, so functions and class instances cannot be passed. */
 export function connectThread<Theirs extends object, Ours extends object = object>(
   end: End,
   ours: Ours,
@@ -32,7 +27,7 @@ export function connectThread<Theirs extends object, Ours extends object = objec
   });
 }
 
-/** A birpc response; `e` is set if the call failed. */
+/** Birpc's response; `e` is set if the call failed. */
 interface Answer {
   e?: unknown;
 }
@@ -49,7 +44,7 @@ interface PlainError {
 const isPlain = (value: unknown): value is PlainError =>
   (value as Partial<PlainError> | undefined)?.isError === true;
 
-/** Copies an error to a plain object. Structured cloning would lose the error's own fields. */
+/** Structured cloning would lose the error's own fields. */
 function toPlain(error: Error): PlainError {
   const { message, stack, cause, ...others } = error as Error & Record<string, unknown>;
   const fields = Object.entries(others).filter(([, value]) =>

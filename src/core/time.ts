@@ -3,10 +3,10 @@ export const MINUTE_MS = 60 * SECOND_MS;
 export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
 
-/** Result of the latest `monthOf`, because the same month is usually requested again. */
+/** The same month is usually requested again. */
 let latest = { firstDay: '', startMs: 0, endMs: 0 };
 
-/** Returns the first day of the calendar month (UTC), as `YYYY-MM-01`. */
+/** `YYYY-MM-01`, UTC. */
 export function monthOf(timeMs: number): string {
   if (!(timeMs >= latest.startMs && timeMs < latest.endMs)) {
     const firstDay = `${new Date(timeMs).toISOString().slice(0, 7)}-01`;
@@ -16,7 +16,7 @@ export function monthOf(timeMs: number): string {
   return latest.firstDay;
 }
 
-/** Returns a calendar month (UTC) as `{ start, end }`; `end` is exclusive. */
+/** UTC; `end` is exclusive. */
 export function monthRange(firstDay: string): { start: string; end: string } {
   const [year = 0, month = 1] = firstDay.split('-').map(Number);
   return {
@@ -26,13 +26,13 @@ export function monthRange(firstDay: string): { start: string; end: string } {
 }
 
 export interface Clock {
-  /** Milliseconds since 1970-01-01T00:00:00Z. */
+  /** Since 1970-01-01T00:00:00Z. */
   now(): number;
 }
 
 export const systemClock: Clock = { now: () => Date.now() };
 
-/** Parses `Retry-After` (seconds or a date, RFC 9110) into ms; undefined if it is missing or invalid. */
+/** Seconds or a date (RFC 9110), into ms; undefined if missing or invalid. */
 export function readRetryAfter(value: string | null): number | undefined {
   if (value === null) return undefined;
   const ms = /^\s*\d+\s*$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();

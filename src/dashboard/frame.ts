@@ -9,11 +9,11 @@ export interface Section {
   id: string;
   href: string;
   label: string;
-  /** Leaves a gap above this section. */
+  /** A gap precedes the section. */
   beginsGroup?: true;
-  /** Default: every member sees the section. */
+  /** Default: every member. */
   isShownTo?: (me: SessionPrincipal) => boolean;
-  /** Default: every Organization has the section. */
+  /** Default: every Organization. */
   isOffered?: (orm: Orm, orgId: string) => Promise<boolean>;
 }
 
@@ -40,7 +40,6 @@ const lastSections: Section[] = [
 
 const MAX_CHOICES = 100;
 
-/** The dashboard's frame. Products' sections are listed between the dashboard's own. */
 export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Section[]): ReadFrame {
   return async (res, section) => {
     const me = res.locals.session as SessionPrincipal | undefined;
@@ -70,7 +69,7 @@ const navigationOf = async (
     isCurrent: id === current,
   }));
 
-/** Lists the sections that the member sees, with the products' sections between the dashboard's own. */
+/** Products' sections are between the dashboard's own. */
 export async function listSections(
   orm: Orm,
   sections: readonly Section[],
@@ -95,7 +94,7 @@ const lastConsoleSections: ConsoleSection[] = [
 ];
 const shardSection = { id: 'shards', href: '/console/shards', label: 'Shard groups' };
 
-/** The console's frame. It does not depend on the operator's own Organizations. */
+/** Independent of the operator's own Organizations. */
 export function createConsoleFrame(
   context: Pick<Context, 'db'>,
   sections: readonly ConsoleSection[],

@@ -4,7 +4,6 @@ import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
 import { groupByPerson, type ListDemoLogins } from '../accounts/identity/sign-in/demo-logins.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
 
-/** `/`: introduces the service and links to its parts. */
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
@@ -18,10 +17,7 @@ export function frontPages(
   });
 }
 
-/**
- * If the Organization is archived, shows its members only a page that says so. `change` checks this again for each
- * change.
- */
+/** Members of an archived Organization see only that. Each change checks this again. */
 export function hideArchived(deps: PageDeps): RequestHandler {
   return async (req, res, next) => {
     const { isArchived, orgName } = sessionOf(res);

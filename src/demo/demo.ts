@@ -12,7 +12,7 @@ import { HOUR_MS } from '../core/time.js';
 import { roles } from '../accounts/organizations/table.js';
 
 const demoSchema = z.object({
-  /** The embedded database is only for trials, and the greeting says so. */
+  /** The greeting says that the embedded database is only for trials. */
   database: z.enum(['embedded', 'postgres']),
   logins: z.array(
     z.strictObject({
@@ -21,23 +21,23 @@ const demoSchema = z.object({
       organization: z.string(),
       role: z.enum([...roles, 'operator']),
       password: z.string(),
-      /** Authenticator secret in base32. */
+      /** Base32. */
       factorSecret: z.string().optional(),
     }),
   ),
-  /** End of the demo's past, ISO 8601. Undefined once the past has been filled in. */
+  /** ISO 8601. Undefined once the past has been filled in. */
   pastUpTo: z.iso.datetime().optional(),
 });
 
-/** API keys of the first Organization. Each product adds its own with `declare module`. */
+/** Each product adds its own with `declare module`. */
 export interface DemoKeys {}
 
-/** Values shown on the demo's page. Each product adds its own with `declare module`. */
+/** Each product adds its own with `declare module`. */
 export interface DemoFields {
   keys: DemoKeys;
 }
 
-/** Everything that the demo can show, including secrets in plain text, which the database does not hold. */
+/** Includes secrets in plain text, which the database does not hold. */
 export type DemoData = z.infer<typeof demoSchema> & DemoFields;
 
 export const demoOrganizations = [
@@ -54,13 +54,12 @@ export interface DemoOrganization {
   ownerId: string;
 }
 
-/** Moves a source's time forward, so that the demo's first steps look like days of work. */
+/** The demo's first steps look like days of work. */
 export const later = (source: Source, hours: number): Source => ({
   ...source,
   at: new Date(source.at.getTime() + Math.round(hours * HOUR_MS)),
 });
 
-/** A product's contribution to the demo. */
 export interface DemoPart {
   schema: z.ZodType<PartialFields>;
   /**
@@ -76,12 +75,12 @@ export interface DemoPart {
   ): Promise<PartialFields>;
 }
 
-/** A product's contribution to the text that is printed after the demo has started. */
+/** Printed after the demo has started. */
 export interface GreetingPart {
   keys: { name: string; secret: string; note?: string }[];
-  /** Describes each key's purpose. `title` completes "API keys of …". */
+  /** `title` completes "API keys of …". */
   keyTable?: { title: string; rows: string[][] };
-  /** Commands to paste, each with an explanation above it. */
+  /** To paste, each with an explanation above it. */
   steps: { text: string; command: string }[];
 }
 
@@ -89,11 +88,11 @@ type PartialFields = Partial<Omit<DemoFields, 'keys'>> & { keys: Partial<DemoKey
 
 const fileName = 'demo.json';
 
-/** Saves the demo's passwords and keys, so that later starts can show them again. */
+/** Later starts show the passwords and keys again. */
 export const writeDemo = (dataDir: string, demo: DemoData): Promise<void> =>
   writeOwn(dataDir, fileName, JSON.stringify(demo, null, 2));
 
-/** Writes the whole file or nothing, readable only by its owner. */
+/** All or nothing, readable only by its owner. */
 async function writeOwn(dataDir: string, name: string, text: string): Promise<void> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const file = join(dataDir, name);
@@ -102,10 +101,7 @@ async function writeOwn(dataDir: string, name: string, text: string): Promise<vo
   await rename(temporary, file);
 }
 
-/**
- * Returns a random secret that stays the same over restarts, from the data directory. Replaces one that others may have
- * read, or that is damaged.
- */
+/** Stays the same over restarts. Replaces one that others may have read, or that is damaged. */
 export async function keepSecret(dataDir: string, name: 'session-key' | 'operator-token'): Promise<string> {
   const kept = await readOwn(join(dataDir, name));
   if (kept !== undefined && /^[\da-f]{64}$/.test(kept)) return kept;
@@ -114,7 +110,7 @@ export async function keepSecret(dataDir: string, name: 'session-key' | 'operato
   return secret;
 }
 
-/** Undefined if there is no such file or if others may read it. */
+/** Undefined without a file, or if others may read it. */
 async function readOwn(file: string): Promise<string | undefined> {
   try {
     const isShared = process.platform !== 'win32' && ((await stat(file)).mode & 0o077) !== 0;
@@ -125,8 +121,8 @@ async function readOwn(file: string): Promise<string | undefined> {
 }
 
 /**
- * Returns undefined in production, and if there is no demo file, its first key no longer works, or the file belongs to
- * another database.
+ * Undefined in production, without a demo file, if its first key no longer works, or if the file belongs to another
+ * database.
  */
 export async function readDemo(
   { config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>,

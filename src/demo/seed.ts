@@ -26,13 +26,12 @@ import {
   type DemoOrganization,
 } from './demo.js';
 
-/** Advisory lock key, an arbitrary constant that all instances share. */
+/** Arbitrary; all instances share it. */
 const DEMO_LOCK = 4_283_641_098;
 
 /**
- * Fills a database without Organizations with demo data. Runs once even if several instances start together, and never
- * in production. `readDemo` reads the result later.
- * @returns undefined if there was nothing to do
+ * Once even if several instances start together, and never in production. `readDemo` reads the result.
+ * @returns undefined if the database has Organizations
  */
 export async function seedDemo(
   { config, db, clock }: Pick<Context, 'config' | 'db' | 'clock'>,
@@ -65,8 +64,7 @@ export async function seedDemo(
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
     const demo = Object.assign({}, ...seeded, own, { keys }) as DemoData;
-    // The file is written before the commit. After a crash in between, the next start seeds again and overwrites the
-    // file.
+    // After a crash before the commit, the next start seeds again and overwrites the file.
     await writeDemo(config.dataDir, demo);
     return demo;
   });
@@ -74,10 +72,10 @@ export async function seedDemo(
 
 const USED_BEFORE_MS = 20 * MINUTE_MS;
 
-/** Age of the seeded records. They are older than all usage and trades in the demo's past. */
+/** Older than all usage and trades in the demo's past. */
 const SEEDED_BEFORE_MS = 75 * DAY_MS;
 
-/** A fictional person, whose email address is at a domain that cannot exist. */
+/** Fictional; the email address is at a domain that cannot exist. */
 interface DemoPerson {
   email: string;
   name: string;
@@ -102,7 +100,7 @@ async function isEmpty(orm: Orm): Promise<boolean> {
   return (await orm.select({ id: organizations.id }).from(organizations).limit(1)).length === 0;
 }
 
-/** Hashes the passwords before taking the lock, because hashing is slow. */
+/** Slow: called before taking the lock. */
 async function choosePasswords(orm: Orm, password: string): Promise<Map<string, PasswordChoice>> {
   return new Map(
     await Promise.all(
@@ -113,7 +111,7 @@ async function choosePasswords(orm: Orm, password: string): Promise<Map<string, 
   );
 }
 
-/** Creates the operator as the set-up wizard would, with a second factor because the console requires one. */
+/** The console requires a second factor. */
 async function makeOperator(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -134,7 +132,7 @@ async function makeOperator(
     .values({ userId, secret, confirmedAt: at, lastStep: null, setupSession: '', createdAt: at });
 }
 
-/** Creates the Organizations and their members as operators and owners would on the pages. */
+/** As operators and owners would on the pages. */
 async function makeOrganizations(
   tx: Tx,
   choices: ReadonlyMap<string, PasswordChoice>,
@@ -171,5 +169,5 @@ const toLogins = (password: string, factorSecret: string): DemoData['logins'] =>
 
 const alphabet = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 
-/** 16 characters without look-alikes, about 92 bits of entropy. */
+/** No look-alikes, about 92 bits. */
 const randomPassword = () => Array.from({ length: 16 }, () => alphabet[randomInt(alphabet.length)]).join('');

@@ -2,15 +2,12 @@ import type { Logger } from 'pino';
 import type { Metrics } from '../core/metrics.js';
 import { MINUTE_MS, SECOND_MS } from '../core/time.js';
 
-/** Clock difference above which a line is logged. Synchronized machines' clocks differ only by milliseconds. */
+/** Logged above it. Synchronized clocks differ only by milliseconds. */
 const NOTED_MS = 5 * SECOND_MS;
-/**
- * Maximum clock difference of an instance that gets traffic. Entitlements, keys and sessions depend on the instance's
- * clock, so with a larger difference the instance would reject valid calls.
- */
+/** Entitlements, keys and sessions depend on the instance's clock, so beyond this it would reject valid calls. */
 const MAX_MS = MINUTE_MS;
 
-/** The database's time during a query, and the instance's time before and after it. */
+/** The instance's time before and after the query. */
 interface ClockReading {
   databaseMs: number;
   askedMs: number;
@@ -18,12 +15,12 @@ interface ClockReading {
 }
 
 interface ClockState {
-  /** True if the difference is so large that the instance should get no traffic. */
+  /** The instance should get no traffic. */
   isOff: boolean;
   reason?: string;
 }
 
-/** Compares the instance's clock with the database's. Logs when they start to differ and when they agree again. */
+/** Logs when the clocks start to differ and when they agree again. */
 export function createClockWatch({
   log,
   metrics,
@@ -46,10 +43,7 @@ export function createClockWatch({
   };
 }
 
-/**
- * Returns the smallest difference that is consistent with the reading, because the database's exact time between query
- * and response is unknown. Positive if the instance is behind.
- */
+/** Consistent with the reading: the database's exact time is unknown. Positive if the instance is behind. */
 function minDifferenceMs({ databaseMs, askedMs, answeredMs }: ClockReading): number {
   if (databaseMs > answeredMs) return databaseMs - answeredMs;
   return Math.min(0, databaseMs - askedMs);

@@ -4,10 +4,10 @@ import type { Shards } from '../core/db/client.js';
 import type { Pools } from '../core/db/postgres.js';
 import type { Metrics } from '../core/metrics.js';
 
-/** Time limit for a server's response to the readiness check. The connections' own time-outs are longer. */
+/** For the readiness check. The connections' own time-outs are longer. */
 const PING_MS = 1_000;
 
-/** Returns ids and servers of unreachable shard groups; undefined if the database is not sharded. */
+/** Undefined if the database is not sharded. */
 export async function findGroupsAway({ groups }: Shards) {
   if (groups.length === 1) return undefined;
   const answered = new Set<string>();
@@ -41,7 +41,7 @@ export function watchPools(pools: Pools, { registry }: Pick<Metrics, 'registry'>
   registry.registerMetric(connections);
 }
 
-/** Collects metrics of each shard group, or none if the database is not sharded. */
+/** None if the database is not sharded. */
 export function watchShards(shards: Shards, { registry, shardSeconds, shardRepeats }: Metrics): void {
   shards.watch({
     onStatement: (group, seconds) => shardSeconds.observe({ group }, seconds),
@@ -54,7 +54,7 @@ export function watchShards(shards: Shards, { registry, shardSeconds, shardRepea
       labelNames: ['group', 'worker'],
       registers: [registry],
       collect() {
-        // Removes old labels, because a group may have moved to another worker.
+        // A group may have moved to another worker.
         this.reset();
         if (shards.groups.length > 1)
           for (const { id: group, worker, load } of shards.groups) this.set({ group, worker }, read(load));

@@ -22,17 +22,16 @@ type DatabaseState = (typeof databaseStates)[number];
 export interface Readiness {
   status: Exclude<Lifecycle['state'], 'ready'> | DatabaseState;
   reason?: string;
-  /** Unreachable shard groups. Calls for their Organizations get 503. */
+  /** Calls for their Organizations get 503. */
   groupsAway?: string[];
 }
 
-/** How long a response is reused for all callers. */
+/** All callers share the response. */
 const CACHE_MS = 1_000;
-/** Time limit for the whole check. Load balancers wait only a few seconds. */
+/** Load balancers wait only a few seconds. */
 const WAIT_MS = 2_000;
-/** Time limit for the database. Shorter than `WAIT_MS`, so that other findings can still be reported. */
+/** Shorter than `WAIT_MS`, so that other findings can still be reported. */
 const DATABASE_WAIT_MS = 1_800;
-/** Interval of the checks that nobody asks for. */
 const WATCH_EVERY_MS = 2_000;
 
 type ReadinessDeps = Pick<Context, 'db' | 'log' | 'metrics' | 'lifecycle'>;
@@ -41,9 +40,8 @@ type ClockWatch = ReturnType<typeof createClockWatch>;
 export type ReadinessWatch = ReturnType<typeof createReadiness>;
 
 /**
- * Checks that the database can serve requests and that this instance may answer them: its version is new enough and
- * its clock agrees with the database's. Otherwise all calls get 503 until a later check succeeds. The route needs no
- * credential, so callers share one check, at most one per second. Changes are logged.
+ * Until a check succeeds, all calls get 503: the database must serve requests, this version must be new enough, and the
+ * clocks must agree. The route needs no credential, so callers share one check, at most one per second.
  */
 export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) {
   const compareClocks = createClockWatch({ log, metrics });
@@ -76,7 +74,7 @@ export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) 
       if (state === 'starting' && refusal) return { status: 'outdated', reason: refusal.detail };
       return { status: state };
     },
-    /** Repeats the check without being asked. @returns a function that stops it */
+    /** Returns a function that stops it. */
     watch(): () => void {
       const timer = setInterval(() => void check(), WATCH_EVERY_MS).unref();
       return () => clearInterval(timer);

@@ -24,7 +24,6 @@ const readinessSchema = z
   })
   .meta({ id: 'Readiness' });
 
-/** `/healthz` (process is alive), `/readyz` (ready for traffic), `/metrics` (Prometheus). */
 export const healthRoutes = [
   defineRoute({
     method: 'get',
@@ -72,7 +71,7 @@ export const healthRoutes = [
   }),
 ];
 
-/** Requires the configured token. Without one, production hides the metrics. */
+/** Without a configured token, production hides the metrics. */
 function requireMetricsToken({ metricsToken, production }: Context['config']): RequestHandler {
   if (metricsToken === undefined && production) return notFound;
   const expected = metricsToken === undefined ? undefined : digest(metricsToken);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { configPart, isOrigin, listField, urlField, wholeNumber } from '../core/config.js';
 import { parseDollars } from './market/money.js';
 
-/** Open-Meteo's hosts for non-commercial use. Subscribers use the same names with the prefix `customer-`. */
+/** For non-commercial use. Subscribers use the same names with the prefix `customer-`. */
 const FREE_ENSEMBLES = 'https://ensemble-api.open-meteo.com';
 const FREE_RUNS = 'https://previous-runs-api.open-meteo.com';
 
@@ -11,7 +11,7 @@ const toCustomerHost = (freeHost: string): string => freeHost.replace('://', ':/
 const isFreeHost = (url: string): boolean =>
   URL.canParse(url) && /^(?!customer-)[\w.-]+\.open-meteo\.com$/.test(new URL(url).hostname);
 
-/** Shown in the log, by `venue:check` and on the console. */
+/** Also shown by `venue:check` and on the console. */
 export const FREE_FORECASTS =
   'Forecasts come from the free service of Open-Meteo, which is for non-commercial use. Commercial use needs an Open-Meteo subscription that includes ensembles and previous runs, with its key in OPEN_METEO_API_KEY.';
 
@@ -38,8 +38,7 @@ const tradingEnvironment = {
   FORECAST_SOURCE: z.enum(['simulated', 'openmeteo', 'http']).optional(),
   OPEN_METEO_BASE_URL: urlField(/^https?:$/, FREE_ENSEMBLES).optional(),
   OPEN_METEO_HISTORY_BASE_URL: urlField(/^https?:$/, FREE_RUNS).optional(),
-  // Only characters that URL encoding leaves unchanged, because masking in the log looks for the key exactly as written
-  // here.
+  // Masking in the log looks for the key exactly as written here, so URL encoding must not change it.
   OPEN_METEO_API_KEY: z
     .string()
     .regex(/^[\w.~-]{8,200}$/, 'must be a subscription key: at least 8 characters of A-Z, a-z, 0-9 and -._~')
@@ -85,9 +84,9 @@ interface MarketsConfig {
 }
 
 interface MarketLimits {
-  /** Portfolio and order calls per key. */
+  /** Per key. */
   tradingPerMinute: number;
-  /** Market data reads per IP address. */
+  /** Per IP address. */
   readsPerMinute: number;
 }
 
@@ -112,9 +111,7 @@ export const marketsConfig = configPart(
   findConflicts,
 );
 
-/**
- * In production, markets are off unless a setting turns them on, so that the simulated world is never shown by default.
- */
+/** In production, the simulated world is never shown by default. */
 const isOn = ({ MARKETS, MARKET_SOURCE }: Environment, production: boolean): boolean =>
   MARKETS === undefined ? !production || MARKET_SOURCE !== undefined : MARKETS === 'on';
 
@@ -130,35 +127,35 @@ function readTradingConfig(e: Environment) {
     marketSource: e.MARKET_SOURCE ?? ('simulated' as const),
     kalshi: {
       baseUrl: e.KALSHI_BASE_URL.replace(/\/+$/, ''),
-      /** URL of the venue's stream; used only with a key. */
+      /** Used only with a key. */
       wsUrl: e.KALSHI_WS_URL ?? streamUrlOf(e.KALSHI_BASE_URL),
-      /** Set together with the key file, or not at all. Without both, only public data is read. */
+      /** Without a key and its file, only public data is read. */
       keyId: e.KALSHI_KEY_ID,
       privateKeyFile: e.KALSHI_PRIVATE_KEY_FILE,
-      /** Defaults to every series in the venue's climate category. */
+      /** Default: the venue's climate category. */
       series: e.KALSHI_SERIES,
     },
     forecastSource,
-    /** Host for ensembles. */
+    /** For ensembles. */
     openMeteoBaseUrl: openMeteoUrls[0],
-    /** Host for individual runs, current and past. */
+    /** For individual runs, current and past. */
     openMeteoHistoryBaseUrl: openMeteoUrls[1],
     openMeteoApiKey: e.OPEN_METEO_API_KEY,
-    /** True if forecasts come from a host that is free for non-commercial use only. */
+    /** Free for non-commercial use only. */
     hasFreeForecasts: forecastSource === 'openmeteo' && openMeteoUrls.some(isFreeHost),
-    /** URL of the operator's model; set whenever the model is the forecast source. */
+    /** Set whenever the model is the forecast source. */
     modelUrl: e.MODEL_URL,
-    /** True if station forecasts from other services supplement Open-Meteo's models. */
+    /** Supplement Open-Meteo's models. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
-    /** Experimental: LAMP's hourly forecasts replace the first model's for the current day. */
+    /** Experimental: LAMP replaces the first model for the current day. */
     hasLamp: e.LAMP === 'on',
     mesonetBaseUrl: e.MESONET_BASE_URL.replace(/\/+$/, ''),
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
     paperCash: parseDollars(e.PAPER_CASH),
     paperLatencyMs: e.PAPER_LATENCY_MS,
-    /** Records each refresh's inputs; undefined disables the tape. */
+    /** Each refresh's inputs; undefined disables the tape. */
     tapeFile: e.TAPE_FILE,
-    /** Slug of the only Organization allowed to trade live; undefined if live trading is off. */
+    /** The only Organization allowed to trade live; undefined if live trading is off. */
     liveOrg: e.LIVE_TRADING === 'on' ? e.LIVE_TRADING_ORG : undefined,
     refreshSeconds: e.REFRESH_SECONDS,
   };
@@ -169,10 +166,7 @@ function toOpenMeteoUrl(e: Environment, given: string | undefined, free: string)
   return chosen.replace(/\/+$/, '');
 }
 
-/**
- * On the venue's newer API hosts, streams have a separate host name. On the older, shared hosts, the API and the
- * streams use the same name.
- */
+/** Newer API hosts have a separate host name for streams, older ones do not. */
 function streamUrlOf(baseUrl: string): string {
   const { protocol, host } = new URL(baseUrl);
   const name = host.replace(/^external-api\./, 'external-api-ws.');
@@ -184,7 +178,7 @@ function findConflicts(env: Record<string, string | undefined>): string[] {
   const isKalshi = env.MARKET_SOURCE === 'kalshi';
   if ((env.KALSHI_KEY_ID === undefined) !== (env.KALSHI_PRIVATE_KEY_FILE === undefined))
     problems.push('KALSHI_KEY_ID, KALSHI_PRIVATE_KEY_FILE: must be set together');
-  // `http` is allowed with either venue, because an operator's own model may forecast the real or the simulated world.
+  // An operator's own model may forecast either world over `http`.
   if (env.FORECAST_SOURCE === 'http' && env.MODEL_URL === undefined)
     problems.push('MODEL_URL: is required if FORECAST_SOURCE is http. It is the address of the model');
   if (env.FORECAST_SOURCE === (isKalshi ? 'simulated' : 'openmeteo'))

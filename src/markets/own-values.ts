@@ -6,11 +6,11 @@ import { exampleWorld } from './reference/example-world.js';
 import type { SnapshotStore } from './snapshot/snapshot.js';
 
 const HALF_A_DOLLAR = 500_000n;
-/** Margin added to the best offer's price, because the best offer alone may not have enough contracts. */
+/** The best offer alone may not have enough contracts. */
 const ROOM = 10n * CENT;
 const { markets, trade, resting } = exampleWorld;
 
-/** Reads the member's own orders and a market that they can trade, to replace those in the examples. */
+/** Replace those in the examples. */
 export const createOwnMarketsReader =
   ({ db, snapshots }: Pick<Context, 'db'> & { snapshots: SnapshotStore }): ReadOwnPart =>
   async (orgId, now) => {
@@ -41,13 +41,10 @@ interface ExampleOrder {
   timeInForce?: string;
 }
 
-/**
- * The fill-or-kill example asks for more contracts than the book has. The others ask for one contract, which any book
- * has.
- */
+/** The fill-or-kill example asks for more contracts than the book has, the others for one. */
 const isWhole = ({ timeInForce }: ExampleOrder): boolean => timeInForce === 'fill_or_kill';
 
-/** The market priced closest to half a dollar, where any account can afford an order. */
+/** Any account can afford an order near half a dollar. */
 function findMarket(snapshots: SnapshotStore, now: Date): { ticker: string; ask: string } | undefined {
   let best: { ticker: string; ask: bigint; apart: bigint } | undefined;
   for (const { ticker, status, yesAsk, closeTime } of snapshots.current?.markets.values() ?? []) {

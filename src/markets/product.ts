@@ -37,7 +37,7 @@ import {
 
 declare module '../product.js' {
   interface Services {
-    /** Absent if the markets are off. */
+    /** Undefined if the markets are off. */
     trading: TradingServices;
   }
   interface ProductOptions {
@@ -53,7 +53,6 @@ const sections: Section[] = [
   { id: 'portfolio', href: '/dashboard/portfolio', label: 'Portfolio', isShownTo },
 ];
 
-/** Weather prediction markets: forecasts, signals, portfolios, paper and live orders. */
 export const markets: Product = {
   name: 'markets',
   config: marketsConfig,
@@ -128,13 +127,13 @@ export const markets: Product = {
   },
 };
 
-/** Parts of the demo's past that are still being filled in. */
+/** The demo's past is still being filled in. */
 interface Filling {
   trades: boolean;
   forecasts: boolean;
 }
 
-/** Lets the demo's pages show that their numbers are invented and which parts of the past are still missing. */
+/** The demo's pages show that their numbers are invented and which parts are missing. */
 function markInvented(
   { config: { production, trading } }: Pick<Context, 'config'>,
   filling: Readonly<Filling>,
@@ -157,7 +156,7 @@ function warnOfSources({ config, log }: Context, { isReplay }: TradingServices):
   if (!isReplay && hasFreeForecasts) log[liveOrg === undefined ? 'info' : 'warn'](FREE_FORECASTS);
 }
 
-/** Gates stay closed until they have been judged; a scheduled job retries. */
+/** Gates stay closed until judged; a scheduled job retries. */
 const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<void> =>
   background
     .judge()
@@ -167,6 +166,6 @@ const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<
 
 async function fillPast({ background, refresher }: TradingServices): Promise<void> {
   await background.fillPast();
-  // Pages show the results immediately instead of after the next refresh.
+  // Pages need not wait for the next refresh.
   await refresher.refresh();
 }

@@ -21,15 +21,15 @@ import { scoresRoutes } from './scores/routes.js';
 import type { TradingServices } from './services/services.js';
 import { createStationList } from './api/station-json.js';
 
-/** Paths that anyone may read, including everything below them. */
+/** These cover everything below them. */
 const publicReads = ['/markets', '/signals', '/forecast', '/stations', '/scores', '/stream'];
 
 export const publicReadRoutes = [...marketRoutes, ...forecastRoutes, streamRoute];
 const orderRoutes = [placeOrderRoute, ...tradeRoutes, ...changeOrderRoutes, ...portfolioRoutes];
-/** Belongs to an Organization, although it lies below a public path. */
+/** Belongs to an Organization, although below a public path. */
 const EXECUTION = '/scores/execution';
 
-/** The trading API. Market data requires no credentials; portfolios and orders require an Organization's API key. */
+/** Portfolios and orders require an Organization's API key. */
 export function tradingRoutes(context: Context, calls: CallDeps, trading: TradingServices): Router {
   const router = createRouter({ strict: false });
   const callLimit = keyGuards(context, calls).limitTo('trading', context.config.limits.tradingPerMinute);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { describeType, type TypeDescription } from '../accounts/webhooks/types.js';
 import { idField, timeField } from '../core/http/fields.js';
 
-/** Dollar amounts in the trading API's format. */
+/** In the trading API's format. */
 const dollars = (description: string) =>
   z
     .string()
@@ -23,7 +23,7 @@ const exampleMarket = { mode: 'paper', ticker: 'KXHIGHNY-26JAN31-B40.5', eventTi
 
 const nameMode = (mode: 'paper' | 'live') => (mode === 'paper' ? 'Paper' : 'Live');
 
-/** Formats like `$10.00` or `-$0.5625`, with at least two decimals. */
+/** `$10.00` or `-$0.5625`, with at least two decimals. */
 const shortDollars = (dollars: string) => dollars.replace(/^(-?)(\d+\.\d\d\d*?)0*$/, '$1$$$2');
 
 type MarketTypes = typeof marketTypes;

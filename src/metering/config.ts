@@ -2,16 +2,13 @@ import { z } from 'zod';
 import { configPart, urlField, wholeField, wholeNumber } from '../core/config.js';
 
 interface MeteringConfig {
-  /**
-   * Whole months for which an idempotency key is remembered, counted from the end of the event's month. Undefined:
-   * forever.
-   */
+  /** Whole months from the end of the event's month. Undefined: forever. */
   dedupeHorizonMonths: number | undefined;
-  /** Undefined if no usage is sent to Stripe. A live key sends live usage, a test key test usage. */
+  /** A live key sends live usage, a test key test usage. */
   stripe: { key: string; livemode: boolean; url: string } | undefined;
 }
 
-/** Maximum calls per API key. */
+/** Per API key. */
 interface MeteringLimits {
   usagePerMinute: number;
   entitlementsPerMinute: number;
@@ -24,7 +21,7 @@ declare module '../core/config.js' {
 
 export const meteringConfig = configPart(
   {
-    // Even one month is longer than the maximum delay of an event, so no event can arrive for an archived month.
+    // Even one month is longer than the maximum delay of an event.
     DEDUPE_HORIZON_MONTHS: wholeField(1_200).optional(),
     STRIPE_API_KEY: z
       .string()

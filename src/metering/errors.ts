@@ -17,7 +17,7 @@ type MeteringStatuses = typeof meteringStatuses;
 declare module '../core/errors.js' {
   interface ErrorStatuses extends MeteringStatuses {}
   interface ProblemMembers {
-    /** Credits in the form that `toJson` expects. */
+    /** As `toJson` expects. */
     required?: unknown;
     available?: unknown;
   }

@@ -13,11 +13,11 @@ interface OwnProduct {
   slug: string;
   name: string;
   usageMetric: string;
-  /** Maximum quantity of one event, an exact decimal. */
+  /** Per event. */
   maxQuantity: string;
 }
 
-/** Reads the member's own products and reservation, which replace those in the examples. */
+/** Replace those in the examples. */
 export const createOwnMeteringReader =
   ({ db }: Pick<Context, 'db'>): ReadOwnPart =>
   async (orgId, now) => {
@@ -36,7 +36,7 @@ function toOwnPart(
   const [live, secondLive] = inEffect.filter(({ kind }) => kind === 'live');
   const readOnly = inEffect.find(({ kind }) => kind === 'read_only');
   const inAnswers = toCounterparts(live, secondLive, readOnly);
-  // Requests must succeed, so the first product replaces a missing second one.
+  // Requests must succeed.
   const inRequests = toCounterparts(live, secondLive ?? live, readOnly);
   const counterparts = (use: 'request' | 'answer') => (use === 'request' ? inRequests : inAnswers);
   return {
@@ -62,7 +62,7 @@ function toOwnPart(
   };
 }
 
-/** A product without a counterpart is left out and keeps its example name. */
+/** A product without a counterpart keeps its example name. */
 function toCounterparts(...own: (OwnProduct | undefined)[]): ReadonlyMap<string, OwnProduct> {
   const slugs = [products.apiCalls.slug, products.storage.slug, products.archive.slug];
   return new Map(
@@ -97,7 +97,7 @@ function renameCloudEvent(
   return { type: product.usageMetric, id: stamp(String(fields.id), now) };
 }
 
-/** Limits the quantity to the quantity held, because the product might not accept more. */
+/** The product might not accept more than the quantity held. */
 function settleAtMost(request: SentRequest, held: number): SentRequest {
   const { quantity } = (request.body ?? {}) as { quantity?: number };
   if (quantity === undefined) return request;

@@ -55,7 +55,6 @@ const sections: Section[] = [
   { id: 'credits', href: '/dashboard/credits', label: 'Credits', isOffered: readHasCredits },
 ];
 
-/** Usage events, entitlements, limits, reservations and corrections. */
 export const metering: Product = {
   name: 'metering',
   config: meteringConfig,
@@ -83,7 +82,7 @@ export const metering: Product = {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
         const counted = [...reservationRoutes, ...correctionRoutes, ...usageReadRoutes, ...creditRoutes];
-        // Mounted in order of call frequency.
+        // In order of call frequency.
         mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
         mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
@@ -143,7 +142,7 @@ const meteringJobs = (
   },
 ];
 
-/** If email is off, the only job is the one that deletes old rows from earlier runs. */
+/** If email is off, deletes old rows from earlier runs. */
 const noticeJobs = (context: Context): Job[] => [
   {
     name: 'delete-old-notices',

@@ -37,7 +37,7 @@ const nameUse = ({
   livemode: boolean;
 }) => `${productSlug} (${metric}${livemode ? '' : ', test'})`;
 
-/** For example `the limit of 1,000 (this month, UTC)`. */
+/** `the limit of 1,000 (this month, UTC)`. */
 const describeLimit = ({ quantity, window }: { quantity: string; window: string }) =>
   `the limit of ${formatDecimal(quantity)} (${inSentence(nameWindow(window)).replace(' (UTC)', ', UTC')})`;
 
@@ -58,7 +58,6 @@ const exampleGrant = { grantKey: 'pack-2026-01', livemode: true };
 
 const creditsPage = '/dashboard/credits';
 
-/** `credits` or `test credits`. */
 const nameCredits = (livemode: boolean) => (livemode ? 'credits' : 'test credits');
 
 type MeteringTypes = typeof meteringTypes;

@@ -6,7 +6,7 @@ export const calendarNames: Record<string, string> = {
 
 const units: Record<string, string> = { D: 'day', H: 'hour', M: 'minute', S: 'second' };
 
-/** For example `Last 5 hours` or `Last 1 day 12 hours`. */
+/** `Last 5 hours` or `Last 1 day 12 hours`. */
 export const nameWindow = (window: string): string =>
   calendarNames[window] ??
   `Last ${[...window.matchAll(/(\d+)([DHMS])/g)].map(([, n, unit]) => `${n}\u00a0${units[unit!]}${Number(n) === 1 ? '' : 's'}`).join(' ')}`;

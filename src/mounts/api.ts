@@ -8,7 +8,7 @@ import { jsonHeaders } from '../core/http/headers.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import type { RunningProduct } from '../product.js';
 
-/** `/api`, for programs with an API key. Keep the middleware layers few: each one costs as much as checking the key. */
+/** Keep the middleware layers few: each costs as much as checking the key. */
 export function apiRoutes(context: Context, calls: CallDeps, products: RunningProduct[]): Router {
   const router = createRouter({ strict: false });
   const ready = requireReady(context.lifecycle);

@@ -71,7 +71,6 @@ export interface DashboardOptions {
   listDemoLogins?: ListDemoLogins;
 }
 
-/** `/`, `/login`, `/logout`, `/set-up`, `/dashboard` and `/console`: pages for people, with a session cookie. */
 export function dashboardRoutes(
   context: Context,
   { products, services }: Running,
@@ -197,7 +196,6 @@ function createProofs(
   };
 }
 
-/** `/console/shards`: shard groups with their servers, sizes and reachability. */
 function shardPages(deps: ConsoleDeps): Router {
   const { db } = deps;
   const router = pageRouter();
@@ -228,7 +226,7 @@ function shardPages(deps: ConsoleDeps): Router {
 const operatorsOnly: RequestHandler = (_req, res, next) =>
   next(personOf(res).isOperator ? undefined : nothingHere());
 
-/** Limits the requests per minute of each session. Runs before any database lookup; only cookies signed by us count. */
+/** Runs before any database lookup; only cookies signed by us count. */
 function sessionLimit(context: Context): RequestHandler {
   const limit = perKeyLimit(context, {
     name: 'dashboard',

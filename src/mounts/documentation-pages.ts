@@ -19,7 +19,7 @@ export function createDocumentationPages(
   describe: () => Promise<Described>,
   readAssets: () => Promise<string>,
 ) {
-  /** Returns undefined if the page does not exist. */
+  /** Undefined if the page does not exist. */
   async function renderPage(page: string, reader: Reader): Promise<Buffer | undefined> {
     const described = await describe();
     const view = await makeView(page, described, reader);
@@ -59,7 +59,7 @@ export function createDocumentationPages(
   return { renderPage, renderSearch };
 }
 
-/** Lists the navigation's links. Parts of a split group are linked only from one another's pages. */
+/** Parts of a split group are linked only from one another's pages. */
 async function listLinks(reference: Reference, current: string) {
   const groups = await listGroups(reference);
   const toLink = (page: string, title: string, isInside = false) => ({

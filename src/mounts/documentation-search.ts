@@ -11,7 +11,7 @@ import {
   type Described,
 } from './documentation-views.js';
 
-/** Lists everything that search can find: about a thousand short texts. */
+/** About a thousand short texts. */
 export async function listEntries(described: Described): Promise<SearchEntry[]> {
   const { reference, document } = described;
   const { describeMessages, describeOperations } = await loadReader();
@@ -90,9 +90,7 @@ interface DescribedOperation {
   answers: { fields: { name: string; description: string }[] }[];
 }
 
-/**
- * Creates one entry for all fields with the same name. The entry links to the first request that describes the field.
- */
+/** One entry for all fields with the same name. It links to the first request that describes the field. */
 function listFields(operations: DescribedOperation[]): SearchEntry[] {
   const all = operations.flatMap((operation) =>
     [operation.parameters, operation.body?.fields ?? [], ...operation.answers.map(({ fields }) => fields)]
@@ -114,7 +112,7 @@ function listFields(operations: DescribedOperation[]): SearchEntry[] {
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', '#39': "'", '#34': '"' };
 
-/** Extracts the text of our own HTML, without code blocks. */
+/** Leaves out code blocks. */
 const toText = (html: string): string =>
   html
     .replaceAll(/<div class="example">[\s\S]*?\n<\/div>/g, ' ')

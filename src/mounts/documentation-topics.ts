@@ -3,13 +3,12 @@ import type { Reference } from '../core/reference/described.js';
 interface Topic {
   title: string;
   summary: string;
-  /** Heading of the card on the overview page. */
   task: string;
-  /** Operation that the page is about. The page is hidden if the service does not have that operation. */
+  /** The page is hidden if the service does not have it. */
   operationId?: string;
 }
 
-/** Pages that each cover one topic, in reading order. The key is the last part of the URL. */
+/** In reading order. The key is the last part of the URL. */
 export const topics: Record<string, Topic> = {
   start: {
     title: 'Five-minute start',

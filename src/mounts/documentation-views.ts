@@ -20,7 +20,6 @@ export interface Reader {
   own: OwnValues | undefined;
 }
 
-/** An entry of a page's table of contents. */
 interface Place {
   id: string;
   title: string;
@@ -28,13 +27,13 @@ interface Place {
 
 export interface PageView extends Record<string, unknown> {
   title: string;
-  /** Path of the template within `views/docs`. */
+  /** Within `views/docs`. */
   template: string;
   /** Default: the headings of the rendered page. */
   contents?: Place[];
 }
 
-/** @returns undefined if the page does not exist */
+/** Undefined if the page does not exist. */
 export async function makeView(
   page: string,
   { reference, document }: Described,
@@ -77,7 +76,7 @@ export async function makeView(
   };
 }
 
-/** With a test key. Without the reader's own values, leaves out the times, which would be too old. */
+/** With a test key. Times in the example would be too old. */
 function forFirstTry(example: SentExample, { own }: Reader): SentExample {
   const { body, ...request } = example.request;
   const recent = own
@@ -158,7 +157,7 @@ const toId = (title: string): string =>
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replaceAll(/^-|-$/g, '');
 
-/** Imports `reader.js` when the first page is requested, to keep startup fast. */
+/** Imported on first use, to keep startup fast. */
 export const loadReader = () => import('../core/reference/reader.js');
 
 export async function listGroups(reference: Reference) {

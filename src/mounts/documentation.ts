@@ -37,7 +37,7 @@ const searchQuery = z.strictObject({
   q: text(100).optional().meta({ description: 'Words to find, up to 100 characters.' }),
 });
 
-/** `/openapi.json` and `/docs`. Each response is built on first request and cached. */
+/** Built on first request and cached. */
 export const documentationRoutes = [
   defineRoute({
     ...documentRoute,
@@ -106,11 +106,11 @@ export const documentationRoutes = [
 const assets = createAssets('/docs/assets', listAssets);
 
 interface DocumentationDeps {
-  /** Called on the first request that needs the reference. */
+  /** Called on first use. */
   describeService: () => Promise<Reference>;
-  /** Reads the session cookie on documentation pages. */
+  /** For documentation pages. */
   session: RequestHandler;
-  /** Values of the signed-in reader; undefined for anyone else. */
+  /** Undefined if nobody is signed in. */
   readOwnValues: (req: Request) => Promise<OwnValues | undefined>;
 }
 
@@ -159,9 +159,7 @@ export function documentationRouter(
   });
 }
 
-/**
- * Reads the search query. Browsers get the error beside their input. @throws AppError invalid_request for other clients
- */
+/** Browsers get the error beside their input. */
 function readSearch(req: Request): { q: string; error: string | undefined } {
   // Forms also send empty fields.
   const { q: typed, ...others } = req.query;
@@ -178,13 +176,10 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
 
 const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; charset=utf-8', html);
 
-/**
- * Maximum number of cached pages, which is enough for all pages under a few host names. Callers that vary the Host
- * header cannot make the cache grow further.
- */
+/** Enough for all pages under a few host names: callers may vary the Host header. */
 const MAX_KEPT_PAGES = 100;
 
-/** Caches pages that are the same for every reader. Each is rendered on first request. */
+/** For pages that are the same for every reader. */
 function keepPages(
   make: (page: string, origin: string) => Promise<SharedContent>,
 ): (page: string, origin: string) => Promise<SharedContent> {
@@ -215,7 +210,7 @@ function listAssets() {
   ];
 }
 
-/** Allows only the service's own files, and no inline scripts or styles. */
+/** No inline scripts or styles. */
 const securityHeaders = helmet({
   contentSecurityPolicy: {
     useDefaults: false,

@@ -22,10 +22,7 @@ const operatorAccountRoutes = [
   ...auditLogRoutes,
 ];
 
-/**
- * `/operator`: Organizations, people and each product's settings. Every PUT is idempotent and replaces the whole
- * resource.
- */
+/** Every PUT is idempotent and replaces the whole resource. */
 export function operatorRouter(context: Context, products: RunningProduct[]): Router {
   const router = createRouter({ strict: false });
   router.use(requireOperator(context), (_req, res, next) => {

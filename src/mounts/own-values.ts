@@ -9,10 +9,7 @@ interface OwnValuesDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   parts: readonly ReadOwnPart[];
 }
 
-/**
- * Returns undefined for non-members, and if the values cannot be read, because the documentation must work without the
- * database.
- */
+/** Undefined for non-members and on failure: the documentation must work without the database. */
 export function createOwnValuesReader(deps: OwnValuesDeps): (req: Request) => Promise<OwnValues | undefined> {
   return async (req) => {
     try {

@@ -50,23 +50,19 @@ interface SetUpDeps extends AccountDeps, Pick<Context, 'limitStores' | 'config'>
 const personSchema = z.strictObject({
   name: nameField.optional(),
   email: emailSchema.optional(),
-  /** New passwords are also checked against the password rules. */
+  /** The password rules check new ones. */
   password: z.string().max(MAX_PASSWORD, `must have at most ${MAX_PASSWORD} characters`),
 });
 
 const OWNER_DAYS = 7;
 
 const ownerSchema = z.strictObject({
-  /**
-   * The Organization shown in the form. Another one may be the first without an owner by the time the form is
-   * submitted.
-   */
+  /** Another one may be the first without an owner by the time the form is submitted. */
   organization: slugSchema,
   owner: z.enum(['me', 'other'], 'must be you or another person'),
   email: emailSchema.optional(),
 });
 
-/** `/set-up`: a series of forms, from the link printed at startup to the first Organization's owner. */
 export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   const router = pageRouter();
   const operatorsAlone: RequestHandler = (_req, res, next) => {
@@ -81,7 +77,6 @@ export function setUpPages(deps: SetUpDeps, readSession: ReadSession): Router {
   return router;
 }
 
-/** Adds the pages for the state of the set-up and for its first step: creating the operator's account. */
 function addPersonPages(router: Router, deps: SetUpDeps, readSession: ReadSession): void {
   const { db, clock } = deps;
   const { opened, wrongLinks, showOpen, showGone } = addLinkPages(router, deps, {
@@ -140,14 +135,13 @@ async function showNext(deps: SetUpDeps, req: Request, res: Response, isMember: 
   if (typeof step === 'object') return showStep(deps, step, req, res, newForm(step.given));
   if (step === 'owner') return res.redirect(303, `${SET_UP}/owner`);
   const organization = await findOwnerless(deps.db.orm);
-  // Set-up is complete. Operators without an Organization are also sent here after every sign-in.
+  // Operators without an Organization are also sent here after every sign-in.
   if (!organization && !isMember) return res.redirect(303, '/console');
   const invited = organization && (await findInvitedOwner(deps.db.orm, organization.id, now));
   const page = { view: 'set-up/done', title: 'Gauge is set up', frame };
   await renderPage(deps, req, res, page, { isMember, organization, invited });
 }
 
-/** Adds the pages for the second step: authenticator app and recovery codes, as for any account. */
 function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[]): void {
   const show = (req: Request, res: Response, form: FormState) => showFactor(deps, req, res, form);
 
@@ -183,7 +177,7 @@ function addFactorPages(router: Router, deps: SetUpDeps, guards: RequestHandler[
   });
 }
 
-/** True for a few minutes after a sign-in, which includes entering the password. */
+/** For a few minutes after a sign-in with the password. */
 const isConfirmed = ({ clock }: SetUpDeps, res: Response): boolean =>
   isConfirmedAt(personOf(res), new Date(clock.now()));
 

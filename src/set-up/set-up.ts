@@ -5,21 +5,20 @@ import { listOpenInvitations } from '../accounts/identity/members/invitation-que
 import type { Source } from '../accounts/identity/source.js';
 import { memberships, organizations } from '../accounts/organizations/table.js';
 
-/** A product's set-up step, shown after the operator's own account is created. */
+/** After the operator's own account is created. */
 export interface SetUpStep {
-  /** Path within `/set-up`. */
+  /** Within `/set-up`. */
   path: string;
   title: string;
   view: string;
   data: object;
-  /** Initial values of the form. */
+  /** Initial values. */
   given: FormFields;
   isDone(orm: Orm): Promise<boolean>;
-  /** @throws AppError invalid_request */
   read(fields: FormFields): (tx: Tx, source: Source) => Promise<void>;
 }
 
-/** Next step once the operator's account and second factor exist. */
+/** After the operator's account and second factor. */
 export type NextStep = SetUpStep | 'owner' | 'done';
 
 const owners = (orm: Orm) =>
@@ -28,7 +27,7 @@ const owners = (orm: Orm) =>
     .from(memberships)
     .where(and(eq(memberships.orgId, organizations.id), eq(memberships.role, 'owner')));
 
-/** Returns the oldest Organization without an owner, or the named Organization if it has none. */
+/** The oldest, or the named one if it has no owner. */
 export async function findOwnerless(orm: Orm, slug?: string) {
   const [organization] = await orm
     .select()
@@ -44,7 +43,7 @@ export async function findInvitedOwner(orm: Orm, orgId: string, now: Date) {
   return open.find(({ role }) => role === 'owner');
 }
 
-/** Derives the step from the data, so that the set-up can be resumed in any browser. */
+/** From the data, so that the set-up can be resumed in any browser. */
 export async function readNextStep(orm: Orm, steps: readonly SetUpStep[], now: Date): Promise<NextStep> {
   for (const step of steps) if (!(await step.isDone(orm))) return step;
   const [owned] = await orm

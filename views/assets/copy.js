@@ -1,11 +1,11 @@
-const copying = 'button[data-copy]';
+const selector = 'button[data-copy]';
 
 /**
  * `data-copy` is the ID of the element to copy, or empty to copy the element before the button. `data-copy-text`, if
  * present, is the text to copy instead.
  */
 document.addEventListener('click', async ({ target }) => {
-  const button = target.closest(copying);
+  const button = target.closest(selector);
   if (!button || 'copied' in button.dataset) return;
   const { copy, copyText } = button.dataset;
   const source = copy ? document.getElementById(copy) : button.previousElementSibling;
@@ -29,7 +29,7 @@ document.addEventListener('click', async ({ target }) => {
 /** Shows the copy buttons if this browser lets pages write to the clipboard. */
 export function copyButtons(root) {
   if (!navigator.clipboard) return;
-  for (const button of root.querySelectorAll(copying)) {
+  for (const button of root.querySelectorAll(selector)) {
     button.hidden = false;
     button.setAttribute('aria-live', 'polite');
   }

@@ -42,7 +42,7 @@ function showParts(fresh, Idiomorph) {
   enhance(fresh);
   for (const part of document.querySelectorAll('[data-part][id], [data-live][id]')) {
     const replacement = fresh.getElementById(part.id);
-    if (replacement) Idiomorph.morph(part, replacement, morphing);
+    if (replacement) Idiomorph.morph(part, replacement, morphOptions);
   }
 }
 
@@ -83,19 +83,19 @@ export function sendInPlace() {
 /** True if the session has ended or the person has lost access. A reload then hides the data and shows why. */
 const isGone = ({ type, status }) => type === 'opaqueredirect' || status === 403 || status === 404;
 
-const changed = new WeakSet();
+const changedNodes = new WeakSet();
 
 /** Idiomorph options: https://github.com/bigskysoftware/idiomorph */
-const morphing = {
+const morphOptions = {
   callbacks: {
     beforeNodeMorphed(from, to) {
       // Leaves the field that the reader is editing unchanged.
       if (from === document.activeElement && from.matches('input, select, textarea')) return false;
-      if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changed.add(from);
+      if (from.dataset?.flash !== undefined && from.textContent !== to.textContent) changedNodes.add(from);
       return true;
     },
     afterNodeMorphed(from) {
-      if (changed.delete(from)) flash(from);
+      if (changedNodes.delete(from)) flash(from);
     },
     // Leaves details open or closed, as the reader set them.
     beforeAttributeUpdated: (name, node) => !(name === 'open' && node.localName === 'details'),

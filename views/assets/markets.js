@@ -31,7 +31,7 @@ function tickAges(root) {
 }
 
 /** Announces the page's `data-news` to screen readers if it has changed. */
-function tellNews(before) {
+function announceNews(before) {
   const news = document.querySelector('[data-news]')?.dataset.news;
   const out = document.querySelector('[data-news-out]');
   if (out && news !== undefined && before !== undefined && news !== before) out.textContent = news;
@@ -53,7 +53,7 @@ async function refresh(address) {
     return true;
   };
   const isFresh = await refreshParts({ address, prepare }).catch(() => false);
-  if (isFresh) tellNews(before);
+  if (isFresh) announceNews(before);
   return isFresh;
 }
 

@@ -3,11 +3,11 @@
  * that is shown only once. Returning to the page enables its forms again.
  */
 export function sendOnce() {
-  let sent = new WeakSet();
+  let sentForms = new WeakSet();
   document.addEventListener('submit', (event) => {
     if (!event.target.matches('form[data-once]') || event.defaultPrevented) return;
-    if (sent.has(event.target)) event.preventDefault();
-    sent.add(event.target);
+    if (sentForms.has(event.target)) event.preventDefault();
+    sentForms.add(event.target);
   });
-  addEventListener('pageshow', () => (sent = new WeakSet()));
+  addEventListener('pageshow', () => (sentForms = new WeakSet()));
 }

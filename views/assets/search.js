@@ -50,29 +50,29 @@ function createDialog({ pathname }) {
   const links = () => [...results.querySelectorAll('a')];
 
   let timer;
-  let asked = '';
-  let shown = '';
+  let latestQuery = '';
+  let resultsQuery = '';
   input.addEventListener('input', () => {
     clearTimeout(timer);
     timer = setTimeout(ask, PAUSE_MS);
   });
   async function ask() {
-    asked = queryOf(input);
-    if (asked === '') return show('', []);
-    const query = asked;
+    latestQuery = queryOf(input);
+    if (latestQuery === '') return show('', []);
+    const query = latestQuery;
     try {
       const response = await fetch(`${pathname}?${new URLSearchParams({ q: query })}`);
       const page = new DOMParser().parseFromString(await response.text(), 'text/html');
-      const found = page.querySelector('[data-search-results]');
+      const list = page.querySelector('[data-search-results]');
       // Without a results element, the session has ended. The failure message points to the search page, which then
       // leads to sign-in.
-      if (query === asked) show(found ? query : '', found ? [...found.children] : [failure()]);
+      if (query === latestQuery) show(list ? query : '', list ? [...list.children] : [failure()]);
     } catch {
-      if (query === asked) show('', [failure()]);
+      if (query === latestQuery) show('', [failure()]);
     }
   }
   function show(query, parts) {
-    shown = query;
+    resultsQuery = query;
     results.replaceChildren(...parts);
     const count = links().length - 1;
     status.textContent = query === '' ? '' : count === 1 ? '1 result' : `${Math.max(0, count)} results`;
@@ -80,7 +80,7 @@ function createDialog({ pathname }) {
 
   form.addEventListener('submit', (event) => {
     const [first] = links();
-    if (!first || shown !== queryOf(input)) return;
+    if (!first || resultsQuery !== queryOf(input)) return;
     event.preventDefault();
     location.assign(first.href);
   });

@@ -3,9 +3,9 @@ export function slugsFollowNames() {
   for (const field of document.querySelectorAll('[data-slug-of]')) {
     const name = field.form.elements[field.dataset.slugOf];
     const derive = () => toSlug(name.value);
-    let written = field.value === derive() ? field.value : '';
+    let lastSlug = field.value === derive() ? field.value : '';
     name.addEventListener('input', () => {
-      if (field.value === written) field.value = written = derive();
+      if (field.value === lastSlug) field.value = lastSlug = derive();
     });
   }
 }

@@ -19,7 +19,7 @@ export interface KeyActor {
   orgId: string;
   /** Null for the system, whose keys are exempt from the hourly limit. */
   userId: string | null;
-  /** Audit log author if the actor is not a member. */
+  /** Default: the member. */
   actor?: string;
   by: Authority;
   ip?: string | undefined;
@@ -32,7 +32,7 @@ export interface NewKey {
   budget: ChangeBudget;
 }
 
-/** Thrown if the same form was submitted before, so a key with this id already exists. Nothing is changed. */
+/** The same form was submitted before. Nothing is changed. */
 export class KeyExists extends AppError {
   readonly keyId: string;
   constructor(keyId: string) {
@@ -43,7 +43,6 @@ export class KeyExists extends AppError {
 
 /**
  * A repeated call with the same id does not create a second key.
- * @throws AppError invalid_request (expiry not in the future, stale id, scope not offered), rate_limited
  * @throws KeyExists
  */
 export async function createApiKey(
@@ -84,10 +83,7 @@ export async function createApiKey(
 
 type Rights = Pick<Organization, 'marketAccess' | 'mayCorrect'>;
 
-/**
- * Returns the reason why a scope may not be granted, or undefined if it may. Existing keys keep their scopes, even when
- * rotated.
- */
+/** Existing keys keep their scopes, even when rotated. */
 function whyNotOffered(
   scope: Scope,
   { hasMarkets }: KeyDeps['config'],
@@ -125,10 +121,7 @@ export function addMembersKey(
   );
 }
 
-/**
- * The old key stays valid for the grace period or until its own expiry, whichever comes first.
- * @throws AppError not_found, key_not_active, key_already_rotated, rate_limited
- */
+/** The old key stays valid for the grace period or until its own expiry, whichever comes first. */
 export async function rotateApiKey(
   { db, clock, config }: KeyDeps,
   actor: KeyActor,
@@ -157,7 +150,7 @@ export async function rotateApiKey(
   });
 }
 
-/** Does nothing if the key is already revoked. @throws AppError not_found */
+/** Does nothing if the key is already revoked. */
 export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: string): Promise<KeyRow> {
   const now = new Date(clock.now());
   return change({ db, clock }, actor.by, async (tx) => {
@@ -174,7 +167,6 @@ export async function revokeApiKey({ db, clock }: KeyDeps, actor: KeyActor, id: 
   });
 }
 
-/** Writes nothing if the name is unchanged. @throws AppError not_found */
 export async function renameApiKey(
   { db, clock }: KeyDeps,
   actor: KeyActor,
@@ -192,7 +184,6 @@ export async function renameApiKey(
   });
 }
 
-/** @throws AppError not_found, also for another Organization's key */
 export async function requireKey(orm: Orm, orgId: string, id: string): Promise<KeyRow> {
   const key = await findKey(orm, orgId, id);
   if (!key) throw new AppError('not_found', 'There is no such API key.');
@@ -300,13 +291,13 @@ export function toApiKeyJson(key: KeyRow, nowMs: number) {
   };
 }
 
-/** Length of the sliding window over which key changes are counted. */
+/** The window slides. */
 export const WINDOW_SECONDS = 3600;
 
 export interface ChangeBudget {
   limit: number;
   remaining: number;
-  /** Seconds until the oldest change leaves the window; the whole window if there are no changes in it. */
+  /** Seconds until the oldest change leaves the window. */
   resetSeconds: number;
 }
 
@@ -320,7 +311,7 @@ export class ChangesExhausted extends AppError {
   }
 }
 
-/** Counts rows in the database, so that the limit holds across restarts and instances. */
+/** Counts rows, so that the limit holds across restarts and instances. */
 export async function readChangeBudget(
   orm: Orm,
   orgId: string,

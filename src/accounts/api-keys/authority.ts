@@ -15,7 +15,6 @@ const columns = {
   scopes: apiKeys.scopes,
 };
 
-/** @throws (on `confirm`) AppError invalid_key, key_revoked, key_expired, insufficient_scope */
 export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAuthority => ({
   keyId,
   async confirm(tx, now) {

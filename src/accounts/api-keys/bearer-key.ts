@@ -13,10 +13,7 @@ const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
 const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
 const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
 
-/**
- * In the path, only a complete secret is detected, because a path may contain an idempotency key that merely resembles
- * one.
- */
+/** In the path, only a complete secret counts: an idempotency key may merely resemble one. */
 function hasSecret(url: string): boolean {
   const query = url.indexOf('?');
   return wholeSecret.test(url) || (query >= 0 && secretInQuery.test(url.slice(query)));
@@ -24,11 +21,7 @@ function hasSecret(url: string): boolean {
 
 const hashedSecret = Symbol('hashed secret');
 
-/**
- * Returns the hash of the request's API key. The hash is cached on the request, because rate limiting needs it before
- * the route does.
- * @throws AppError session_cookie_not_allowed, key_in_query_string, missing_key, invalid_key
- */
+/** Cached on the request, because rate limiting needs the hash before the route does. */
 export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
   return (req[hashedSecret] ??= hashSecret(readSecret(req)));
 }
@@ -69,10 +62,7 @@ export function invalidKey(): AppError {
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
 
-/**
- * Generates `org_{live|test}_` followed by 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to
- * avoid modulo bias.
- */
+/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to avoid modulo bias. */
 export function generateSecret(livemode: boolean): string {
   let random = '';
   while (random.length < 32) {
@@ -81,7 +71,7 @@ export function generateSecret(livemode: boolean): string {
   return `org_${livemode ? 'live' : 'test'}_${random}`;
 }
 
-/** Lets callers reject malformed secrets without a database query. */
+/** Malformed secrets cost no database query. */
 export const isSecretShaped = (value: string): boolean => secretShape.test(value);
 
 /** SHA-256 in hex. A random secret of this length needs no slow hash, and lookups need a deterministic one. */
@@ -96,8 +86,7 @@ export type KeyProblem =
   | 'no_market_access';
 
 /**
- * Returns the leading branches of a SQL `case` expression that finds the problem of `k`, a row of `api_keys` or all
- * nulls if the key is unknown.
+ * Branches of a SQL `case` on `k`, a row of `api_keys` or all nulls if the key is unknown.
  * @param now SQL expression of type timestamptz
  */
 export const whenKeyIsBad = (now: string, scope?: Scope): string => `
@@ -111,9 +100,7 @@ export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
       }`;
 
-/**
- * Converts the `problem` column of a statement to an error. Returns undefined if the problem does not concern the key.
- */
+/** Undefined if the problem does not concern the key. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
   switch (problem as KeyProblem | null) {
     case 'invalid_key':
@@ -139,9 +126,7 @@ export function keyError(problem: string | null, scope: string): AppError | unde
   }
 }
 
-/**
- * Reports a bad key in preference to bad input, so that a caller without a valid key learns nothing about the input.
- */
+/** A caller without a valid key must learn nothing about the input. */
 export async function preferKeyError<T>(
   authenticate: () => Promise<unknown>,
   read: () => T | Promise<T>,
@@ -154,7 +139,7 @@ export async function preferKeyError<T>(
   }
 }
 
-/** The authenticated API key. A key never acts as a User. */
+/** A key never acts as a User. */
 export interface Principal {
   orgId: string;
   keyId: string;
@@ -163,10 +148,10 @@ export interface Principal {
   marketAccess: MarketAccess;
 }
 
-/** Reads keys from the database on every call, so that a revocation takes effect on the next call. */
+/** Reads keys on every call, so that a revocation takes effect on the next one. */
 export interface KeyReader {
   /**
-   * @param scope the required scope, or null if any valid key will do
+   * @param scope null if any valid key will do
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
@@ -193,7 +178,6 @@ from w
 left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
 };
 
-/** For an unknown key, every column except `place` and `problem` is null. */
 interface KeyRow {
   place: string;
   problem: KeyProblem | null;

@@ -133,7 +133,7 @@ const toTabs = ({ purpose, ...code }: ReturnType<typeof makeSnippets>) => ({
 
 export interface KeyPageDeps extends KeyDeps {
   keyUse: KeyUse;
-  /** Finds the product for the example call on a new key's page. Omitted if the service does no metering. */
+  /** Undefined if the service does no metering. */
   findLiveProduct?(
     orm: Orm,
     orgId: string,
@@ -255,7 +255,6 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const id = readId(req);
     await revokeApiKey(deps, memberActor(req, res), id);
     const { successorId } = await requireKey(deps.db.orm, sessionOf(res).orgId, id);
-    // Revoking the old key completes the cut-over.
     const next =
       successorId === null
         ? `${keyAddress(id)}?done=revoked`
@@ -264,7 +263,7 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
   });
 }
 
-/** Prevents caching, and compression too, because the compressed length could leak the secret. */
+/** Not cached, and not compressed because the compressed length could leak the secret. */
 async function showSecret(
   deps: KeyPageDeps,
   req: Request,

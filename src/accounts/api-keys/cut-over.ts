@@ -5,7 +5,7 @@ import { stateOf } from './api-keys.js';
 import { CALLS_KEPT_MS } from './key-use-queries.js';
 import { sumCalls, type KeyDetails } from './queries.js';
 
-/** How long the chart continues after the old key ends, as a fraction of the grace period. */
+/** Fraction of the grace period. */
 const AFTERWARDS = 0.25;
 
 export async function readCutOver(
@@ -18,7 +18,7 @@ export async function readCutOver(
   const oldState = stateOf(old, nowMs);
   // A rotated key always ends: when it expires or when it is revoked, whichever comes first.
   const endMs = Math.min(old.expiresAt?.getTime() ?? Infinity, old.revokedAt?.getTime() ?? Infinity);
-  // No chart if the cut-over began so long ago that some call counts may have been deleted.
+  // Some call counts of an old cut-over may have been deleted.
   const chart =
     nowMs - startedAt.getTime() > CALLS_KEPT_MS - MINUTE_MS
       ? undefined
@@ -54,17 +54,15 @@ async function readChart(
   return makeCallChart(keys, found, { fromMs, toMs, stepMs });
 }
 
-/**
- * Calls over time, with one panel per key on a common scale, so that the keys are not distinguished by colour alone.
- */
+/** One panel per key on a common scale, so that keys are not distinguished by colour alone. */
 interface CallChart {
   panels: {
     label: string;
     total: number;
-    /** Coordinates in a chart 100 units high, with y measured from the top. */
+    /** The chart is 100 units high; y is measured from the top. */
     bars: { x: number; y: number; width: number; height: number; title: string }[];
   }[];
-  /** Number of steps, which is also the width of the chart in units. */
+  /** Also the width of the chart in units. */
   steps: number;
   stepMs: number;
   most: number;
@@ -77,7 +75,7 @@ const stepsMs = [1, 2, 5, 10, 15, 30, 60, 120, 180, 360].map((minutes) => minute
 
 const MAX_STEPS = 60;
 
-/** Time to which steps are aligned, both here and in `sumCalls`. */
+/** `sumCalls` aligns its steps to the same time. */
 const ORIGIN_MS = Date.UTC(2000, 0, 1);
 
 const GAP = 0.15;
@@ -88,7 +86,7 @@ const chooseStep = (spanMs: number): number =>
 export const startOfStep = (ms: number, stepMs: number): number =>
   ORIGIN_MS + Math.floor((ms - ORIGIN_MS) / stepMs) * stepMs;
 
-/** @param found call counts by key and step start; steps without calls are absent */
+/** @param found steps without calls are absent */
 export function makeCallChart(
   keys: { id: string; label: string }[],
   found: { keyId: string; startMs: number; calls: number }[],
@@ -120,7 +118,7 @@ export function makeCallChart(
 }
 
 function toBar(calls: number, step: number, most: number, start: Date) {
-  // Keeps the bar for a single call visible next to bars for thousands.
+  // The bar for a single call must be visible next to bars for thousands.
   const height = calls === 0 ? 0 : Math.max(2, (calls / most) * 100);
   const time = start.toISOString().slice(0, 16).replace('T', ' ');
   return {

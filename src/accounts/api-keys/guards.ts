@@ -6,13 +6,10 @@ import { knownHashedSecret, readHashedSecret } from './bearer-key.js';
 import type { CallDeps } from './key-use.js';
 import type { CallRefusal } from './key-use-queries.js';
 
-/** @param name limit name shown in responses */
+/** @param name shown in responses */
 export type LimitCalls = (name: string, perMinute: number) => RequestHandler;
 
-/**
- * Guards for API key routes. `guard` looks up keys that this instance has not seen; `limitTo` also limits each key's
- * calls per minute.
- */
+/** `guard` looks up keys that this instance has not seen; `limitTo` also limits each key's calls per minute. */
 export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
   const guard = unknownKeyGuard(context, {
     keyOf: readHashedSecret,
@@ -27,8 +24,8 @@ export function keyGuards(context: Context, { keys, keyUse }: CallDeps) {
 }
 
 /**
- * Counts a refused call for its key, but only if the key is known to exist, so that guessed keys are not stored.
- * Forgets a revoked, expired or unknown key, so that its next call is rate-limited as a guess.
+ * Only for existing keys, so that guessed keys are not stored. The next call of a refused key is rate-limited as a
+ * guess.
  */
 export function countRefusedCalls({ keys, keyUse }: CallDeps): ErrorRequestHandler {
   return (error, req, _res, next) => {

@@ -105,7 +105,7 @@ const revoke = defineRoute({
 
 export const keyChangeRoutes = [create, rotate, revoke];
 
-/** Adds the budget headers to the response, whether the change succeeds or is refused. */
+/** Sets the headers whether the change succeeds or is refused. */
 async function withBudget<T extends NewKey>(res: Response, change: () => Promise<T>): Promise<T> {
   try {
     const made = await change();

@@ -13,7 +13,7 @@ interface Preset {
   label: string;
   note: string | undefined;
   scopes: readonly Scope[];
-  /** True if only test keys may use the preset, because a live key with these scopes could spend money. */
+  /** A live key with these scopes could spend money. */
   isTestOnly?: boolean;
 }
 
@@ -41,7 +41,7 @@ const presets: Preset[] = [
 
 const OWN_SCOPES = 'own';
 
-/** Omits a preset if one of its write scopes is not offered, because the preset's name would be misleading. */
+/** Without one of its write scopes, a preset's name would be misleading. */
 export const presetChoices = (offered: readonly Scope[]): Preset[] => [
   ...presets
     .filter(({ scopes }) => scopes.every((scope) => offered.includes(scope) || scope.endsWith(':read')))
@@ -75,7 +75,6 @@ export function keyFormValues(id: string, like?: KeyDetails): FormFields {
   return { id, name, livemode: String(livemode), preset, scopes, expiry: 'never', expiresAt: '' };
 }
 
-/** @throws AppError invalid_request that lists every error */
 export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly Scope[]) {
   const errors: ErrorPlace[] = [];
   const preset = collect(errors, () => readPreset(fields, offered));
@@ -91,14 +90,14 @@ export function readKeyForm(fields: FormFields, nowMs: number, offered: readonly
   const expiresAt = collect(errors, () => readExpiry(fields, nowMs));
   if (errors.length > 0 || input === undefined || expiresAt === undefined)
     throw new AppError('invalid_request', 'The form has mistakes.', { errors });
-  // A missing id becomes an empty string, which is rejected later as not fresh.
+  // An empty id is rejected later as not fresh.
   const { name, livemode, scopes } = input;
   return { id: textField(fields, 'id') ?? '', name, livemode, scopes, expiresAt };
 }
 
 /**
- * Returns undefined if the scopes were chosen individually. Rejects selected scopes that the preset does not include,
- * because they would be ignored.
+ * Undefined if the scopes were chosen individually. Selected scopes outside the preset would be ignored, so they are
+ * rejected.
  */
 function readPreset(fields: FormFields, offered: readonly Scope[]): Preset | undefined {
   const choice = textField(fields, 'preset') ?? OWN_SCOPES;
@@ -141,10 +140,7 @@ function readExpiry(fields: FormFields, nowMs: number): Date | null {
   return at;
 }
 
-/**
- * Parses a UTC time such as `2030-01-31T12:00`, with `T` or a space. Returns undefined if the text is malformed or the
- * day does not exist.
- */
+/** UTC, such as `2030-01-31T12:00`, with `T` or a space. Undefined if malformed or if the day does not exist. */
 function toUtcTime(typed: string): Date | undefined {
   const [, day, time] = /^\s*(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(?::\d\d(?:\.\d+)?)?\s*$/.exec(typed) ?? [];
   if (day === undefined || time === undefined) return undefined;
@@ -152,7 +148,7 @@ function toUtcTime(typed: string): Date | undefined {
   return !Number.isNaN(at.getTime()) && at.toISOString().startsWith(`${day}T${time}`) ? at : undefined;
 }
 
-/** Grace period from the rotation form, in minutes. @throws AppError invalid_request */
+/** Minutes. */
 export function readGrace(fields: FormFields): number {
   const choice = textField(fields, 'grace') ?? '';
   const typed = textField(fields, 'graceMinutes')?.trim();

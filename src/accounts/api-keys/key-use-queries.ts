@@ -10,7 +10,7 @@ export type CallRefusal = (typeof refusals)[number];
 export type MinuteCalls = { minuteMs: number; calls: number } & Record<CallRefusal, number>;
 
 export interface GatheredUse {
-  /** Time of the last accepted call, in Unix milliseconds; null if there was none. */
+  /** Unix milliseconds; null if no call was accepted. */
   atMs: number | null;
   /** By minute, oldest first. A minute may appear twice if the clock was set back. */
   minutes: MinuteCalls[];
@@ -18,8 +18,8 @@ export interface GatheredUse {
 }
 
 /**
- * Updates last use, calls by minute and calls by scope atomically and exactly once: the write leaves a receipt, so a
- * retry after a lost response does nothing. Rows are locked in the same order everywhere to prevent deadlocks.
+ * The write leaves a receipt, so a retry after a lost response does nothing. Rows are locked in the same order
+ * everywhere to prevent deadlocks.
  * $1 write id · $2 now
  * Per key: $3 hashed secret, $4 last use
  * Per minute: $5 key index, $6 minute, $7 calls, $12 ended, $13 unscoped, $14 limited
@@ -92,14 +92,10 @@ export function toUseValues(
 
 const toTime = (ms: number): string => new Date(ms).toISOString();
 
-/**
- * How long call counts are stored: one day longer than the longest grace period, so that a cut-over can be shown until
- * it ends.
- */
+/** One day longer than the longest grace period, so that a cut-over can be shown until it ends. */
 export const CALLS_KEPT_MS = 8 * DAY_MS;
-/** How long receipts are stored. Writes are retried within minutes, so a day is ample. */
+/** Writes are retried within minutes. */
 const RECEIPTS_KEPT_MS = DAY_MS;
-/** Maximum rows deleted per statement, to keep statements short. */
 const ROWS_AT_ONCE = 5_000;
 
 export async function deleteOldKeyCalls({ orm }: { orm: Orm }, clock: Clock): Promise<void> {

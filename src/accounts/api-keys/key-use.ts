@@ -13,28 +13,25 @@ import {
 } from './key-use-queries.js';
 import type { Scope } from './scopes.js';
 
-/** Collects API key calls in memory and writes them at least once a minute, to avoid a write per request. */
+/** Collects calls in memory and writes them at least once a minute, to avoid a write per request. */
 export interface KeyUse {
-  /** Counts an accepted call. `scope` is null if the route accepts any valid key. */
+  /** `scope` is null if the route accepts any valid key. */
   touch(hashedSecret: string, scope: Scope | null): void;
-  /** Counts a refused call. The counts of unknown keys are discarded on write. */
+  /** The counts of unknown keys are discarded on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
-  /** True if the key was valid when this instance last saw it. Affects only the order of the checks, never access. */
+  /** Affects only the order of the checks, never access. */
   hasSeen(hashedSecret: string): boolean;
   forget(hashedSecret: string): void;
-  /** Writes the collected calls. After a failure, keeps them for the next flush. */
+  /** After a failure, the calls stay for the next flush. */
   flush(): Promise<void>;
 }
 
 export const GATHERED_MS = 30_000;
 
 const MAX_SEEN = 50_000;
-/**
- * Maximum number of cells, about 20 MB. Each cell counts one key's calls in one minute. Reached only if the database
- * refuses writes for a long time.
- */
+/** About 20 MB: a cell is one key's calls in one minute. Reached only if the database refuses writes for long. */
 const MAX_CELLS = 100_000;
-/** Maximum keys per statement. The embedded database can do nothing else while a statement runs. */
+/** The embedded database can do nothing else while a statement runs. */
 const KEYS_PER_WRITE = 500;
 
 type Use = [hashedSecret: string, use: GatheredUse];
@@ -50,10 +47,7 @@ export function createKeyUse(
   { maxCells = MAX_CELLS } = {},
 ): KeyUse {
   const gathered = gatherUse(clock, maxCells);
-  /**
-   * Batches to write. Each is retried unchanged until the database confirms it, unless its shard group no longer
-   * exists.
-   */
+  /** Each is retried unchanged until the database confirms it, unless its shard group no longer exists. */
   let writes: Write[] = [];
   let work = Promise.resolve();
   const seen = new Set<string>();
@@ -75,7 +69,6 @@ export function createKeyUse(
     writes = left;
   }
 
-  /** Omits keys whose shard group cannot be determined right now. */
   async function locateAll(uses: Iterable<Use>): Promise<Map<ShardGroup, Use[]>> {
     const byGroup = new Map<ShardGroup, Use[]>();
     const add = (group: ShardGroup, use: Use) => {
@@ -146,10 +139,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return use;
   }
 
-  /**
-   * When no cells are left, counts a key's further calls towards its most recent minute, so that the total stays
-   * correct.
-   */
+  /** Without cells left, further calls count towards the most recent minute, so that the total stays correct. */
   function openMinute(use: GatheredUse, minuteMs: number): MinuteCalls {
     const last = use.minutes.at(-1)!;
     if (last.minuteMs === minuteMs || cells >= maxCells) return last;
@@ -159,7 +149,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     return cell;
   }
 
-  /** Returns the cell for the current minute, or undefined if the key has no pending calls and no cells are left. */
+  /** Undefined if the key has no pending calls and no cells are left. */
   function findCell(hashedSecret: string, now: number) {
     const minuteMs = now - (now % MINUTE_MS);
     const use = pending.get(hashedSecret) ?? openKey(hashedSecret, minuteMs);
@@ -209,7 +199,6 @@ export interface CallDeps {
   keyUse: KeyUse;
 }
 
-/** @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required */
 export async function authenticateCall(
   { keys, keyUse }: CallDeps,
   hashedSecret: string,

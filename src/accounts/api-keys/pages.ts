@@ -40,7 +40,6 @@ import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './bearer-key.js';
 import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
 
-/** API key pages. A request that does not prefer HTML falls through to the JSON routes at the same paths. */
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
   addListPage(router, deps);
@@ -138,7 +137,6 @@ async function readTrends(orm: Orm, orgId: string, keys: KeyDetails[], nowMs: nu
   };
 }
 
-/** If less than a full page of keys precedes `before`, returns the first page. */
 async function readPage(
   orm: Orm,
   orgId: string,
@@ -157,7 +155,7 @@ async function readPage(
   return list(cursor === undefined ? {} : { afterId: decodeCursor(cursor) });
 }
 
-/** Removes empty fields, which forms also send. */
+/** Forms also send empty fields. */
 const withoutEmpty = (query: object): object =>
   Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
 
@@ -175,7 +173,6 @@ const keyNotices = {
 
 const cutOverNotices = { finished: 'The old key is revoked. Calls with it fail from now on.' };
 
-/** Every member may see these pages. */
 function addKeyPages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/:id', async (req, res, next) => {
     if (!prefersHtml(req)) next('route');
@@ -242,7 +239,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   });
 }
 
-/** A new key's first calls may not have been written to the database yet, so a count of zero is not yet certain. */
+/** A new key's first calls may not have been written yet. */
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 

@@ -52,7 +52,7 @@ export async function findKey(orm: Orm, orgId: string, id: string) {
   return row;
 }
 
-/** Newest first. `afterId` is the last key on the previous page; it always exists, because keys are never deleted. */
+/** Newest first. `afterId` always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
     .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
@@ -90,7 +90,7 @@ export async function isAnyKeyWatched(orm: Orm, now: Date): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** Marks a key as being watched. Writes nothing if the mark was renewed recently. */
+/** Writes nothing if the mark was renewed recently. */
 export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): Promise<void> {
   const isNearlyOver = or(
     isNull(apiKeys.watchedUntil),
@@ -102,13 +102,10 @@ export async function watchKey(orm: Orm, orgId: string, id: string, now: Date): 
     .where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id), isNearlyOver));
 }
 
-/** How long a key counts as watched: longer than the polling interval of its page. */
+/** Longer than the polling interval of the key's page. */
 const WATCHED_MS = 30_000;
 
-/**
- * Counts at most `atMost` creations and rotations, each of which inserted exactly one row. Keys created by the system
- * do not count.
- */
+/** Each creation or rotation inserted exactly one row. Keys created by the system do not count. */
 export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMost: number) {
   const newest = orm
     .select({ createdAt: apiKeys.createdAt })
@@ -168,10 +165,7 @@ export interface KeyFilter {
   search?: string | undefined;
 }
 
-/**
- * Newest first. With a filter, the scan continues until the page is full, in the worst case through all of the
- * Organization's keys.
- */
+/** Newest first. A filter may scan all of the Organization's keys. */
 export async function listKeyDetails(
   orm: Orm,
   orgId: string,
@@ -223,7 +217,7 @@ const isLike = (orgId: string, { state, livemode, search }: KeyFilter, now: Date
       : sql`(strpos(lower(${apiKeys.name}), lower(${search})) > 0 or strpos(${apiKeys.prefix}, ${search}) > 0)`,
   );
 
-/** SQL condition equivalent to `stateOf`. */
+/** Equivalent to `stateOf`. */
 function isInState(state: KeyState, now: Date): SQL | undefined {
   if (state === 'revoked') return isNotNull(apiKeys.revokedAt);
   if (state === 'expired') return and(isNull(apiKeys.revokedAt), lte(apiKeys.expiresAt, now));
@@ -246,7 +240,7 @@ export function listScopeUse(orm: Orm, orgId: string, keyIds: string[]) {
     .where(and(eq(apiKeyScopeUse.orgId, orgId), inArray(apiKeyScopeUse.apiKeyId, keyIds)));
 }
 
-/** `from` must be a whole minute. Steps are aligned to the start of 2000, UTC. */
+/** `from` must be a whole minute. */
 export async function sumCalls(
   orm: Orm,
   orgId: string,
@@ -295,7 +289,7 @@ export function listKeyManagers(orm: Orm, orgId: string, limit: number) {
     .limit(limit);
 }
 
-/** Keys that expire by `until`, earliest first, each with its successor if it was rotated. */
+/** Earliest first, each with its successor if it was rotated. */
 export function listExpiringKeys(
   orm: Orm,
   orgId: string,

@@ -9,7 +9,7 @@ import { toBudgetView } from './view.js';
 
 export const readId = (req: Request): string => readPathId(req, 'id', 'API key');
 
-/** Sets the IETF rate limit headers in the format that express-rate-limit uses for the other limits. */
+/** The format that express-rate-limit uses for the other limits. */
 export function setBudgetHeaders(res: Response, { limit, remaining, resetSeconds }: ChangeBudget): void {
   res.setHeader('RateLimit-Policy', `"key-changes";q=${limit};w=${WINDOW_SECONDS}`);
   res.setHeader('RateLimit', `"key-changes";r=${remaining};t=${resetSeconds}`);
@@ -17,7 +17,6 @@ export function setBudgetHeaders(res: Response, { limit, remaining, resetSeconds
 
 export const SECTION = 'api-keys';
 
-/** @throws AppError not_found, also for another Organization's key */
 export async function requireKeyDetails({ db }: KeyDeps, orgId: string, id: string): Promise<KeyDetails> {
   const key = await findKeyDetails(db.orm, orgId, id);
   if (!key) throw new AppError('not_found', 'There is no such API key.');

@@ -10,7 +10,7 @@ const name = text(100)
   .refine((name) => !/^\s+$/.test(name), 'must not be blank')
   .describe('Named after the runtime that holds the key, not after a person.');
 
-/** Ignores unknown fields, because forms send other fields too. */
+/** Forms send other fields too. */
 export const renameApiKeySchema = z.object({ name });
 
 export const createApiKeySchema = z

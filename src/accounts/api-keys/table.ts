@@ -11,9 +11,9 @@ export const apiKeys = pgTable(
       .references(() => organizations.id),
     id: uuid().notNull(),
     name: text().notNull(),
-    /** First 12 characters of the secret, for display. */
+    /** First 12 characters of the secret. */
     prefix: text().notNull(),
-    /** SHA-256 of the secret, hex. The secret itself is never stored. */
+    /** SHA-256, hex. The secret itself is never stored. */
     hashedSecret: text('hashed_secret').notNull(),
     scopes: text().array().notNull(),
     livemode: boolean().notNull(),
@@ -25,15 +25,15 @@ export const apiKeys = pgTable(
     rotatedFromId: uuid('rotated_from_id'),
     /** Copied from the Organization to save a read per call. */
     archivedAt: time('archived_at'),
-    /** Until this time, every instance writes its call counts more often, because someone is watching this key. */
+    /** Until this time, every instance writes its call counts more often. */
     watchedUntil: time('watched_until'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The hash is the first column, because an API call presents only its secret. Every unique constraint includes
-    // org_id, the distribution column.
+    // An API call presents only its secret, so the hash comes first. Every unique constraint includes org_id, the
+    // distribution column.
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
-    // A key can be rotated only once: of two concurrent rotations, one fails to insert its successor.
+    // One of two concurrent rotations fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
     index('api_keys_created').on(t.orgId, t.createdAt),
     index('api_keys_expiry')
@@ -49,23 +49,19 @@ export const apiKeys = pgTable(
   ],
 );
 
-/**
- * Calls by key and minute, deleted after eight days. A crash loses up to half a minute of call counts, but no usage
- * events.
- */
+/** Deleted after eight days. A crash loses up to half a minute of call counts, but no usage events. */
 export const apiKeyCalls = pgTable(
   'api_key_calls',
   {
     orgId: uuid('org_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
     minute: time('minute').notNull(),
-    /** Accepted calls. */
     calls: bigint({ mode: 'number' }).notNull(),
-    /** Calls refused because the key was revoked or had expired. */
+    /** Refused because the key was revoked or had expired. */
     ended: bigint({ mode: 'number' }).notNull().default(0),
-    /** Calls refused because the key lacked the scope. */
+    /** Refused because the key lacked the scope. */
     unscoped: bigint({ mode: 'number' }).notNull().default(0),
-    /** Calls refused because the key exceeded its calls per minute. */
+    /** Refused because the key exceeded its calls per minute. */
     limited: bigint({ mode: 'number' }).notNull().default(0),
   },
   (t) => [
@@ -86,7 +82,7 @@ export const apiKeyScopeUse = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.apiKeyId, t.scope] })],
 );
 
-/** One row per write to the two tables above, to recognize a retried write. Deleted after a day. */
+/** Recognizes a retried write. Deleted after a day. */
 export const apiKeyUseReceipts = pgTable(
   'api_key_use_receipts',
   {
@@ -97,7 +93,7 @@ export const apiKeyUseReceipts = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] })],
 );
 
-/** Maps a key to its Organization's shard. Has no foreign key, because this table is not distributed. */
+/** Finds a key's shard. Has no foreign key, because this table is not distributed. */
 export const apiKeyDirectory = pgTable('api_key_directory', {
   hashedSecret: text('hashed_secret').primaryKey(),
   orgId: uuid('org_id').notNull(),

@@ -47,7 +47,6 @@ function toCreator({ createdBy, creatorName }: KeyDetails) {
 /** The key list shows the remaining budget if it is at most this many changes. */
 const FEW_CHANGES = 3;
 
-/** `moreAt` is null if no change has been used. */
 export function toBudgetView({ limit, remaining, resetSeconds }: ChangeBudget, nowMs: number) {
   const left = Math.max(0, remaining);
   return {
@@ -69,13 +68,13 @@ const UNUSED_AFTER_MS = 90 * DAY_MS;
 
 const EXPIRING_WITHIN_MS = 14 * DAY_MS;
 
-/** Hints for a key that still accepts calls. `usedScopes` are the scopes that the key's calls have required so far. */
+/** `usedScopes` are the scopes that the key's calls have required so far. */
 function findHints(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number): Hint[] {
   const state = stateOf(key, nowMs);
   if (state === 'grace') return [findStillCalled(key, nowMs)].filter((hint) => hint !== undefined);
   if (state !== 'active') return [];
   const unused = findUnused(key, nowMs);
-  // A key that is never called uses none of its scopes, so a hint about a scope would add nothing.
+  // A key that is never called uses none of its scopes.
   const scope = unused === undefined ? findUnusedScope(key, usedScopes, nowMs) : undefined;
   return [findExpiring(key, nowMs), unused, scope].filter((hint) => hint !== undefined);
 }

@@ -11,8 +11,7 @@ export interface AuditEntry {
   /** Noun first, such as `api_key.created`. */
   action: string;
   /**
-   * A User's id, `operator`, `operator:` and the name of the token or operator, `api_key:` and the key's id,
-   * `single_sign_on`, `system`, or `unknown`.
+   * A User's id, `operator`, `operator:` and a name, `api_key:` and an id, `single_sign_on`, `system`, or `unknown`.
    */
   actor: string;
   target: string;
@@ -22,28 +21,26 @@ export interface AuditEntry {
 }
 
 /**
- * `tx` must be the transaction that makes the change. Locks the chain until the transaction ends, so to avoid
- * deadlocks, call this after taking all other locks, and in id order if there are several Organizations.
+ * `tx` must make the change. Locks the chain until the commit: to avoid deadlocks, call this after taking all other
+ * locks, and in id order for several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
   const end = await lockChain(tx, orgId, genesisHash(orgId));
   const seq = end.seq + 1;
   const { at, ...rest } = toRow(entry);
-  // Including `seq` in the id keeps rows from the same millisecond in order, regardless of which instance wrote them.
+  // With `seq` in the id, rows from the same millisecond stay in order.
   const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
   const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
   await tx.insert(auditLog).values({ ...row, at, hash });
   await moveChainEnd(tx, { orgId, seq, hash });
 }
 
-/** Locks several Organizations' logs in id order, for a transaction that then writes to them in any order. */
+/** Locks in id order, for a transaction that then writes to the logs in any order. */
 export async function lockLogs(tx: Tx, orgIds: readonly string[]): Promise<void> {
   for (const id of orgIds.toSorted()) await lockChain(tx, id, genesisHash(id));
 }
 
-/**
- * For changes outside any Organization. To avoid deadlocks, call this after locking the chains of all Organizations.
- */
+/** To avoid deadlocks, call this after locking the chains of all Organizations. */
 export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
   const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
   const seq = end.seq + 1;
@@ -58,12 +55,9 @@ function toRow({ details, ip, requestId, ...rest }: AuditEntry) {
   return { ...rest, details: asStored(details ?? {}), ip: ip ?? null, requestId: requestId ?? null };
 }
 
-/**
- * The permission under which a change is made. It is checked again in the change's transaction, with locks held until
- * the commit.
- */
+/** Checked again in the change's transaction, with locks held until the commit. */
 export interface Authority {
-  /** Takes a lock before all others, to serialize changes made under this authority. */
+  /** Taken before all others, to serialize changes made under this authority. */
   lock?(tx: Orm): Promise<unknown>;
   /** @throws AppError not_signed_in, forbidden_role, invalid_key, key_revoked, key_expired, insufficient_scope */
   confirm(tx: Orm, now: Date): Promise<void>;
@@ -82,9 +76,9 @@ export interface ChangeDeps {
 }
 
 /**
- * Runs a change in a transaction that first checks and locks the author's authority again. Nothing changes if the
- * author has since been removed, demoted or signed out, or if the author's key has been revoked. Retries on conflicts.
- * Inside `work`, use only the given `tx`. Lock order: Organization, membership, User, session, audit chain.
+ * Checks the author's authority again under locks, so nothing changes if the author has since been removed, demoted or
+ * signed out, or if their key has been revoked. Retries on conflicts. Inside `work`, use only the given `tx`. Lock
+ * order: Organization, membership, User, session, audit chain.
  * @throws AppError as `Authority.confirm`
  */
 export function change<T>(
@@ -104,10 +98,7 @@ export function change<T>(
   );
 }
 
-/**
- * For high-traffic transactions that take other locks first; use `change` for everything else.
- * @throws AppError as `Authority.confirm`
- */
+/** For high-traffic transactions that take other locks first; use `change` for everything else. */
 export async function confirmAuthority(tx: Orm, by: Authority, now: Date): Promise<Tx> {
   await by.confirm(tx, now);
   return tx as unknown as Tx;

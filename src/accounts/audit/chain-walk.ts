@@ -17,7 +17,7 @@ interface Head {
   hash: string;
 }
 
-/** Bounds the walk's memory, however broken the chain is. */
+/** Bounds memory, however broken the chain is. */
 const MAX_PROBLEMS = 100;
 
 const mismatch =
@@ -25,7 +25,7 @@ const mismatch =
 
 export class ChainWalk {
   head: Head;
-  /** Counts every problem found, although `finish` returns at most MAX_PROBLEMS. */
+  /** `finish` returns at most MAX_PROBLEMS. */
   problemCount = 0;
   private readonly problems: ChainProblem[] = [];
   private last: RowName | undefined;
@@ -67,14 +67,14 @@ export class ChainWalk {
     );
   }
 
-  /** Rows from before the chain was introduced have no hashes, so only their count can be compared. */
+  /** Rows from before the chain have no hashes, so only their count can be compared. */
   countUnchained(count: number, noted: number): void {
     if (count === noted) return;
     const detail = `${noted} rows from before the chain were recorded, but ${count} exist.`;
     this.report(problemAt('rewritten', null, detail));
   }
 
-  /** Returns at most 100 problems, in row order. */
+  /** In row order. */
   finish(): ChainProblem[] {
     this.checkEnd();
     const { seq } = this.head;

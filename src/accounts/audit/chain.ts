@@ -46,10 +46,9 @@ export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at
   at: string;
 };
 
-/** Stands in for the Organization's id in hashes of the operator log. */
 export const OPERATOR_CHAIN = 'operator';
 
-/** The hash before the first row, unique to each Organization and to this kind of chain. */
+/** Unique to each Organization and to this kind of chain. */
 export const genesisHash = (orgId: string): string => sha256(`gauge audit chain 1\n${orgId}`);
 
 export function hashRow(previousHash: string, row: ChainedRow): string {
@@ -69,7 +68,7 @@ export function canonicalJson(value: unknown): string {
   return `{${members.join(',')}}`;
 }
 
-/** Converts a value to the form that a JSON column returns: dates become strings and undefined fields disappear. */
+/** The form that a JSON column returns: dates become strings and undefined fields disappear. */
 export const asStored = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');

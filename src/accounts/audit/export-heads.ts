@@ -30,14 +30,14 @@ export function auditExportJobs({
 const TIMEOUT_MS = 30_000;
 
 interface ExportOutcome {
-  /** False if a chain is broken, in which case nothing was written. */
+  /** If false, nothing was written. */
   isIntact: boolean;
   chains: number;
 }
 
 /**
- * Writes the heads to a file, or PUTs them to a URL. Before overwriting a file, checks the chains against the heads in
- * the file, so that a rewritten history never replaces the evidence against it.
+ * Checks the chains against the heads in a file before overwriting it, so that a rewritten history never replaces the
+ * evidence against it.
  * @throws NotedHeadsError; Error if the heads cannot be written
  */
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {

@@ -14,7 +14,7 @@ const day = z.iso.date('must be a day, like 2026-01-31');
 const filterSchema = z.object({
   action: optional(text(100)),
   actor: optional(text(100)),
-  /** Text to find anywhere in the target or in a value of the details. */
+  /** Found anywhere in the target or in a value of the details. */
   object: optional(text(100)),
   /** Days in UTC, both inclusive, such as `2026-01-31`. */
   from: optional(day),
@@ -24,7 +24,6 @@ const filterSchema = z.object({
 
 export type AuditFilter = Partial<Omit<z.output<typeof filterSchema>, 'cursor'>>;
 
-/** @throws AppError invalid_request, naming the fields */
 export function readFilter(query: unknown) {
   const { action, actor, object, from, to, cursor } = parseInput(filterSchema, query);
   if (from && to && to < from) throw fieldError('to', 'must not be before the first day');

@@ -10,7 +10,7 @@ import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export type ChainEnd = typeof auditChains.$inferSelect;
 
-/** Creates a missing chain end in the same statement, so that two transactions cannot both begin the chain. */
+/** Creates a missing end in the same statement, so that two transactions cannot both begin the chain. */
 export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
   const [end] = await tx
     .insert(auditChains)
@@ -35,9 +35,7 @@ export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<C
 
 export type AuditRow = typeof auditLog.$inferSelect;
 
-/**
- * Returns only rows with ids below `before`, newest first. Ids begin with a timestamp, so they sort chronologically.
- */
+/** Newest first. Ids begin with a timestamp, so they sort chronologically. */
 export function listAuditRows(
   orm: Orm,
   orgId: string,
@@ -68,13 +66,13 @@ const isListed = (
 interface SearchRange {
   before: string | undefined;
   limit: number;
-  /** Maximum number of entries to examine, so that a search with few matches does not scan the whole log. */
+  /** A search with few matches must not scan the whole log. */
   scan: number;
 }
 
 /**
- * Like `listAuditRows`, but `object` must also occur in the target or in a value of the details. `searchedTo` is the
- * oldest entry examined, or undefined if fewer than `scan` entries were left to examine.
+ * `object` must occur in the target or in a value of the details. `searchedTo` is the oldest entry examined; undefined
+ * after the last.
  */
 export async function searchAuditRows(
   orm: Orm,
@@ -133,7 +131,7 @@ const isWithin = (id: PgColumn, from: string | undefined, to: string | undefined
     to === undefined ? undefined : lt(id, firstIdOf(Date.parse(to) + DAY_MS)),
   );
 
-/** Does one index lookup per distinct value, so the cost does not grow with the log. */
+/** One index lookup per distinct value, so the cost does not grow with the log. */
 export const listDistinct = (orm: Orm, orgId: string, column: 'action' | 'actor', limit: number) =>
   walkDistinct(orm, sql`audit_log where org_id = ${orgId}`, column, limit);
 

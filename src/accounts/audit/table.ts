@@ -18,10 +18,7 @@ const columns = {
   id: uuid().notNull(),
   at: time('at').notNull(),
   action: text().notNull(),
-  /**
-   * A User's id, `operator`, `operator:` and the name of the token or operator, `api_key:` and the key's id,
-   * `single_sign_on`, `system`, or `unknown`.
-   */
+  /** See `AuditEntry`. */
   actor: text().notNull(),
   target: text().notNull(),
   details: jsonb().$type<Record<string, unknown>>().notNull(),
@@ -30,15 +27,15 @@ const columns = {
 };
 
 const place = {
-  /** Counts up from 1 within the chain. */
+  /** Counts from 1 within the chain. */
   seq: bigint({ mode: 'number' }),
   /** SHA-256 of the previous row's hash and this row, hex. */
   hash: text(),
 };
 
 /**
- * Ids are UUIDv7s generated from `at` and `seq`, so the primary key sorts by time. Rows written before the chain was
- * introduced have neither `seq` nor `hash`.
+ * Ids are generated from `at` and `seq`, so the primary key sorts by time. Rows from before the chain have neither
+ * `seq` nor `hash`.
  */
 export const auditLog = pgTable(
   'audit_log',
@@ -58,7 +55,7 @@ export const auditLog = pgTable(
   ],
 );
 
-/** The end of each Organization's chain. Adding an entry locks this row. */
+/** Adding an entry locks this row. */
 export const auditChains = pgTable('audit_chains', {
   orgId: uuid('org_id')
     .primaryKey()
@@ -67,7 +64,7 @@ export const auditChains = pgTable('audit_chains', {
   hash: text().notNull(),
 });
 
-/** Changes outside any Organization: products, users and people's own accounts. Chained like `audit_log`. */
+/** Products, users and people's own accounts. Chained like `audit_log`. */
 export const operatorLog = pgTable('operator_log', { ...columns, id: uuid().primaryKey(), ...place }, (t) => [
   unique('operator_log_seq').on(t.seq),
   index('operator_log_action').on(t.action, t.id),

@@ -12,7 +12,7 @@ export interface ReportWriter {
 
 type Write = (line: string) => void;
 
-/** Writes a human-readable report: one line per chain, followed by its problems. */
+/** One line per chain, followed by its problems. */
 export function textWriter(write: Write): ReportWriter {
   let chains = 0;
   let entries = 0;
@@ -41,7 +41,7 @@ export function textWriter(write: Write): ReportWriter {
   };
 }
 
-/** Writes a machine-readable report, with one Organization per line. `--expect` reads this format. */
+/** One Organization per line. `--expect` reads this format. */
 export function jsonWriter(write: Write): ReportWriter {
   let isIntact = true;
   // Holds back each line until it is known whether the line needs a comma.

@@ -9,10 +9,10 @@ export interface ChainReport {
   /** Slug, or `(operator)` for the operator's log. */
   organization: string;
   orgId: string;
-  /** The chain's last row, for comparison in later verifications. `seq` is 0 for an empty chain. */
+  /** `seq` is 0 for an empty chain. */
   seq: number;
   hash: string;
-  /** Number of rows from before the chain was introduced, which no hash protects. */
+  /** Rows from before the chain, which no hash protects. */
   unchained: number;
   problemCount: number;
   problems: ChainProblem[];
@@ -29,10 +29,7 @@ export interface VerifyOptions {
 
 const BATCH = 1_000;
 
-/**
- * Reports each chain as it finishes, in slug order. Reads one snapshot in batches, so writes can continue and memory
- * does not grow with the log.
- */
+/** In slug order. Reads one snapshot in batches, so writes can continue and memory does not grow with the log. */
 export async function verifyChains(
   orm: Orm,
   onReport: (report: ChainReport) => void,
@@ -64,15 +61,14 @@ export async function verifyChains(
 export interface RangeCheck {
   first: number;
   last: number;
-  /** Number of the last row in the chain. */
   end: number;
   /** First row whose hash does not follow from the row before it. */
   brokenAt: number | undefined;
 }
 
 /**
- * Checks the hashes of up to `limit` rows, the last of which is `upTo` or the end of the chain. Returns undefined for
- * an empty chain. Reads the chain's end first: rows up to the end never change, so the reads need no common snapshot.
+ * Undefined for an empty chain. Reads the chain's end first: rows up to it never change, so the reads need no common
+ * snapshot.
  */
 export async function verifyRange(
   orm: Orm,
@@ -83,7 +79,7 @@ export async function verifyRange(
   if (!end || end.seq === 0) return undefined;
   const last = Math.max(1, Math.min(upTo ?? end.seq, end.seq));
   const first = Math.max(1, last - limit + 1);
-  // Reads the preceding row too, for its hash.
+  // The preceding row has the hash.
   const rows = await readRows(orm, orgId, first - 2, last - Math.max(0, first - 2));
   const bySeq = new Map(rows.map((row) => [row.seq, row]));
   const range = { first, last, end: end.seq };
@@ -127,13 +123,13 @@ function missingOrganization({ organization, orgId, seq, hash, unchained }: Note
   return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
 }
 
-/** Presents the operator log as an Organization. Its slug is unique, because no other slug contains parentheses. */
+/** The slug is unique: no other contains parentheses. */
 async function readOperator(tx: Orm): Promise<Organization> {
   const [end] = await tx.select({ seq: operatorChain.seq, hash: operatorChain.hash }).from(operatorChain);
   return { id: OPERATOR_CHAIN, slug: '(operator)', end: end ?? null };
 }
 
-/** Both log tables have the same columns, except that the operator log has no `org_id`. */
+/** The operator log has no `org_id`. */
 const logOf = (orgId: string) =>
   orgId === OPERATOR_CHAIN
     ? { log: operatorLog as unknown as typeof auditLog, isOwn: undefined }
@@ -167,7 +163,7 @@ function listOrganizations(tx: Orm, orgId: string | undefined, after: string | u
     .limit(limit);
 }
 
-/** In `seq` order. Times are read as text, because the driver would drop digits below the millisecond. */
+/** In `seq` order. The driver would drop digits of times below the millisecond. */
 async function readRows(
   tx: Orm,
   orgId: string,

@@ -1,4 +1,4 @@
-/** Part of a sentence. A `name` is user input in any writing system and may link to a page. */
+/** A `name` is user input in any writing system. */
 export type Part = { text: string } | { name: string; href: string | undefined };
 
 export interface LoggedAction {
@@ -8,13 +8,13 @@ export interface LoggedAction {
   email: string | null;
 }
 
-/** Wording of each action in the audit log. Each product adds wording for its own actions. */
+/** Each product adds wording for its own actions. */
 export interface Wording {
-  /** Sentences by action, each without its subject. */
+  /** Without the subject. */
   sentences: Record<string, (entry: LoggedAction) => Part[]>;
-  /** Titles by action, for actions whose names do not convert well to titles. */
+  /** For actions whose names do not convert well to titles. */
   titles: Record<string, string>;
-  /** Path of the target's page, by the action's noun. */
+  /** The key is the action's noun. */
   pages: Record<string, (target: string) => string>;
 }
 
@@ -25,7 +25,7 @@ export const joinWordings = (wordings: readonly Wording[]): Wording =>
     pages: { ...all.pages, ...pages },
   }));
 
-/** Describes an entry in a sentence without a subject. Falls back to the action's name. */
+/** Without a subject. Falls back to the action's name. */
 export function toSentence({ sentences }: Wording, entry: LoggedAction): Part[] {
   const sentence = own(sentences, entry.action);
   return sentence ? sentence(entry) : say`${{ name: toWords(entry.action) }}: ${{ name: entry.target }}`;
@@ -42,7 +42,7 @@ export const linkTo = (
   { action, target }: Pick<LoggedAction, 'action' | 'target'>,
 ): string | undefined => own(pages, action.split('.', 1)[0]!)?.(target);
 
-/** Reads own properties only, because an action may be any text, including `constructor`. */
+/** An action may be any text, including `constructor`. */
 const own = <T>(record: Record<string, T>, key: string): T | undefined =>
   Object.hasOwn(record, key) ? record[key] : undefined;
 
@@ -63,7 +63,7 @@ export function say(
 export const mode = ({ details: { livemode } }: LoggedAction): string =>
   typeof livemode === 'boolean' ? `${livemode ? 'live' : 'test'} ` : '';
 
-/** Reads a field of an untyped value, because any version of the service may have written the row. */
+/** Any version of the service may have written the row. */
 export function fieldOf(value: unknown, name: string): unknown {
   const isObject = typeof value === 'object' && value !== null;
   return isObject && Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined;

@@ -6,21 +6,15 @@ import { AppError } from '../../core/errors.js';
 /** OWASP's argon2id parameters: 19 MiB, 2 passes, 1 lane. */
 const parameters = { algorithm: 2, memoryCost: 19_456, timeCost: 2, parallelism: 1 } as const;
 
-/**
- * Maximum concurrent hashes. Each takes 19 MiB and a thread, so a flood of sign-ins must queue instead of using up
- * memory.
- */
+/** Each hash takes 19 MiB and a thread, so a flood of sign-ins must queue instead of using up memory. */
 const MAX_PARALLEL = 2;
 
-/**
- * Maximum number of queued hashes, a few seconds of work. Further callers get 503 with Retry-After, so the queue stays
- * bounded.
- */
+/** A few seconds of work. Further callers get 503 with Retry-After. */
 const MAX_WAITING = 100;
 
 const queue = new PQueue({ concurrency: MAX_PARALLEL });
 
-/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls are waiting */
+/** @throws the reason of `signal` if it aborts while waiting; AppError unavailable if too many calls wait */
 async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (queue.size >= MAX_WAITING)
     throw new AppError('unavailable', 'Too many passwords are being checked. Try again in a few seconds.', {
@@ -33,29 +27,24 @@ async function inTurn<T>(work: () => Promise<T>, signal: AbortSignal | undefined
 const canonical = (password: string): string => password.normalize('NFC');
 
 /**
- * Returns a hash in PHC format, including the salt. Slow, so call this before taking any lock.
+ * PHC format. Slow: call this before taking any lock.
  * @param signal aborts the wait in the queue
  * @throws AppError unavailable
  */
 export const hashPassword = (password: string, signal?: AbortSignal): Promise<string> =>
   inTurn(() => hash(canonical(password), parameters), signal);
 
-/** Argon2id hash in hex for a random secret that is looked up by its hash. @param salt 16 bytes */
+/** Hex, for a random secret that is looked up by its hash. @param salt 16 bytes */
 export const hashWithSalt = async (text: string, salt: Uint8Array, signal?: AbortSignal): Promise<string> =>
   (await inTurn(() => hashRaw(text, { ...parameters, salt }), signal)).toString('hex');
 
-/**
- * Hash that matches no password. Verifying it for an unknown e-mail address takes as long as rejecting a wrong
- * password.
- */
+/** Matches no password. An unknown e-mail address takes as long as a wrong password. */
 let unusedHash: Promise<string> | undefined;
 
-/** For an account that nobody may open with a password. */
 export const unusedPassword = (): Promise<string> => (unusedHash ??= hash(crypto.randomUUID(), parameters));
 
 /**
- * Hashes from earlier versions are of the password as it was typed, in either form. A wrong password takes as long with
- * a hash as without one.
+ * Earlier versions hashed the password as it was typed. A wrong password takes as long with a hash as without one.
  * @returns `outdated` if only such a hash matches
  * @throws AppError unavailable
  */
@@ -77,16 +66,13 @@ export const MIN_PASSWORD = 12;
 
 export const MAX_PASSWORD = 1024;
 
-/** Minimum number of guesses that a password must withstand: those that zxcvbn scores 3 and 4 pass (Wheeler 2016). */
+/** zxcvbn's scores 3 and 4 withstand this many (Wheeler 2016). */
 const MIN_GUESSES = 1e8;
 
-/**
- * Maximum number of characters judged: estimation time is quadratic in the length, and further characters only make a
- * password stronger.
- */
+/** Estimation time is quadratic in the length, and further characters only make a password stronger. */
 const MAX_JUDGED = 32;
 
-/** Well-known example passwords missing from the library's lists of 49,000 passwords and 7,800 words. */
+/** Missing from the library's lists of 49,000 passwords and 7,800 words. */
 const wellKnown = [
   'correcthorsebatterystaple',
   'thisismypassword',
@@ -97,7 +83,7 @@ const wellKnown = [
 
 let estimator: Promise<ZxcvbnFactory> | undefined;
 
-/** Loads the lists of common passwords once, which takes about 170 ms and 13 MB. */
+/** Takes about 170 ms and 13 MB. */
 export const preparePasswordRules = (): Promise<ZxcvbnFactory> => (estimator ??= loadEstimator());
 
 async function loadEstimator(): Promise<ZxcvbnFactory> {
@@ -114,8 +100,8 @@ async function loadEstimator(): Promise<ZxcvbnFactory> {
 }
 
 /**
- * Returns text that follows the field's name in a sentence; undefined if the password is acceptable. Also refuses what
- * the sign-in form would refuse: control characters and unpaired surrogates.
+ * The text follows the field's name. Also refuses what the sign-in form would: control characters and unpaired
+ * surrogates.
  */
 export async function passwordProblem(typed: string, email: string): Promise<string | undefined> {
   const password = canonical(typed);

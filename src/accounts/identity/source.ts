@@ -25,7 +25,7 @@ export function findDifference(current: Fields, wanted: Fields): Difference | un
   return { before: pick(current), after: pick(wanted) };
 }
 
-/** Returns the new archive time. An undefined `archived` keeps the current one. */
+/** An undefined `archived` keeps the current time. */
 export function toArchivedAt(current: Date | null, archived: boolean | undefined, at: Date): Date | null {
   if (archived === undefined) return current;
   return archived ? (current ?? at) : null;
@@ -35,7 +35,6 @@ interface Archivable {
   archivedAt: Date | null;
 }
 
-/** Undefined if the archived state did not change. */
 export function describeArchiving(
   before: Archivable,
   after: Archivable,
@@ -44,7 +43,7 @@ export function describeArchiving(
   return after.archivedAt === null ? 'restored' : 'archived';
 }
 
-/** Uses the operator log, because a person may belong to several Organizations. */
+/** A person may belong to several Organizations. */
 export function auditPerson(
   tx: Tx,
   { userId, email }: { userId: string; email: string },
@@ -55,13 +54,10 @@ export function auditPerson(
   return recordOperatorAudit(tx, { at, action, actor: userId, target: email, details, ip, requestId });
 }
 
-/** Strips the IPv6 prefix that sockets put before IPv4 addresses. */
+/** Sockets put an IPv6 prefix before IPv4 addresses. */
 export const describeAddress = (ip: string): string => ip.replace(/^::ffff:(?=\d+\.)/i, '') || 'unknown';
 
-/**
- * First hour whose usage is sent to Stripe: the hour of `at`, unless an earlier one is stored. Null without a customer
- * id.
- */
+/** The hour of `at`, unless an earlier one is stored. Null without a customer id. */
 export const toStripeSince = (
   value: string | null,
   current: Date | null | undefined,

@@ -17,7 +17,7 @@ import { time } from '../../core/db/sql.js';
 import type { FormFields } from '../../core/pages/form.js';
 import { organizations, users, type Role } from '../organizations/table.js';
 
-/** The role in each Organization, by slug; null if the claim gives none there. */
+/** By slug; null if the claim gives no role there. */
 export type ClaimedRoles = Record<string, Role | null>;
 
 const ofUser = () =>
@@ -30,7 +30,7 @@ export const sessions = pgTable(
   'sessions',
   {
     hashedToken: text('hashed_token').primaryKey(),
-    /** Identifies the session on the page where the person can end it. Grants no access. */
+    /** Grants no access. */
     id: uuid()
       .notNull()
       .default(sql`gen_random_uuid()`),
@@ -40,10 +40,10 @@ export const sessions = pgTable(
     createdAt: time('created_at').notNull(),
     lastSeenAt: time('last_seen_at').notNull(),
     expiresAt: time('expires_at').notNull(),
-    /** Last confirmation of identity in this session; null for sessions from earlier versions. */
+    /** Null for sessions from earlier versions. */
     confirmedAt: time('confirmed_at'),
     singleSignOnAt: time('single_sign_on_at'),
-    /** An owner needs no single sign-on until this time, because the issuer was down. */
+    /** The issuer was down, so an owner needs no single sign-on until this time. */
     singleSignOnWaivedUntil: time('single_sign_on_waived_until'),
     ip: text().notNull(),
     userAgent: text('user_agent').notNull(),
@@ -51,7 +51,7 @@ export const sessions = pgTable(
   (t) => [index('sessions_user').on(t.userId), index('sessions_expiry').on(t.expiresAt)],
 );
 
-/** Separate from sessions, so that no session query can return a half-finished sign-in. */
+/** No session query can return a half-finished sign-in. */
 export const signInChallenges = pgTable(
   'sign_in_challenges',
   {
@@ -60,36 +60,33 @@ export const signInChallenges = pgTable(
     createdAt: time('created_at').notNull(),
     expiresAt: time('expires_at').notNull(),
     attempts: integer().notNull(),
-    /** True if the first factor was single sign-on rather than a password. */
     singleSignOn: boolean('single_sign_on').notNull().default(false),
-    /** False if the first factor was a sign-in that the issuer remembered. */
+    /** False if the issuer remembered an earlier sign-in. */
     confirmed: boolean().notNull().default(false),
-    /** Roles from the issuer's claim, granted with the session; null if the claim changes none. */
+    /** Granted with the session; null if the issuer's claim changes none. */
     roles: json().$type<ClaimedRoles>(),
-    /** The Organization that the person's previous session in this browser showed. */
+    /** The person's previous session in this browser showed it. */
     currentOrgId: uuid('current_org_id'),
   },
   (t) => [index('sign_in_challenges_user').on(t.userId), index('sign_in_challenges_expiry').on(t.expiresAt)],
 );
 
-/**
- * A form that is stored while its author signs in or confirms their identity; see core/pages/form.ts. One per person.
- */
+/** Stored while its author signs in or confirms their identity. One per person. */
 export const keptForms = pgTable(
   'kept_forms',
   {
     userId: ofUser().primaryKey(),
-    /** Hash of the token sent to the browser that submitted the form. */
+    /** Sent to the browser that submitted the form. */
     hashedToken: text('hashed_token').notNull(),
     page: text().notNull(),
-    /** The fields as JSON, sealed, because they may contain secrets. Not sealed in rows from earlier versions. */
+    /** Sealed JSON, because the fields may contain secrets. Not sealed in rows from earlier versions. */
     values: json().$type<FormFields | string>().notNull(),
     expiresAt: time('expires_at').notNull(),
   },
   (t) => [index('kept_forms_expiry').on(t.expiresAt)],
 );
 
-/** One row per person and hour. Addresses without an account leave no trace. */
+/** Addresses without an account leave no trace. */
 export const failedSignIns = pgTable(
   'failed_sign_ins',
   {
@@ -102,52 +99,50 @@ export const failedSignIns = pgTable(
   (t) => [primaryKey({ columns: [t.userId, t.hour] }), index('failed_sign_ins_hour').on(t.hour)],
 );
 
-/** A person's authenticator app (TOTP, RFC 6238). */
+/** TOTP, RFC 6238. */
 export const secondFactors = pgTable('second_factors', {
   userId: ofUser().primaryKey(),
-  /** Encrypted; see core/secret-box.ts. Unencrypted base32 in rows from earlier versions. */
+  /** Encrypted. Unencrypted base32 in rows from earlier versions. */
   secret: text().notNull(),
-  /** Time of the first correct code. Until then, the secret has no effect. */
+  /** The first correct code. Until then, the secret has no effect. */
   confirmedAt: time('confirmed_at'),
-  /** Time step of the newest accepted code. Codes of this step and earlier ones are refused. */
+  /** Codes of this time step and earlier ones are refused. */
   lastStep: bigint('last_step', { mode: 'number' }),
-  /**
-   * Hashed token of the session that started the set-up. Only this session may see the secret before it is confirmed.
-   */
+  /** Only the session that started the set-up may see the secret before it is confirmed. */
   setupSession: text('setup_session').notNull(),
   createdAt: time('created_at').notNull(),
 });
 
 const bytes = customType<{ data: Uint8Array; driverData: Uint8Array }>({ dataType: () => 'bytea' });
 
-/** Public keys of people's devices (WebAuthn Level 3). */
+/** WebAuthn Level 3. */
 export const passkeys = pgTable(
   'passkeys',
   {
-    /** The authenticator's credential id, base64url. */
+    /** Base64url. */
     credentialId: text('credential_id').primaryKey(),
     userId: ofUser(),
     /** COSE format. */
     publicKey: bytes('public_key').notNull(),
-    /** Counter of the latest signature; 0 if the authenticator has no counter. */
+    /** 0 if the authenticator has no counter. */
     counter: bigint({ mode: 'number' }).notNull(),
     transports: text().array().notNull(),
     name: text().notNull(),
     createdAt: time('created_at').notNull(),
     lastUsedAt: time('last_used_at'),
-    /** True if the passkey is synced to other devices. */
+    /** Synced to other devices. */
     backedUp: boolean('backed_up').notNull(),
   },
   (t) => [index('passkeys_user').on(t.userId)],
 );
 
-/** Challenges for passkeys to sign. Each can be used once. */
+/** Each can be used once. */
 export const passkeyChallenges = pgTable(
   'passkey_challenges',
   {
     /** 256 random bits, base64url. */
     challenge: text().primaryKey(),
-    /** Hashed token of the requesting session or pending sign-in; null on the sign-in page. */
+    /** The session or pending sign-in; null on the sign-in page. */
     hashedToken: text('hashed_token'),
     expiresAt: time('expires_at').notNull(),
   },
@@ -157,7 +152,6 @@ export const passkeyChallenges = pgTable(
   ],
 );
 
-/** A person's account at an OpenID Connect issuer. */
 export const identities = pgTable(
   'identities',
   {
@@ -174,7 +168,7 @@ export const identities = pgTable(
   ],
 );
 
-/** Sign-ins that wait for the issuer. Each works once, in the browser in which it began. */
+/** Each works once, in the browser in which it began. */
 export const singleSignOns = pgTable(
   'single_sign_ons',
   {
@@ -185,7 +179,7 @@ export const singleSignOns = pgTable(
     nonce: text().notNull(),
     /** PKCE code verifier (RFC 7636). */
     codeVerifier: text('code_verifier').notNull(),
-    /** Local path to continue to. */
+    /** Local path. */
     next: text().notNull(),
     expiresAt: time('expires_at').notNull(),
   },
@@ -196,14 +190,14 @@ export const recoveryCodes = pgTable(
   'recovery_codes',
   {
     userId: ofUser(),
-    /** Argon2id of the code, or SHA-256 in earlier versions; see second-factor/codes.ts. */
+    /** Argon2id, or SHA-256 in earlier versions. */
     hashedCode: text('hashed_code').notNull(),
     usedAt: time('used_at'),
   },
   (t) => [primaryKey({ columns: [t.userId, t.hashedCode] })],
 );
 
-/** People who run the service. Being an operator implies no membership. */
+/** Being an operator implies no membership. */
 export const operators = pgTable(
   'operators',
   {
@@ -218,26 +212,25 @@ export const operators = pgTable(
 export const linkKinds = ['setup', 'password_reset', 'second_factor_reset', 'operator_invitation'] as const;
 export type LinkKind = (typeof linkKinds)[number];
 
-/** Links that are shown once and work once. */
 export const oneTimeLinks = pgTable(
   'one_time_links',
   {
-    /** SHA-256 of the link's secret, hex. */
+    /** SHA-256, hex. */
     hashedToken: text('hashed_token').primaryKey(),
     kind: text({ enum: linkKinds }).notNull(),
     userId: uuid('user_id').references(() => users.id, { onDelete: 'cascade' }),
-    /** The invited address, trimmed and lower-cased. */
+    /** Trimmed and lower-cased. */
     email: text(),
     createdAt: time('created_at').notNull(),
     /** Null if the service created the link. Deleting the creator deletes the link. */
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'cascade' }),
-    /** True if the service e-mailed the link because somebody requested one for this address. */
+    /** Somebody requested a link for this address. */
     mailed: boolean().notNull().default(false),
     expiresAt: time('expires_at').notNull(),
     usedAt: time('used_at'),
   },
   (t) => [
-    // At most one open e-mailed link and one open link handed out by an operator, per person and kind.
+    // One e-mailed and one handed out by an operator, per person and kind.
     uniqueIndex('one_time_links_unused')
       .on(t.kind, t.mailed, sql`coalesce(${t.userId}::text, ${t.email}, '')`)
       .where(sql`${t.usedAt} is null`),
@@ -251,13 +244,11 @@ export const oneTimeLinks = pgTable(
   ],
 );
 
-/**
- * Requests for a password reset link. Stored for every address, with or without an account, and deleted when processed.
- */
+/** Stored for every address, with or without an account, and deleted when processed. */
 export const passwordRequests = pgTable('password_requests', {
   /** UUIDv7, so requests sort by arrival. */
   id: uuid().primaryKey(),
-  /** Trimmed and lower-cased. There may be no account with this address. */
+  /** Trimmed and lower-cased. */
   email: text().notNull(),
   at: time('at').notNull(),
   ip: text(),

@@ -14,20 +14,16 @@ export interface NewMail {
   kind: MailKind;
   to: string;
   subject: string;
-  /** Paragraphs of the message. */
   text: (origin: string) => string[];
   at: Date;
-  /** The message is not sent after this time. Sending stops after a day in any case. */
+  /** Sending stops after a day in any case. */
   uselessAt?: Date;
 }
 
-/** Maximum e-mails per hour to one address, for kinds that other people can trigger. Further ones are dropped. */
+/** Per address, for kinds that other people can trigger. Further messages are dropped. */
 const perHour: Partial<Record<MailKind, number>> = { invitation: 5 };
 
-/**
- * `tx` must be the transaction that makes the change being reported.
- * @returns false if mail is off or the address has reached its hourly limit
- */
+/** `tx` must make the change being reported. False if mail is off or the address has reached its hourly limit. */
 export async function queueMail(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -61,10 +57,10 @@ async function countLately(tx: Tx, kind: MailKind, to: string, at: Date): Promis
   return row!.lately;
 }
 
-/** Reduces a user-chosen name to one short line that mail clients do not turn into a link. */
+/** A user may choose the name: mail clients must not turn it into a link. */
 export const plainName = (name: string): string => plainText(name.replaceAll('://', ' '), 80);
 
-/** Strips line breaks and characters that change the writing direction. */
+/** Also strips characters that change the writing direction. */
 const plainText = (text: string, length: number): string =>
   Array.from(text.replace(/[\p{C}\s]+/gu, ' ').trim())
     .slice(0, length)

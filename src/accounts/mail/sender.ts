@@ -10,10 +10,7 @@ import { mails } from './table.js';
 
 const IN_FLIGHT = 8;
 const BATCHES_PER_RUN = 20;
-/**
- * An instance that has not reported a result within this time is considered dead. Must exceed the sum of the timeouts
- * below.
- */
+/** An instance without a result by then is considered dead. Must exceed the sum of the timeouts below. */
 const LEASE_MS = 2 * MINUTE_MS;
 const CONNECT_MS = 10 * SECOND_MS;
 const ANSWER_MS = 20 * SECOND_MS;
@@ -28,7 +25,7 @@ type SenderDeps = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 const isWaiting = and(isNull(mails.sentAt), isNull(mails.failedAt));
 
-/** Instances share the work. If one dies while sending, the message is sent again with the same Message-ID. */
+/** If an instance dies while sending, the message is sent again with the same Message-ID. */
 export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () => Promise<void> {
   if (!mail) return () => Promise.resolve();
   const { db, clock, metrics } = deps;
@@ -38,7 +35,7 @@ export function createMailSender({ config: { mail }, ...deps }: SenderDeps): () 
       const due = await claimDue(db.orm, new Date(clock.now()));
       if (due.length > 0) transport ??= await connect(mail);
       const outcomes = await Promise.all(due.map((row) => deliver(deps, transport!, mail, row)));
-      // After a deferral, stops until the next run, because the mail server may be down.
+      // After a deferral, the mail server may be down.
       if (due.length < IN_FLIGHT || outcomes.includes('deferred')) break;
     }
     metrics.mailsWaiting.set(await countWaiting(db.orm));
@@ -67,7 +64,7 @@ function claimDue(orm: Orm, now: Date): Promise<Mail[]> {
         attempts: sql`${mails.attempts} + 1`,
         nextAttemptAt: new Date(now.getTime() + LEASE_MS),
       })
-      // An array is evaluated once, but a plain subquery may run again for each row and lock different rows.
+      // A plain subquery may run again for each row and lock different rows.
       .where(sql`${mails.id} = any(array(${due}))`)
       .returning()
   );
@@ -79,7 +76,7 @@ async function countWaiting(orm: Orm): Promise<number> {
   return row!.waiting;
 }
 
-/** Loads nodemailer only for the first message, because most processes send none. */
+/** Most processes send no message, so nodemailer is loaded for the first. */
 async function connect({ host, port, tls, auth }: MailConfig): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
   return createTransport({
@@ -135,11 +132,10 @@ async function deliver(
   return outcome.outcome;
 }
 
-/** @throws Error if no configured key opens the text */
 const openText = ({ secretKeys }: MailConfig, { id, text }: Pick<Mail, 'id' | 'text'>): string =>
   isSealed(text) ? createSecretBox(secretKeys, 'mail').open(id, text) : text;
 
-/** Seals waiting messages with the newest key, including unsealed ones from earlier versions. */
+/** Also seals earlier versions' messages. */
 export async function resealMails({ orm }: { orm: Orm }, mail: MailConfig): Promise<void> {
   const box = createSecretBox(mail.secretKeys, 'mail');
   for (let after: string | undefined, isDone = false; !isDone;) {
@@ -169,7 +165,7 @@ export async function resealMails({ orm }: { orm: Orm }, mail: MailConfig): Prom
 
 const toMessage = ({ id, toAddress, subject, text, createdAt }: Mail, from: MailConfig['from']) => ({
   from,
-  // Passed as objects, so that no address or name is parsed as a list.
+  // An address or name in an object is not parsed as a list.
   to: { name: '', address: toAddress },
   envelope: { from: from.address, to: [toAddress] },
   messageId: `<${id}@${from.address.split('@')[1]!}>`,
@@ -186,10 +182,7 @@ interface SmtpError extends Error {
   responseCode?: number;
 }
 
-/**
- * Permanent errors about the recipient or the message are final. Other errors are retried, because somebody may fix the
- * cause.
- */
+/** Permanent errors about the recipient or the message are final. Somebody may fix the cause of others. */
 function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpAt }: Mail, at: Date) {
   const isFinal = responseCode >= 500 && /^(?:RCPT TO|DATA)$/.test(command ?? '');
   const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
@@ -201,6 +194,6 @@ function outcomeOf({ command, responseCode = 0 }: SmtpError, { attempts, giveUpA
 
 const describe = (error: SmtpError | undefined): string => (error?.message ?? '').slice(0, 500);
 
-/** For the log. Omits server messages, which may repeat addresses. */
+/** Server messages may repeat addresses. */
 const reasonOf = (error: SmtpError | undefined): string =>
   [error?.code, error?.command, error?.responseCode].filter((part) => part !== undefined).join(' ');

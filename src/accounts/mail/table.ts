@@ -11,7 +11,7 @@ export const mailKinds = [
 ] as const;
 export type MailKind = (typeof mailKinds)[number];
 
-/** Outbox for e-mail. Rows are written in the transaction that makes the change being reported, and sent by a job. */
+/** A message's row is written in the transaction of its change; a job sends it. */
 export const mails = pgTable(
   'mails',
   {
@@ -21,8 +21,7 @@ export const mails = pgTable(
     toAddress: text('to_address').notNull(),
     subject: text().notNull(),
     /**
-     * Sealed, because it may contain a secret link, and cleared once the message has been sent or abandoned. Not sealed
-     * in rows from earlier versions.
+     * Sealed, because it may contain a secret link, and cleared afterwards. Not sealed in rows from earlier versions.
      */
     text: text().notNull(),
     createdAt: time('created_at').notNull(),

@@ -15,7 +15,7 @@ import {
 import { time } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 
-/** With `read`, an Organization sees markets and may close positions but not open them. */
+/** With `read`, an Organization may close positions but not open them. */
 export const marketAccesses = ['none', 'read', 'trade'] as const;
 export type MarketAccess = (typeof marketAccesses)[number];
 
@@ -33,33 +33,30 @@ export const organizations = pgTable(
     /** Sessions that began without single sign-on can neither see nor change the Organization. */
     requireSingleSignOn: boolean('require_single_sign_on').notNull().default(false),
     createdAt: time('created_at').notNull(),
-    /**
-     * While set, the Organization's API keys and pages are blocked. Copied to the API keys, which saves a read per
-     * call.
-     */
+    /** While set, API keys and pages are blocked. Copied to the API keys, which saves a read per call. */
     archivedAt: time('archived_at'),
     marketAccess: text('market_access', { enum: marketAccesses }).notNull().default('trade'),
-    /** Whether its people and keys may correct the usage that it is billed for. */
+    /** Usage that the Organization is billed for. */
     mayCorrect: boolean('may_correct').notNull().default(false),
-    /** Id of the Stripe customer that pays for the usage; null if no usage is sent to Stripe. */
+    /** Null if no usage is sent to Stripe. */
     stripeCustomerId: text('stripe_customer_id'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
-    /** Webhook thresholds, in percent of the amounts granted by open credit grants; null for the default. */
+    /** In percent of the amounts granted by open credit grants; null for the default. */
     creditThresholds: integer('credit_thresholds').array(),
   },
   (t) => [
-    // For the job that compares recorded usage with the usage sent to Stripe.
+    // Finds usage to compare with what Stripe received.
     index('organizations_stripe')
       .on(t.id)
       .where(sql`${t.stripeCustomerId} is not null`),
-    // Finds Organizations that share a Stripe customer.
+    // Several Organizations may share a Stripe customer.
     index('organizations_stripe_customer')
       .on(t.stripeCustomerId)
       .where(sql`${t.stripeCustomerId} is not null`),
     check('organizations_stripe_since', sql`(${t.stripeCustomerId} is null) = (${t.stripeSince} is null)`),
     check('organizations_market_access', isOneOf(t.marketAccess, marketAccesses)),
-    // For prefix searches by slug in any collation.
+    // For prefix searches in any collation.
     index('organizations_slug_prefix').on(t.slug.op('text_pattern_ops')),
   ],
 );
@@ -73,9 +70,7 @@ export const users = pgTable(
     name: text().notNull(),
     passwordHash: text('password_hash').notNull(),
     createdAt: time('created_at').notNull(),
-    /**
-     * When a mailed link, the issuer or an operator first proved that the address is this person's; null if nobody has.
-     */
+    /** First proof by a mailed link, the issuer or an operator; null if there is none. */
     provenAt: time('proven_at'),
   },
   (t) => [index('users_email_prefix').on(t.email.op('text_pattern_ops'))],
@@ -84,7 +79,7 @@ export const users = pgTable(
 export const roles = ['owner', 'admin', 'member', 'billing'] as const;
 export type Role = (typeof roles)[number];
 
-/** Roles that may change API keys, members and invitations, place orders and read the audit log. */
+/** May change API keys, members and invitations, place orders and read the audit log. */
 export const managingRoles = ['owner', 'admin'] as const satisfies Role[];
 
 export const isManager = (role: Role): boolean => (managingRoles as readonly Role[]).includes(role);
@@ -102,7 +97,7 @@ export const memberships = pgTable(
       .references(() => users.id),
     role: text({ enum: roles }).notNull(),
     createdAt: time('created_at').notNull(),
-    /** Whether to send e-mail about caps and expiring keys. Has no effect without a managing role. */
+    /** About caps and expiring keys. Has no effect without a managing role. */
     mailNotices: boolean('mail_notices').notNull().default(true),
   },
   (t) => [
@@ -119,9 +114,9 @@ export const invitations = pgTable(
       .notNull()
       .references(() => organizations.id),
     id: uuid().notNull(),
-    /** SHA-256 of the link's secret, hex. */
+    /** SHA-256, hex. */
     hashedToken: text('hashed_token').notNull(),
-    /** The invited address, trimmed and lower-cased. A new account gets this address. */
+    /** Trimmed and lower-cased. A new account gets this address. */
     email: text().notNull(),
     role: text({ enum: roles }).notNull(),
     createdBy: uuid('created_by').references(() => users.id, { onDelete: 'set null' }),
@@ -130,13 +125,13 @@ export const invitations = pgTable(
     acceptedAt: time('accepted_at'),
     acceptedBy: uuid('accepted_by').references(() => users.id, { onDelete: 'set null' }),
     revokedAt: time('revoked_at'),
-    /** True if only an e-mail to the invited address had the link. */
+    /** Only an e-mail to the invited address had the link. */
     mailed: boolean().notNull().default(false),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
     unique('invitations_hashed_token').on(t.orgId, t.hashedToken),
-    // Allows one open invitation per address; a new one closes the old one. Also serves the list of open invitations.
+    // A new invitation closes the address's open one. Also serves the list of open invitations.
     uniqueIndex('invitations_unclosed')
       .on(t.orgId, t.email)
       .where(sql`${t.acceptedAt} is null and ${t.revokedAt} is null`),
@@ -147,6 +142,6 @@ export const invitations = pgTable(
   ],
 );
 
-/** An advisory lock, because a sharded database keeps the Organization's row on every server. */
+/** A sharded database keeps the Organization's row on every server. */
 export const lockOrganizationId = (tx: Orm, orgId: string): Promise<unknown> =>
   tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${orgId}, 0))`);

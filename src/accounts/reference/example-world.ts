@@ -2,7 +2,6 @@ import { exampleSecret, exampleWorld as common } from '../../core/reference/exam
 
 export const lasting = { expiresAt: null, revokedAt: null } as const;
 
-/** The Organization, people, keys and endpoints that appear in examples. */
 export const exampleWorld = {
   ...common,
   organization: { id: '019b8d9a-6400-7000-8000-000000000001', slug: 'acme', name: 'Acme' },

@@ -12,7 +12,6 @@ import { pausePosts } from './queries.js';
 import { bodyOf, createSender, signatureOf, type Answer } from './send.js';
 import { record } from './statements.js';
 
-/** Delay before each retry. */
 const retriesMs = [
   5 * SECOND_MS,
   5 * MINUTE_MS,
@@ -24,7 +23,7 @@ const retriesMs = [
   20 * HOUR_MS,
   24 * HOUR_MS,
 ];
-/** How long an endpoint may fail without a success before it is disabled. */
+/** Without a success, before the endpoint is disabled. */
 const FAILING_MS = 5 * DAY_MS;
 const MAX_RECORDED = 200;
 const RECORD_AGAIN_AFTER_MS = [200, 1_000, 3_000];
@@ -70,7 +69,7 @@ export function createAttempts(deps: DispatcherDeps, chat: Chat) {
   const recordOutcome = createRecorder(deps);
   let isClosed = false;
 
-  /** @param deliveries one delivery, or several to the same chat */
+  /** @param deliveries one, or several to the same chat */
   function send(deliveries: readonly Delivery[], at: Date): Promise<Answer> | Answer {
     const { endpointId, messageId, format, url, type, data, createdAtMs } = deliveries[0]!;
     try {
@@ -95,7 +94,7 @@ export function createAttempts(deps: DispatcherDeps, chat: Chat) {
 
   return {
     /**
-     * @param deliveries one delivery, or several to the same chat
+     * @param deliveries one, or several to the same chat
      * @param onAnswer called before the outcome is recorded
      */
     async make(
@@ -130,7 +129,7 @@ export function createAttempts(deps: DispatcherDeps, chat: Chat) {
         }),
       );
     },
-    /** Aborts running attempts without recording them. */
+    /** Does not record the running attempts. */
     close() {
       isClosed = true;
       sender.close();
@@ -149,10 +148,7 @@ function nextStep(
   return { status, nextAttemptAt: new Date(nowMs + Math.max(waitMs ?? 0, retryAfterMs)) } as const;
 }
 
-/**
- * Batches outcomes per shard group. If an outcome cannot be recorded, the message is sent again after its lease
- * expires.
- */
+/** If an outcome cannot be recorded, the message is sent again after its lease expires. */
 function createRecorder(deps: DispatcherDeps): (group: ShardGroup, outcome: Outcome) => Promise<void> {
   const { db, clock } = deps;
   const coalescers = new Map<ShardGroup, Coalescer<Outcome, void>>();

@@ -1,22 +1,22 @@
 import { parseNumbersAsText } from '../../core/http/json.js';
 import { serviceTypes, type TypeDescription, type WebhookTypes } from './types.js';
 
-/** Message formats. All but `standard` post unsigned sentences to a chat. */
+/** All but `standard` post unsigned sentences to a chat. */
 export const formats = ['standard', 'slack', 'discord', 'teams'] as const;
 export type Format = (typeof formats)[number];
 export type ChatFormat = Exclude<Format, 'standard'>;
 
 export const isChat = (format: Format): format is ChatFormat => format !== 'standard';
 
-/** Maximum messages per post. */
+/** Messages per post. */
 export const CHAT_GROUP = 10;
 /** Minimum time between posts to one endpoint. */
 export const CHAT_PAUSE_MS = 500;
 const MAX_SENTENCE = 300;
-/** Maximum characters per post, below Discord's limit of 2,000, the lowest limit among the supported chats. */
+/** Below Discord's limit of 2,000, the lowest among the supported chats. */
 const MAX_POST = 1_900;
 
-/** Control and format characters, which can reverse or hide text (like U+202E), and halves of a cut emoji. */
+/** Control and format characters can reverse or hide text (like U+202E). Also halves of a cut emoji. */
 const invisible = /[\p{Cc}\p{Cf}\p{Cs}]/gu;
 
 interface Line {
@@ -32,7 +32,7 @@ interface ChatMessage {
 
 export type Chat = ReturnType<typeof createChat>;
 
-/** @param origin the service's origin, for links to the dashboard */
+/** @param origin for links to the dashboard */
 export function createChat(types: WebhookTypes, origin: string) {
   const described = new Map<string, TypeDescription>(Object.entries({ ...types, ...serviceTypes }));
 
@@ -46,7 +46,7 @@ export function createChat(types: WebhookTypes, origin: string) {
   }
 
   return {
-    /** Returns the body of one post that covers all messages. Messages that do not fit are only counted. */
+    /** One post covers all messages; those that do not fit are only counted. */
     toBody(format: ChatFormat, messages: readonly ChatMessage[]): string {
       const lines = messages.map(toLine);
       const { toText, toPost } = writers[format];
@@ -60,7 +60,7 @@ export function createChat(types: WebhookTypes, origin: string) {
 }
 
 interface Writer {
-  /** Escapes everything that the chat would read as a mention, a link or formatting. */
+  /** Escapes what the chat would read as a mention, a link or formatting. */
   toText: (line: Line) => string;
   toPost: (lines: Line[]) => unknown;
 }
@@ -69,7 +69,7 @@ const slackEntities: Record<string, string> = { '&': '&amp;', '<': '&lt;', '>': 
 const slackText = ({ text, href }: Line): string =>
   `${text.replace(/[&<>]/g, (character) => slackEntities[character]!)} <${href}|Open>`;
 
-/** Anything that the escapes miss is covered by `allowed_mentions` and the flag that suppresses previews. */
+/** `allowed_mentions` and the flag that suppresses previews cover what the escapes miss. */
 const discordText = ({ text, href }: Line): string =>
   `${text.replace(/[\\*_~`|<>@#[\]():-]/g, '\\$&')} [Open](<${href}>)`;
 
@@ -129,7 +129,7 @@ const writers: Record<ChatFormat, Writer> = {
   },
 };
 
-/** Hides the credential in the path of a chat's URL. */
+/** Shows only the end of a chat URL, whose path holds a credential. */
 export function maskUrl(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}/…${(pathname + search).slice(-4)}`;

@@ -11,16 +11,12 @@ import { CHAT_PAUSE_MS, isChat, type Chat, type Format } from './chat.js';
 import { createReceivers } from './send.js';
 import { claim, giveBack, START } from './statements.js';
 
-/**
- * An instance that has not reported a result within this time is considered dead. Must exceed the time needed to make
- * and record an attempt.
- */
+/** An instance without a result by then is considered dead. Must exceed the time to make and record an attempt. */
 const LEASE_MS = MINUTE_MS;
 const POLL_MS = 500;
-/** Pause after a sweep that found deliveries. */
 const GAP_MS = 20;
 const MAX_CLAIMED = 200;
-/** How long running attempts may take to finish at shutdown. The remaining deliveries are released. */
+/** The remaining deliveries are released. */
 const FINISH_MS = 5 * SECOND_MS;
 
 /** Instances share the work. If one dies while sending, the message is sent again with the same `webhook-id`. */
@@ -32,7 +28,7 @@ export function createDispatcher(deps: DispatcherDeps & Pick<Context, 'lifecycle
   const sweeper = createSweeper(deps, chat, stopping.signal);
   const loops = new Map<ShardGroup, Promise<void>>();
 
-  /** Sweeps one shard group until shutdown. An unreachable group delays only its own deliveries. */
+  /** An unreachable group delays only its own deliveries. */
   async function watch(group: ShardGroup): Promise<void> {
     let failure: string | undefined;
     while (!stopping.signal.aborted && db.shards.groups.includes(group)) {
@@ -51,10 +47,7 @@ export function createDispatcher(deps: DispatcherDeps & Pick<Context, 'lifecycle
     loops.delete(group);
   }
 
-  /**
-   * Resolves shortly after a sweep that found deliveries; otherwise when a running delivery finishes, or at the next
-   * poll.
-   */
+  /** Shortly after a sweep that found deliveries; otherwise when a running delivery finishes, or at the next poll. */
   async function nextLook(begun: number): Promise<void> {
     const waitMs = begun > 0 ? GAP_MS : POLL_MS;
     const poll = pause(waitMs, undefined, { signal: stopping.signal }).catch(() => undefined);
@@ -69,7 +62,7 @@ export function createDispatcher(deps: DispatcherDeps & Pick<Context, 'lifecycle
   let supervisor: NodeJS.Timeout | undefined;
 
   return {
-    /** Delivers everything that is due now and resolves when the outcomes are recorded. */
+    /** Resolves when the outcomes are recorded. */
     async sweep(): Promise<void> {
       await Promise.all(db.shards.groups.map((group) => sweeper.sweep(group)));
       await Promise.all(sweeper.underWay.values());
@@ -78,7 +71,6 @@ export function createDispatcher(deps: DispatcherDeps & Pick<Context, 'lifecycle
       watchAll();
       supervisor = setInterval(watchAll, SECOND_MS);
     },
-    /** Waits for running attempts to finish, or releases them to other instances. */
     async stop(): Promise<void> {
       clearInterval(supervisor);
       stopping.abort();
@@ -104,7 +96,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   };
   stopping.addEventListener('abort', notifyFinished);
 
-  /** @param deliveries one delivery, or several to the same chat */
+  /** @param deliveries one, or several to the same chat */
   function begin(group: ShardGroup, deliveries: Delivery[]): void {
     const { endpointId } = deliveries[0]!;
     receivers.begin(endpointId);
@@ -136,7 +128,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   return {
     underWay,
     nextFinished,
-    /** @returns the number of deliveries started */
+    /** Returns the number of deliveries started. */
     async sweep(group: ShardGroup): Promise<number> {
       let begun = 0;
       let cursor: string | null | undefined = START;
@@ -153,7 +145,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
         const claimed = rows.map(toDelivery);
         for (const deliveries of toPosts(claimed)) begin(group, deliveries);
         begun += claimed.length;
-        // If the statement stopped at its limit, the next statement continues after the last endpoint reached.
+        // A statement that stopped at its limit continues after the last endpoint reached.
         cursor = claimed.length === free ? lastEndpoint(claimed) : head?.cursor;
       }
       return begun;
@@ -166,7 +158,7 @@ function createSweeper(deps: DispatcherDeps, chat: Chat, stopping: AbortSignal) 
   };
 }
 
-/** Groups deliveries by request: one message each, or all messages claimed for a chat. */
+/** One message each, or all messages claimed for a chat. */
 function toPosts(claimed: Delivery[]): Delivery[][] {
   return [
     ...groupBy(claimed, (one) =>
@@ -175,14 +167,14 @@ function toPosts(claimed: Delivery[]): Delivery[][] {
   ];
 }
 
-/** The current time, the end of a lease, and the end of a chat's pause. */
+/** Now, the end of a lease, and the end of a chat's pause. */
 const timesOf = (nowMs: number): string[] =>
   [nowMs, nowMs + LEASE_MS, nowMs + CHAT_PAUSE_MS].map((ms) => new Date(ms).toISOString());
 
 const lastEndpoint = (claimed: Delivery[]): string =>
   claimed.map(({ orgId, endpointId }) => `${orgId} ${endpointId}`).reduce((a, b) => (a > b ? a : b));
 
-/** The first row contains only the cursor; the other rows contain everything but the cursor. */
+/** The first row has only the cursor; the others have everything else. */
 interface ClaimRow {
   cursor: string | null;
   orgId: string;
@@ -192,7 +184,7 @@ interface ClaimRow {
   failures: string;
   type: string;
   data: string;
-  /** Unix time in seconds. */
+  /** Unix seconds. */
   createdAt: string;
   format: Format;
   url: string;

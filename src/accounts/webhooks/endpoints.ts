@@ -40,7 +40,7 @@ const boxOf = ({ config }: Pick<EndpointDeps, 'config'>): SecretBox =>
 /** Standard Webhooks requires 24 to 64 random bytes. */
 export const generateWebhookSecret = (): string => `whsec_${randomBytes(32).toString('base64')}`;
 
-/** Thrown if the same form was submitted before, so an endpoint with this id already exists. Nothing is changed. */
+/** The same form was submitted before. Nothing is changed. */
 export class EndpointExists extends AppError {
   readonly endpointId: string;
   constructor(endpointId: string) {
@@ -51,8 +51,8 @@ export class EndpointExists extends AppError {
 
 /**
  * A repeated call with the same id does not create a second endpoint.
- * @returns the endpoint and its `secret`, which is null for a chat, because chats cannot verify messages
- * @throws AppError invalid_request, EndpointExists
+ * @returns `secret` null for a chat, because chats cannot verify messages
+ * @throws EndpointExists
  */
 export async function createEndpoint(
   deps: EndpointDeps,
@@ -80,10 +80,7 @@ export async function createEndpoint(
   });
 }
 
-/**
- * Changing an endpoint's URL or enabling a disabled endpoint clears its record of failures. @throws AppError not_found,
- * invalid_request
- */
+/** A new URL, or enabling a disabled endpoint, clears its record of failures. */
 export async function updateEndpoint(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -125,7 +122,6 @@ const isSame = (a: Declared, b: Declared): boolean =>
   a.types.length === b.types.length &&
   b.types.every((type) => a.types.includes(type));
 
-/** @throws AppError not_found */
 export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: string): Promise<EndpointRow> =>
   changeEndpoint(deps, actor, id, async (tx, endpoint, now) => {
     await deleteRow(tx, actor.orgId, id);
@@ -133,10 +129,7 @@ export const deleteEndpoint = (deps: EndpointDeps, actor: MemberActor, id: strin
     return endpoint;
   });
 
-/**
- * The previous secret keeps signing until its grace period ends; an even older one stops signing immediately.
- * @throws AppError not_found
- */
+/** The previous secret keeps signing until its grace period ends; an even older one stops immediately. */
 export function rotateSecret(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -157,7 +150,7 @@ export function rotateSecret(
   });
 }
 
-/** @returns the message's id @throws AppError not_found, invalid_request if the endpoint is disabled */
+/** Returns the message's id. */
 export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string): Promise<string> {
   const { orgId } = actor;
   return changeEndpoint(deps, actor, id, async (tx, endpoint, at) => {
@@ -172,10 +165,7 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
   });
 }
 
-/**
- * Sends the message again with the same `webhook-id`. @throws AppError not_found, invalid_request if the endpoint is
- * disabled
- */
+/** The message keeps its `webhook-id`. */
 export async function resendDelivery(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -190,10 +180,7 @@ export async function resendDelivery(
   });
 }
 
-/**
- * Resends at most `MAX_RESENT` failed deliveries, oldest first. @returns the number of deliveries @throws AppError as
- * `resendDelivery`
- */
+/** Oldest first. Returns the number of deliveries. */
 export async function resendFailed(
   deps: EndpointDeps,
   actor: MemberActor,
@@ -266,7 +253,6 @@ export async function resealWebhookSecrets(deps: EndpointDeps): Promise<void> {
 
 const RESEALED = 100;
 
-/** @throws AppError not_found, also for another Organization's endpoint */
 export async function requireEndpoint(orm: Orm, orgId: string, id: string): Promise<EndpointRow> {
   const endpoint = await findEndpoint(orm, orgId, id);
   if (!endpoint) throw new AppError('not_found', 'There is no such endpoint.');
@@ -275,7 +261,7 @@ export async function requireEndpoint(orm: Orm, orgId: string, id: string): Prom
 
 export const noDelivery = () => new AppError('not_found', 'There is no such delivery.');
 
-/** Runs `work` under the Organization's lock. @throws AppError not_found */
+/** Runs `work` under the Organization's lock. */
 const changeEndpoint = <T>(
   deps: EndpointDeps,
   { orgId, by }: MemberActor,

@@ -9,7 +9,6 @@ import { formatChoices } from './view.js';
 
 export type EndpointForms = ReturnType<typeof createEndpointForms>;
 
-/** Endpoint forms for the dashboard and the console. Empty forms are filled with the current values. */
 export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: WebhookSchemas) {
   const typeNames = Object.keys(all);
   const types = Object.entries(all).map(([value, { summary }]) => ({ value, label: value, note: summary }));
@@ -29,7 +28,7 @@ export function createEndpointForms(all: WebhookTypes, { webhookInputSchema }: W
   return {
     typeCount: typeNames.length,
 
-    /** The form contains the new endpoint's id, so submitting the form twice creates only one endpoint. */
+    /** The id makes a form that is submitted twice create only one endpoint. */
     readNew: (fields: FormFields) => ({ ...read(fields, true), id: textField(fields, 'id') ?? '' }),
 
     readChanged: (fields: FormFields) => read(fields, textField(fields, 'isEnabled') === 'true'),

@@ -4,9 +4,8 @@ import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
 
 export interface ReceiverRules {
-  /** True to refuse receivers on the local machine and over plain HTTP. */
+  /** Refuses receivers on the local machine and over plain HTTP. */
   production: boolean;
-  /** True to allow receivers in private networks. */
   allowsPrivate: boolean;
 }
 
@@ -15,8 +14,8 @@ export class ForbiddenAddressError extends Error {
 }
 
 /**
- * Metadata services of cloud providers, which hand out credentials. Lists only addresses in ranges that are public or
- * can be allowed; others, such as Oracle's 192.0.0.192, are link-local or reserved and refused anyway.
+ * Metadata services hand out credentials. Lists those in ranges that are public or can be allowed; others, such as
+ * Oracle's 192.0.0.192, are refused anyway.
  */
 const metadata = new Set([
   // Azure
@@ -37,15 +36,12 @@ const metadata = new Set([
   'fd00:a9fe:a9fe::1',
 ]);
 
-/**
- * The only IPv6 range allocated for global unicast. The library also calls ranges without a name `unicast`, so
- * addresses outside this range are treated as reserved.
- */
+/** The only IPv6 range for global unicast. The library also calls ranges without a name `unicast`. */
 const globalUnicast = ipaddr.IPv6.parseCIDR('2000::/3');
 
 function rangeOf(address: string): string {
   if (!ipaddr.isValid(address)) return 'reserved';
-  // Converts an IPv4 address embedded in IPv6, so that it is checked as IPv4.
+  // An IPv4 address embedded in IPv6 is checked as IPv4.
   const parsed = ipaddr.process(address);
   if (metadata.has(parsed.toString())) return 'reserved';
   const range = parsed.range();
@@ -53,7 +49,7 @@ function rangeOf(address: string): string {
   return isOdd ? 'reserved' : range;
 }
 
-/** @param isPlain true for http, which may reach only the local machine */
+/** @param isPlain http, which may reach only the local machine */
 function mayReach(address: string, isPlain: boolean, { production, allowsPrivate }: ReceiverRules): boolean {
   const range = rangeOf(address);
   if (range === 'loopback') return !production;
@@ -63,7 +59,7 @@ function mayReach(address: string, isPlain: boolean, { production, allowsPrivate
   );
 }
 
-/** Returns the reason for refusing a URL, or undefined if it is acceptable. */
+/** Undefined if the URL is acceptable. */
 export function whyNoReceiver(text: string, rules: ReceiverRules): string | undefined {
   if (!URL.canParse(text)) return 'must be a URL like https://example.com/webhooks';
   const { protocol, hostname, username, password, hash } = new URL(text);
@@ -78,12 +74,12 @@ export function whyNoReceiver(text: string, rules: ReceiverRules): string | unde
   return undefined;
 }
 
-/** Removes the brackets of IPv6 addresses. The URL parser has already normalized IPv4 addresses to dotted decimals. */
+/** The URL parser has already normalized IPv4 addresses to dotted decimals. */
 const toHost = (hostname: string): string => hostname.replace(/^\[|\]$/g, '');
 
 /**
- * Resolves the name while connecting, so the checked address is the one connected to. If one of several addresses is
- * refused, all are refused, because the connection may pick any of them.
+ * Resolves while connecting, so the checked address is the one connected to. One refused address refuses all, because
+ * the connection may pick any.
  */
 export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFunction {
   const resolver = new promises.Resolver({ timeout: LOOKUP_MS, tries: 2 });
@@ -100,10 +96,7 @@ export function guardedLookup(isPlain: boolean, rules: ReceiverRules): LookupFun
 
 const LOOKUP_MS = 2_000;
 
-/**
- * Avoids the system resolver, which would block one of only a few threads until the name server answers, if it ever
- * does.
- */
+/** The system resolver would block one of only a few threads until the name server answers, if it ever does. */
 async function resolveName(resolver: promises.Resolver, hostname: string): Promise<LookupAddress[]> {
   if (hostname === 'localhost') return promises.lookup(hostname, { all: true });
   const answers = await Promise.allSettled([resolver.resolve4(hostname), resolver.resolve6(hostname)]);

@@ -8,8 +8,8 @@ import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js
 import type { AnyType, DataOf, WebhookType } from './types.js';
 
 /**
- * How long messages with a `onceKey` are stored, in days: longer than the longest period that is reported only once
- * plus the time during which an API key may correct its events.
+ * Longer than the longest period that is reported only once, plus the time during which an API key may correct its
+ * events.
  */
 export const ONCE_KEPT_DAYS = 100;
 
@@ -19,20 +19,17 @@ export interface NewMessage<T extends AnyType> {
   type: T;
   data: DataOf<T>;
   at: Date;
-  /** The Organization gets only one message with this key within `ONCE_KEPT_DAYS`. */
+  /** An Organization gets only one message with this key within `ONCE_KEPT_DAYS`. */
   onceKey?: string | undefined;
 }
 
-/**
- * `tx` must be the transaction that makes the change being reported. Writes nothing if no endpoint listens for the
- * type.
- */
+/** `tx` must make the change being reported. Writes nothing if no endpoint listens. */
 export const queueWebhook = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,
 ): Promise<void> => queueForModes(tx, message, [livemode]);
 
-/** Like `queueWebhook`, for subjects without a mode, such as entitlements, which live and test keys share. */
+/** For subjects that live and test keys share, such as entitlements. */
 export const queueForBothModes = <T extends WebhookType>(
   tx: Tx,
   message: Omit<NewMessage<T>, 'livemode'>,
@@ -43,9 +40,7 @@ export interface Listener {
   livemode: boolean;
 }
 
-/**
- * SQL subquery for the listening endpoints of both modes, as JSON. Saves a query where the Organization is read anyway.
- */
+/** JSON for both modes. Saves a query where the Organization is read anyway. */
 export const listenersOf = (orgId: string, type: WebhookType): SQL => sql`(
   select coalesce(jsonb_agg(jsonb_build_object('id', id, 'livemode', livemode)), '[]') from webhook_endpoints
   where org_id = ${orgId} and is_enabled and ${type} = any (types))`;
@@ -68,7 +63,7 @@ async function findListeners(
     );
 }
 
-/** @param listeners endpoints of both modes; looked up if omitted */
+/** @param listeners of both modes; looked up if omitted */
 export async function queueForModes<T extends WebhookType>(
   tx: Tx,
   { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
@@ -84,10 +79,7 @@ export async function queueForModes<T extends WebhookType>(
     );
 }
 
-/**
- * Queues a message for every Organization with access to markets. Needs only a few statements, however many
- * Organizations listen.
- */
+/** A few statements, however many Organizations listen. */
 export async function queueForTraders<T extends WebhookType>(
   tx: Tx,
   { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
@@ -132,7 +124,7 @@ export async function queueForTraders<T extends WebhookType>(
   );
 }
 
-/** @returns the message's id; undefined if a message with the same `onceKey` exists or no endpoint listens */
+/** Undefined if a message with the same `onceKey` exists or no endpoint listens. */
 export async function writeMessage<T extends AnyType>(
   tx: Tx,
   { data, at, ...message }: NewMessage<T>,
@@ -157,9 +149,9 @@ export async function writeMessage<T extends AnyType>(
 }
 
 /**
- * CTEs that queue messages as part of a high-traffic statement.
+ * For a high-traffic statement.
  * @param source name of an earlier CTE with org_id, livemode, type, data (jsonb) and once_key (text, may be null)
- * @param now SQL expression for the statement's time, a timestamptz
+ * @param now SQL expression, a timestamptz
  */
 export const queueInStatement = (t: Names, source: string, now: string): string => `webhook_message as (
   insert into ${t('webhook_messages')} (org_id, id, livemode, type, data, created_at, once_key)
@@ -180,14 +172,11 @@ const listens = (endpoint: string, message: string, type = `${message}.type`): s
   `${endpoint}.org_id = ${message}.org_id and ${endpoint}.livemode = ${message}.livemode and ${endpoint}.is_enabled
     and ${type} = any (${endpoint}.types)`;
 
-/**
- * SQL condition on a row with org_id and livemode: true if that Organization has an endpoint of that mode that listens
- * for the type.
- */
+/** True if the row's Organization has an endpoint of its mode that listens. */
 export const isListening = (t: (table: string) => string, row: string, type: WebhookType): string =>
   `coalesce((select true from ${t('webhook_endpoints')} w where ${listens('w', row, `'${type}'`)} limit 1), false)`;
 
-/** SQL that generates a UUIDv7 from a random UUID by setting the time and the version bits. */
+/** A UUIDv7: a random UUID with the time and the version bits. */
 const newIdAt = (now: string): string =>
   `encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
     placing substring(int8send((extract(epoch from ${now}) * 1000)::bigint) from 3) from 1 for 6), 52, 1), 53, 1), 'hex')::uuid`;

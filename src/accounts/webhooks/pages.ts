@@ -53,7 +53,6 @@ interface PagesDeps extends EndpointDeps, WebhookSchemas {
   forms: EndpointForms;
 }
 
-/** Webhook pages. A request that does not prefer HTML falls through to the JSON routes at the same paths. */
 export function webhookPages(context: EndpointDeps, types: WebhookTypes): Router {
   const router = pageRouter();
   const schemas = createWebhookSchemas(types);
@@ -147,7 +146,7 @@ function addSecretPages(router: Router, deps: EndpointDeps): void {
   }
 }
 
-/** Prevents caching, and compression too, because the compressed length could leak the secret. */
+/** Not cached, and not compressed because the compressed length could leak the secret. */
 async function showSecret(
   deps: EndpointDeps,
   req: Request,
@@ -245,10 +244,7 @@ function addEndpointPage(router: Router, deps: PagesDeps): void {
 const TRIES = 12;
 const TRY_MS = 250;
 
-/**
- * Waits up to 3 seconds for the first attempt. Most receivers respond quickly, so the page after the form can usually
- * show the result.
- */
+/** Most receivers respond within these 3 seconds, so the page after the form can show the result. */
 async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   for (let i = 0; i < TRIES; i++) {
     const delivery = await findDelivery(orm, key);
@@ -257,7 +253,7 @@ async function waitForAttempt(orm: Orm, key: DeliveryKey): Promise<void> {
   }
 }
 
-/** Returns undefined if the message is gone or is not a test. */
+/** Undefined if the message is gone or is not a test. */
 async function readTest(orm: Orm, key: DeliveryKey) {
   const delivery = await findDelivery(orm, key);
   if (delivery?.type !== 'webhook.test') return undefined;

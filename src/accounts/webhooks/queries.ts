@@ -18,14 +18,13 @@ const {
   ...shownOfAttempt
 } = getTableColumns(webhookAttempts);
 
-/** An endpoint without its secrets. */
 export type EndpointRow = NonNullable<Awaited<ReturnType<typeof findEndpoint>>>;
 type DeliveryStatus = (typeof webhookDeliveries.$inferSelect)['status'];
 
 const isEndpoint = (orgId: string, id: string) =>
   and(eq(webhookEndpoints.orgId, orgId), eq(webhookEndpoints.id, id));
 
-/** Oldest first. Not paginated, because an Organization has few endpoints. */
+/** Oldest first. An Organization has few endpoints. */
 export const listEndpoints = (orm: Orm, orgId: string) =>
   orm
     .select(shown)
@@ -55,7 +54,7 @@ export async function pausePosts(orm: Orm, orgId: string, id: string, until: Dat
   await orm.update(webhookEndpoints).set({ nextPostAt: until }).where(isEndpoint(orgId, id));
 }
 
-/** Returns the secret as stored, encrypted. */
+/** Encrypted. */
 export async function findSecret(tx: Tx, orgId: string, id: string): Promise<string> {
   const [row] = await tx
     .select({ secret: webhookEndpoints.secret })
@@ -64,7 +63,7 @@ export async function findSecret(tx: Tx, orgId: string, id: string): Promise<str
   return row!.secret;
 }
 
-/** The next clean-up deletes the endpoint's remaining deliveries. */
+/** The next clean-up deletes the remaining deliveries. */
 export async function deleteEndpoint(tx: Tx, orgId: string, id: string): Promise<void> {
   await tx.delete(webhookEndpoints).where(isEndpoint(orgId, id));
 }
@@ -148,7 +147,7 @@ export async function findDelivery(orm: Orm, { orgId, endpointId, messageId }: D
   return row;
 }
 
-/** Returns a message's data exactly as the database formats it, which is how it is sent. */
+/** Exactly as the database formats it, which is how it is sent. */
 export async function readData(
   orm: Orm,
   { orgId, messageId }: Omit<DeliveryKey, 'endpointId'>,
@@ -175,7 +174,7 @@ export const listAttempts = (orm: Orm, { orgId, endpointId, messageId }: Deliver
     .orderBy(desc(webhookAttempts.attempt))
     .limit(limit);
 
-/** Makes deliveries due immediately and restarts their retry schedule. */
+/** Restarts the retry schedule. */
 async function resend(
   tx: Tx,
   orgId: string,
@@ -194,7 +193,7 @@ async function resend(
 export const resendOne = (tx: Tx, { orgId, endpointId, messageId }: DeliveryKey, now: Date) =>
   resend(tx, orgId, endpointId, eq(webhookDeliveries.messageId, messageId), now);
 
-/** @param fromId lower bound of the message ids */
+/** @param fromId lower bound */
 export function resendAllFailed(
   tx: Tx,
   { orgId, endpointId }: { orgId: string; endpointId: string },
@@ -229,7 +228,7 @@ interface SealedRow {
   previous: string | null;
 }
 
-/** Endpoints with a secret that was not sealed with the newest key. */
+/** The newest key did not seal these secrets. */
 export const listStaleSecrets = (orm: Orm, currentPrefix: string, limit: number) =>
   selectRows<SealedRow>(
     orm,

@@ -21,14 +21,13 @@ import {
 import type { WebhookSchemas } from './schema.js';
 import { bodyOf } from './send.js';
 
-/** Owners and admins only, because a URL may contain the receiver's credential. */
+/** A URL may contain the receiver's credential. */
 export const mayManage = requireRole(...managingRoles);
 
 interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
   handler: (deps: EndpointDeps) => RequestHandler;
 }
 
-/** Adds the parts that all webhook routes share: the permission check and the examples for unknown ids. */
 export function webhookRoute({ handler, ...own }: OwnParts): Route<EndpointDeps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
   return {
@@ -91,10 +90,8 @@ const unknownExample = (
     request: { ...request, params: { ...request.params, [parameter]: id } },
   });
 
-/** @throws AppError not_found */
 export const readEndpointId = (req: Request): string => readPathId(req, 'id', 'endpoint');
 
-/** @throws AppError not_found */
 export const readMessageId = (req: Request): string => readPathId(req, 'messageId', 'delivery');
 
 const toDeliveryJson = ({ status, nextAttemptAt, createdAt, ...row }: DeliveryRow) => ({
@@ -121,7 +118,6 @@ export async function readDeliveries(
 
 const SHOWN_ATTEMPTS = 50;
 
-/** @throws AppError not_found */
 export async function readDeliveryDetails(orm: Orm, key: DeliveryKey) {
   const row = await findDelivery(orm, key);
   if (!row) throw noDelivery();

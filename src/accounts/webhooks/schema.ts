@@ -5,7 +5,6 @@ import { formats } from './chat.js';
 import { deliveryStatuses } from './table.js';
 import { serviceTypes, type AnyType, type WebhookType, type WebhookTypes } from './types.js';
 
-/** Schemas that depend on the message types of this service. */
 export type WebhookSchemas = ReturnType<typeof createWebhookSchemas>;
 
 export function createWebhookSchemas(types: WebhookTypes) {

@@ -10,15 +10,15 @@ import { HOUR_MS, SECOND_MS } from '../../core/time.js';
 import { findProxy, proxyAgent } from '../../core/http/proxy.js';
 import { guardedLookup, whyNoReceiver, type ReceiverRules } from './guard.js';
 
-/** Maximum concurrent deliveries per instance. */
+/** Per instance. */
 const IN_FLIGHT = 1024;
-/** Maximum concurrent deliveries to endpoints not yet known to be fast. */
+/** Limit for endpoints not yet known to be fast. */
 const IN_FLIGHT_UNPROVEN = 768;
-/** Initial concurrency of an unknown endpoint. */
+/** Concurrency of an unknown endpoint. */
 const FIRST_ROOM = 4;
 const MOST_ROOM = 64;
 const FAST_MS = 1_000;
-/** Maximum number of remembered endpoints. Limited because their concurrency is passed to every claim statement. */
+/** Their concurrency is passed to every claim statement. */
 const MAX_KNOWN = 1_000;
 
 interface Receiver {
@@ -26,10 +26,7 @@ interface Receiver {
   room: number;
 }
 
-/**
- * A fast response raises an endpoint's concurrency; a slow or failed one halves it, so endpoints that hang occupy few
- * slots.
- */
+/** A slow or failed response halves an endpoint's concurrency, so endpoints that hang occupy few slots. */
 export function createReceivers() {
   const known = new Map<string, Receiver>();
   let inFlight = 0;
@@ -43,7 +40,7 @@ export function createReceivers() {
     apply(receiver);
     if (isUnproven(receiver)) unproven += receiver.inFlight;
     inFlight += receiver.inFlight;
-    // Reinserts the endpoint at the end, so that the endpoint that has been idle longest is forgotten first.
+    // The endpoint that has been idle longest is forgotten first.
     known.delete(id);
     known.set(id, receiver);
     if (known.size > MAX_KNOWN)
@@ -65,9 +62,7 @@ export function createReceivers() {
             ? Math.min(MOST_ROOM, receiver.room + 1)
             : Math.max(1, Math.floor(receiver.room / 2));
       }),
-    /**
-     * How many more deliveries each known endpoint can accept now. `others` is the number for each unknown endpoint.
-     */
+    /** `others` is the number for each unknown endpoint. */
     rooms() {
       const left = Math.max(0, IN_FLIGHT_UNPROVEN - unproven);
       const ids = [...known.keys()];
@@ -80,14 +75,13 @@ export function createReceivers() {
   };
 }
 
-/** Time limit for an attempt, including the DNS lookup, the connection and the whole response. */
+/** Includes the DNS lookup, the connection and the whole response. */
 const DEADLINE_MS = 15 * SECOND_MS;
-/** Maximum response size. Longer responses are cut off, but their status still counts. */
+/** Longer responses are cut off, but their status still counts. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 const KEPT_ANSWER_BYTES = 1024;
-/** Longest pause that a receiver can request. */
+/** A receiver cannot request a longer pause. */
 const MAX_PAUSE_MS = HOUR_MS;
-/** Idle time after which a connection is closed. */
 const IDLE_MS = 5 * SECOND_MS;
 
 interface Post {
@@ -97,7 +91,7 @@ interface Post {
 }
 
 /**
- * Returns the Standard Webhooks headers.
+ * Standard Webhooks.
  * @param id the `webhook-id`
  * @param secrets each adds a signature
  */
@@ -111,9 +105,7 @@ export interface Answer {
   statusCode: number | null;
   /** Why there is no response, or only part of one. */
   error: string | null;
-  /** Beginning of the response body. */
   text: string | null;
-  /** Pause that the receiver requested. */
   retryAfterMs?: number | undefined;
 }
 
@@ -136,7 +128,7 @@ function createAgents(rules: ReceiverRules, usesProxy: boolean) {
   };
 }
 
-/** @param usesProxy true if a proxy connects to receivers, which must then refuse private addresses itself */
+/** @param usesProxy the proxy must then refuse private addresses itself */
 export function createSender(rules: ReceiverRules, usesProxy = false) {
   const { http, httpsTo, destroyAgents } = createAgents(rules, usesProxy);
 
@@ -149,8 +141,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
       'user-agent': 'Gauge-Webhooks',
       ...own,
     };
-    // Compares the parsed protocol, as the check did, because `HTTP://` is plain HTTP too. Node does not follow
-    // redirects.
+    // `HTTP://` is plain HTTP too. Node does not follow redirects.
     const target = new URL(url);
     return target.protocol === 'http:'
       ? requestHttp(target, { ...http, method: 'POST', headers })
@@ -158,8 +149,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
   }
 
   function send({ url, body, headers }: Post): Promise<Answer> {
-    // Checked here too, because an IP address skips the guarded lookup, and a URL accepted under earlier rules must
-    // satisfy the current ones.
+    // An IP address skips the guarded lookup, and a URL from earlier must satisfy the current rules.
     const problem = whyNoReceiver(url, rules);
     if (problem !== undefined)
       return Promise.resolve({ statusCode: null, error: `The URL ${problem}.`, text: null });
@@ -181,8 +171,7 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
         const own = open({ url, body, headers });
         request = own;
         const fail = (error: NodeJS.ErrnoException) => {
-          // True if the receiver closed a kept-alive connection before reading the request. An aborted request fails
-          // with the same error.
+          // The receiver closed a kept-alive connection before reading. An aborted request fails with the same error.
           const isUnread = own.reusedSocket && error.code === 'ECONNRESET' && !response;
           if (isUnread && !isClosed && !isOver) start();
           else end(describe(error));
@@ -207,7 +196,6 @@ export function createSender(rules: ReceiverRules, usesProxy = false) {
 
   return {
     send,
-    /** Aborts running requests. */
     close() {
       isClosed = true;
       destroyAgents();
@@ -226,7 +214,7 @@ const toPauseMs = (retryAfter = ''): number | undefined =>
     ? Math.min(Math.ceil(Number(retryAfter) * SECOND_MS), MAX_PAUSE_MS)
     : undefined;
 
-/** Replaces control characters, which cannot be stored or would affect the display. */
+/** Control characters cannot be stored or would affect the display. */
 const toText = (bytes: Buffer): string =>
   bytes
     .subarray(0, KEPT_ANSWER_BYTES)

@@ -4,12 +4,11 @@ import { CHAT_GROUP } from './chat.js';
 /** Cursor that sorts before every endpoint. */
 export const START = '00000000-0000-0000-0000-000000000000 00000000-0000-0000-0000-000000000000';
 
-/** Maximum endpoints per statement. The next statement continues after the last one. */
+/** Per statement. The next one continues after the last. */
 const ENDPOINTS = 100;
 
 /**
- * CTE `endpoint`: the endpoints that have rows in a table. Finding each endpoint takes one index lookup, however many
- * rows it has.
+ * One index lookup per endpoint, however many rows it has.
  * @param after two SQL parameters: the endpoint after which to begin
  */
 const endpointsOf = (table: string, condition: string, after: string): string => {
@@ -25,16 +24,15 @@ const endpointsOf = (table: string, condition: string, after: string): string =>
 const waitingOf = (t: Names) =>
   endpointsOf(t('webhook_deliveries'), `status = 'waiting'`, '$1::uuid, $2::uuid');
 
-/** SQL for the endpoint after which the next statement continues; null after the last endpoint. */
+/** Null after the last endpoint. */
 const cursor = `case when (select count(*) from endpoint) = ${ENDPOINTS} then
   (select org_id || ' ' || endpoint_id from endpoint order by place desc limit 1) end`;
 
 /**
- * Leases due deliveries to an instance, for each endpoint at most as many as it has room for, so that a backlog at one
- * endpoint does not delay deliveries to others. A chat gets its next post only after a pause, whichever instance sends
- * it.
- * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6 default room of
- * an endpoint · $7 endpoints with a different room, $8 their room · $9 limit
+ * Leases due deliveries, for each endpoint at most as many as it has room for, so that a backlog at one does not delay
+ * the others. A chat gets its next post only after a pause.
+ * $1 org, $2 endpoint to continue after · $3 now · $4 end of the lease · $5 end of a chat's pause · $6 default room
+ * $7 endpoints with a different room, $8 their room · $9 limit
  */
 export const claim: Template = {
   name: 'webhooks_claim',
@@ -84,10 +82,10 @@ join ${t('webhook_endpoints')} e on e.org_id = c.org_id and e.id = c.endpoint_id
 };
 
 /**
- * Records the outcomes of attempts, and since when an endpoint has been failing. Returns endpoints that have been
- * failing for too long. If the delivery was leased again or resent in the meantime, only a success counts. Idempotent.
- * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null, $8 error
- * or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before this attempt
+ * Returns endpoints that have been failing for too long. If the delivery was leased again or resent in the meantime,
+ * only a success counts. Idempotent.
+ * Per attempt: $1 org, $2 endpoint, $3 message, $4 attempt, $5 at, $6 duration in ms, $7 status code or null,
+ * $8 error or null, $9 answer or null, $10 new status, $11 next attempt at, $12 failures before this attempt
  * $13 endpoints that have been failing since this time or earlier are returned
  */
 export const record: Template = {
@@ -129,7 +127,7 @@ where o.status <> 'delivered' and e.is_enabled and e.failing_since <= $13::times
 };
 
 /**
- * Marks waiting deliveries to disabled or deleted endpoints as failed, and counts those to other endpoints.
+ * Fails deliveries to disabled or deleted endpoints, and counts the others.
  * $1 org, $2 endpoint to continue after · $3 now · $4 limit per endpoint
  */
 export const tend: Template = {
@@ -162,7 +160,7 @@ from heard e cross join lateral (
 };
 
 /**
- * Ends leases early, so that the deliveries become due immediately.
+ * The deliveries become due immediately.
  * Per delivery: $1 org, $2 endpoint, $3 message, $4 attempt · $5 now
  */
 export const giveBack: Template = {
@@ -176,10 +174,7 @@ from o where d.org_id = o.org_id and d.endpoint_id = o.endpoint_id and d.message
   and d.status = 'waiting' and d.attempts = o.attempt`,
 };
 
-/**
- * Deletes old rows of deliveries or attempts.
- * $1 org, $2 endpoint to continue after · $3 smallest message id to keep · $4 limit per endpoint
- */
+/** $1 org, $2 endpoint to continue after · $3 smallest message id to keep · $4 limit per endpoint */
 const deleteOf = (table: 'webhook_deliveries' | 'webhook_attempts'): Template => ({
   name: `${table}_delete`,
   text: (t) => `
@@ -198,7 +193,7 @@ select ${cursor} as cursor, count(*)::text as changed from gone`,
 export const deleteDeliveries = deleteOf('webhook_deliveries');
 export const deleteAttempts = deleteOf('webhook_attempts');
 
-/** Deletes at most $3 messages: those created up to $1, or up to $2 if they have a `once_key`. */
+/** At most $3 messages: those created up to $1, or up to $2 if they have a `once_key`. */
 export const deleteMessages: Template = {
   name: 'webhooks_delete_messages',
   text: (t) => `

@@ -23,7 +23,7 @@ export const webhookEndpoints = pgTable(
       .references(() => organizations.id),
     id: uuid().notNull(),
     format: text({ enum: formats }).notNull().default('standard'),
-    /** Masked for a chat. */
+    /** Shows only the end of a chat URL. */
     url: text().notNull(),
     types: text().array().notNull(),
     livemode: boolean().notNull(),
@@ -32,12 +32,12 @@ export const webhookEndpoints = pgTable(
     disabledReason: text('disabled_reason', { enum: ['gone', 'failing'] }),
     /** Time of the first failure since the last success. */
     failingSince: time('failing_since'),
-    /** Signing secret, or the URL of a chat. Encrypted with SECRET_KEYS. */
+    /** A chat's URL, too. Encrypted with SECRET_KEYS. */
     secret: text().notNull(),
     /** Also signs deliveries, until `previousSecretEndsAt`. */
     previousSecret: text('previous_secret'),
     previousSecretEndsAt: time('previous_secret_ends_at'),
-    /** No post goes to the chat before this time. */
+    /** A chat gets no post before this time. */
     nextPostAt: time('next_post_at'),
     createdAt: time('created_at').notNull(),
   },
@@ -48,7 +48,7 @@ export const webhookEndpoints = pgTable(
   ],
 );
 
-/** Outbox, written in the transaction that makes the change being reported. */
+/** A message's row is written in the transaction of its change. */
 export const webhookMessages = pgTable(
   'webhook_messages',
   {
@@ -59,7 +59,7 @@ export const webhookMessages = pgTable(
     livemode: boolean().notNull(),
     data: jsonb().notNull(),
     createdAt: time('created_at').notNull(),
-    /** Key of a message that an Organization gets only once. */
+    /** An Organization gets only one message with this key. */
     onceKey: text('once_key'),
   },
   (t) => [
@@ -80,15 +80,15 @@ export const webhookDeliveries = pgTable(
     status: text({ enum: deliveryStatuses }).notNull().default('waiting'),
     /** While an instance is sending, the end of its lease. */
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** Number of attempts started. */
+    /** Includes running attempts. */
     attempts: integer().notNull().default(0),
-    /** Failures since the delivery was created or resent; the index into the retry schedule. */
+    /** Since the delivery was created or resent; the index into the retry schedule. */
     failures: integer().notNull().default(0),
   },
   (t) => [
-    // Serves the list of an endpoint's deliveries; message ids sort by time.
+    // Message ids sort by time.
     primaryKey({ columns: [t.orgId, t.endpointId, t.messageId] }),
-    // Used to find due deliveries, endpoint by endpoint.
+    // Finds due deliveries, endpoint by endpoint.
     index('webhook_deliveries_waiting')
       .on(t.orgId, t.endpointId, t.nextAttemptAt)
       .where(sql`${t.status} = 'waiting'`),
@@ -111,7 +111,7 @@ export const webhookAttempts = pgTable(
     statusCode: integer('status_code'),
     /** Why there was no response, or only part of one. */
     error: text(),
-    /** First 1 KB of the response body. */
+    /** First 1 KB of the body. */
     answer: text(),
   },
   (t) => [primaryKey({ columns: [t.orgId, t.endpointId, t.messageId, t.attempt] })],

@@ -6,16 +6,15 @@ import type { DescribedWebhook } from '../../core/reference/described.js';
 export interface TypeDescription {
   summary: string;
   description?: string;
-  /** Schema of `data`. */
   schema: z.ZodObject;
   example: Record<string, unknown>;
-  /** Describes a message in a chat. */
+  /** For a chat. */
   sentence: (data: never) => string;
-  /** Path of the page that a chat message links to. */
+  /** A chat message links to it. */
   page: string;
 }
 
-/** The type `T` with numbers as text, which keeps all their digits. */
+/** Numbers as text keep all their digits. */
 export type AsText<T> = T extends number
   ? string
   : T extends readonly (infer Item)[]
@@ -24,7 +23,6 @@ export type AsText<T> = T extends number
       ? { [Key in keyof T]: AsText<T[Key]> }
       : T;
 
-/** Infers the argument type of `sentence` from the schema. */
 export const describeType = <Schema extends z.ZodObject, const Sample extends Record<string, unknown>>(
   description: Omit<TypeDescription, 'schema' | 'example' | 'sentence'> & {
     schema: Schema;
@@ -62,7 +60,7 @@ const nameKey = ({ name, prefix }: { name: string; prefix: string }) => `The API
 
 export const inDays = (days: string): string => `${days} ${days === '1' ? 'day' : 'days'}`;
 
-/** Message types about API keys. Each product adds its own. */
+/** Each product adds its own. */
 export const keyTypes = {
   'api_key.created': describeType({
     summary: 'An API key was created.',
@@ -100,7 +98,7 @@ export const keyTypes = {
   }),
 } as const satisfies Record<string, TypeDescription>;
 
-/** Message types that endpoints receive without choosing them. */
+/** Endpoints receive these without choosing them. */
 export const serviceTypes = {
   'webhook.disabled': describeType({
     summary: 'Another endpoint of the Organization was disabled because its deliveries failed.',
@@ -133,10 +131,10 @@ export const serviceTypes = {
 
 type KeyTypes = typeof keyTypes;
 
-/** Descriptions of the message types that an endpoint can choose. Each product adds its own with `declare module`. */
+/** Each product adds its own with `declare module`. */
 export interface ChosenTypes extends KeyTypes {}
 
-/** The types that an endpoint of this service can choose, in display order. */
+/** In display order. */
 export type WebhookTypes = Readonly<Record<WebhookType, TypeDescription>>;
 
 export const joinTypes = (parts: readonly Partial<WebhookTypes>[]): WebhookTypes =>
@@ -157,7 +155,7 @@ export type WebhookType = keyof ChosenTypes;
 export type AnyType = WebhookType | keyof typeof serviceTypes;
 export type DataOf<T extends AnyType> = Exactly<z.input<(ChosenTypes & typeof serviceTypes)[T]['schema']>>;
 
-/** Also accepts `ExactNumber` wherever a number is expected. */
+/** `ExactNumber` is accepted wherever a number is. */
 type Exactly<T> = T extends number
   ? T | ExactNumber
   : T extends readonly (infer Item)[]

@@ -7,9 +7,9 @@ import { ONCE_KEPT_DAYS } from './outbox.js';
 import { deleteAttempts, deleteDeliveries, deleteMessages, START, tend } from './statements.js';
 
 const KEPT_MS = 30 * DAY_MS;
-/** Rows per endpoint and statement. */
+/** Rows per endpoint. */
 const BATCH = 1_000;
-/** Maximum statements per run. The next run processes the rest. */
+/** The next run processes the rest. */
 const MAX_STATEMENTS = 500;
 
 type UpkeepDeps = Pick<Context, 'db' | 'clock' | 'metrics'>;
@@ -19,7 +19,6 @@ export const webhookJobs = (deps: UpkeepDeps): Job[] => [
   { name: 'delete-old-webhooks', schedule: '0 37 * * * *', run: () => deleteOldWebhooks(deps) },
 ];
 
-/** Marks deliveries to disabled or deleted endpoints as failed, and measures the backlog of the other endpoints. */
 export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<void> {
   const now = new Date(clock.now()).toISOString();
   let waiting = 0;
@@ -38,7 +37,7 @@ export async function tendWebhooks({ db, clock, metrics }: UpkeepDeps): Promise<
   metrics.webhooksOverdue.set(overdueSeconds);
 }
 
-/** Deletes a bounded number of rows per run, in small transactions. */
+/** In small transactions. */
 export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics'>): Promise<void> {
   const end = new Date(clock.now() - KEPT_MS);
   const onceEnd = new Date(clock.now() - ONCE_KEPT_DAYS * DAY_MS);
@@ -54,7 +53,7 @@ export async function deleteOldWebhooks({ db, clock }: Omit<UpkeepDeps, 'metrics
 
 const isFull = ({ changed }: TextRow): boolean => Number(changed) >= BATCH;
 
-/** @param hasMore true if the statement must run again for the same endpoints */
+/** @param hasMore the statement must run again for the same endpoints */
 async function runForEndpoints(
   group: ShardGroup,
   template: Template,

@@ -25,7 +25,6 @@ export const toDisabledView = ({ id, url, reason }: Awaited<ReturnType<typeof li
   reason: reasons[reason ?? 'failing'],
 });
 
-/** @param list URL of the list of endpoints */
 export function toEndpointView(endpoint: EndpointRow, nowMs: number, list = WEBHOOKS) {
   const { format, livemode, isEnabled, disabledReason, failingSince, previousSecretEndsAt } = endpoint;
   return {
@@ -86,7 +85,7 @@ export const graceChoices = [
   { value: '0', label: 'None: revoke the old secret now', note: 'If the secret has leaked.' },
 ];
 
-/** Values are in hours. */
+/** Hours. */
 export const sinceChoices = [
   { value: '1', label: 'the last hour' },
   { value: '24', label: 'the last day' },

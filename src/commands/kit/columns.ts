@@ -3,7 +3,7 @@ import { CommandError } from './command.js';
 const LISTED = 20;
 const MAX_NAME_LENGTH = 60;
 
-/** @param hint added to the error about a missing column @throws CommandError for a missing or duplicate column */
+/** @param hint added to the error */
 export function findColumn(header: readonly string[], name: string, where: string, hint: string): number {
   const index = header.indexOf(name);
   if (index < 0) throw new CommandError(`${where}: there is no column ${quote(name)}. ${hint}`);
@@ -12,10 +12,7 @@ export function findColumn(header: readonly string[], name: string, where: strin
   return index;
 }
 
-/**
- * Quotes text for a message. Shortens long text, because the file may not be CSV at all, and replaces control
- * characters that could affect the terminal.
- */
+/** The file may not be CSV at all, and control characters could affect the terminal. */
 export const quote = (text: string): string =>
   JSON.stringify(text.length > MAX_NAME_LENGTH ? `${text.slice(0, MAX_NAME_LENGTH)}…` : text).replace(
     /\p{Cc}/gu,

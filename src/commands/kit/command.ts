@@ -7,32 +7,26 @@ import type { Screen } from './progress.js';
 import { isSecureUrl } from '../../core/config.js';
 
 export interface Terminal {
-  /** Flags and files, without the program name. */
+  /** Without the program name. */
   args: string[];
   stdin: Readable;
   stdout: { write(text: string): unknown };
   stderr: Screen;
 }
 
-/** An error that the user can correct, such as a wrong flag or an unreadable file. */
+/** The user can correct it. */
 export class CommandError extends Error {
   override name = 'CommandError';
 }
 
-/**
- * The terminal of this process. Write errors are ignored: with `| head`, the reader closes early but the exit status
- * still matters.
- */
+/** With `| head`, the reader closes early but the exit status still matters. */
 export function openTerminal(): Terminal {
   const { argv, stdin, stdout, stderr } = process;
   for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
   return { args: argv.slice(2), stdin, stdout, stderr };
 }
 
-/**
- * Aborts on the first SIGINT or SIGTERM, so that the work in progress can finish. The second signal ends the process
- * immediately.
- */
+/** The first signal lets the work in progress finish, the second ends the process. */
 export function listenForInterrupt(reason?: Error): AbortSignal {
   const interrupt = new AbortController();
   onStopSignal(
@@ -42,12 +36,11 @@ export function listenForInterrupt(reason?: Error): AbortSignal {
   return interrupt.signal;
 }
 
-/** Resolves to the exit status. */
 type Work<Flags> = (flags: Flags, files: string[]) => Promise<number>;
 
 /**
- * Parses the flags and runs `work`. Resolves to its exit status, or to 2 if it failed.
- * @param explain returns a sentence for errors that are not bugs
+ * The exit status is 2 if `work` failed.
+ * @param explain a sentence for errors that are not bugs
  */
 export async function runCommand<Flags extends object>(
   command: Command,
@@ -64,7 +57,7 @@ export async function runCommand<Flags extends object>(
     await useProxies();
     return await work(command.opts<Flags>(), command.args);
   } catch (error) {
-    // Commander has already printed the error or the help.
+    // Commander has already printed it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const sentence = error instanceof CommandError ? error.message : explain(error);
     const bug = error instanceof Error ? (error.stack ?? error.message) : String(error);
@@ -75,10 +68,7 @@ export async function runCommand<Flags extends object>(
 
 const fileErrors = new Set(['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR']);
 
-/**
- * Creates an `explain` function. It returns the message of an error of these classes or of a file error, and undefined
- * for other errors.
- */
+/** For errors of these classes and file errors; undefined for others. */
 export const messageOf =
   (...kinds: (abstract new (...args: never[]) => Error)[]) =>
   (error: unknown): string | undefined =>
@@ -89,9 +79,8 @@ export const messageOf =
       : undefined;
 
 /**
- * Returns the URL of a running service without a trailing slash. The default has the port of the same `.env`.
+ * Without a trailing slash. The default has the port of the same `.env`.
  * @param source name of the flag or variable, for the error
- * @throws CommandError
  */
 export function readServiceUrl(value: string | undefined, source: string, allowPlain?: string): string {
   const text = value?.trim() || `http://127.0.0.1:${process.env.PORT || 3000}`;
@@ -114,7 +103,7 @@ export const wholeFrom =
     return number;
   };
 
-/** True for an existing calendar date, YYYY-MM-DD. Date.parse alone would read April 31 as May 1. */
+/** Date.parse alone would read April 31 as May 1. */
 export function isDate(text: string): boolean {
   const ms = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
   return !Number.isNaN(ms) && new Date(ms).toISOString().startsWith(text);

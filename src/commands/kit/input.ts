@@ -5,10 +5,7 @@ import { CommandError } from './command.js';
 
 export type Input = ReturnType<typeof openInput>;
 
-/**
- * Opens a file, or standard input for `-`. Recognizes gzip by its first two bytes, not by the file name.
- * @throws CommandError if the file does not exist
- */
+/** `-` is standard input. Gzip is recognized by its first two bytes, not by the file name. */
 export function openInput(file: string, stdin: Readable) {
   const stats = file === '-' ? undefined : statFile(file);
   const source = file === '-' ? stdin : createReadStream(file);
@@ -43,14 +40,14 @@ export function openInput(file: string, stdin: Readable) {
   }
 
   return {
-    /** File size in bytes; undefined for standard input. */
+    /** In bytes; undefined for standard input. */
     size: stats?.size,
-    /** Bytes of the file read so far; for gzip, compressed bytes already inflated. */
+    /** Counts compressed bytes of gzip. */
     get position() {
       return inflated?.bytesWritten ?? position;
     },
     chunks,
-    /** Stops reading. A pending read fails. */
+    /** A pending read fails. */
     close: () => void source.destroy(),
   };
 }
@@ -67,7 +64,7 @@ function statFile(file: string) {
   }
 }
 
-/** Reads at least two bytes, because the first chunk of standard input may have only one. */
+/** The first chunk of standard input may have only one byte. */
 async function readStart(raw: AsyncGenerator<Buffer>): Promise<Buffer> {
   let start: Buffer = Buffer.alloc(0);
   while (start.length < 2) {

@@ -11,16 +11,14 @@ import { findOrganization } from '../../accounts/identity/organizations/queries.
 
 interface MaintenanceOptions<Flags> {
   command: Command;
-  /** Rejects invalid flags before the database is opened. @throws CommandError */
+  /** Before the database is opened. @throws CommandError */
   examine?: (flags: Flags, config: Config) => void;
   throughService?: boolean;
-  /** Resolves to the exit status. */
   work: (db: MaintenanceDatabase, flags: Flags, config: Config) => Promise<number>;
-  /** Returns a sentence for this command's expected errors. */
   explain?: (error: unknown) => string | undefined;
 }
 
-/** Runs a command on the service's database. Sets the exit status, which is 2 if the command failed. */
+/** The exit status is 2 if the command failed. */
 export async function runMaintenance<Flags extends object>({
   command,
   examine,
@@ -47,7 +45,7 @@ export async function runMaintenance<Flags extends object>({
 
 const expected = [ConfigError, NotMigratedError, ServiceEndedError, UnsuitableDatabaseError];
 
-/** Replaces the default message, which suggests using another database; that does not help a maintenance command. */
+/** The default message suggests another database, which does not help a maintenance command. */
 export const explainInUse = (error: unknown): string | undefined =>
   error instanceof DirectoryInUseError
     ? `process ${error.pid} has the embedded database in ${error.directory} open. Stop Gauge, then run this command again.`
@@ -63,10 +61,7 @@ function explainCommon(error: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * Returns the id of the Organization that --org names, or undefined without the flag.
- * @throws CommandError
- */
+/** Undefined without the flag. */
 export async function organizationFlag(
   db: MaintenanceDatabase,
   slug: string | undefined,

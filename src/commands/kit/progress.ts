@@ -6,10 +6,10 @@ export interface Screen {
 }
 
 export interface Progress {
-  /** @param share completed fraction of the work, 0 to 1; undefined if the total is unknown */
+  /** @param share from 0 to 1; undefined if the total is unknown */
   show(share: number | undefined, text: string): void;
   note(text: string): void;
-  /** Clears the bar so that other output can be written. The next `show` draws it again. */
+  /** The next `show` draws the bar again. */
   clear(): void;
   stop(): void;
 }
@@ -22,8 +22,8 @@ export const noProgress: Progress = {
 };
 
 /**
- * Shows a bar on a terminal, and lines if the output goes to a file or pipe.
- * @param linesEveryMs minimum time between two lines; default: no lines
+ * A bar on a terminal, lines in a file or pipe.
+ * @param linesEveryMs default: no lines
  */
 export function createProgress(screen: Screen, linesEveryMs = Infinity): Progress {
   const describe = createDescription();
@@ -73,7 +73,7 @@ const createBar = (screen: Screen): SingleBar =>
     barsize: 24,
     barCompleteChar: '█',
     barIncompleteChar: '░',
-    // Ctrl-C can end the command at any time and must leave the terminal usable.
+    // Ctrl-C must leave the terminal usable.
     hideCursor: false,
     linewrap: true,
     clearOnComplete: true,
@@ -81,10 +81,7 @@ const createBar = (screen: Screen): SingleBar =>
     fps: 8,
   });
 
-/**
- * Estimates the remaining time from the progress since the first call, because an earlier run may have done part of the
- * work.
- */
+/** An earlier run may have done part of the work, so only progress since the first call counts. */
 function createDescription() {
   let first: { share: number; at: number } | undefined;
   return (share: number | undefined, text: string): string => {
@@ -97,7 +94,7 @@ function createDescription() {
   };
 }
 
-/** Formats a duration: `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
+/** `4.2 s`, `3 min 20 s`, `2 h 5 min`. */
 export function duration(seconds: number): string {
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const s = Math.round(seconds);

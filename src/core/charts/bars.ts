@@ -9,7 +9,6 @@ export interface Bar {
   href?: string;
   /** Earlier value for comparison, drawn as a line across the bar. */
   before?: number;
-  /** Stacked parts of the bar, from the bottom up. */
   parts?: number[];
 }
 
@@ -76,7 +75,6 @@ const finite = (value: number): number => Math.min(value, 1e300);
 
 const almost = 1 - 1e-9;
 
-/** Returns at most six evenly spaced round ticks from 0 to at least `max`. Steps are whole if `isWhole`. */
 export function niceTicks(max: number, isWhole = false): number[] {
   if (!(max > 0)) return [0, 1];
   const rough = max / 4;
@@ -84,7 +82,7 @@ export function niceTicks(max: number, isWhole = false): number[] {
   const steps = [1, 2, 2.5, 5, 10].map((factor) => Number((factor * power).toPrecision(12)));
   const step = steps.find((step) => step >= rough * almost && (!isWhole || Number.isInteger(step)))!;
   const count = Math.ceil((max / step) * almost);
-  // Multiplies instead of adding, because repeated addition accumulates rounding errors.
+  // Repeated addition would accumulate rounding errors.
   return Array.from({ length: count + 1 }, (_, i) => Number((i * step).toPrecision(12)));
 }
 

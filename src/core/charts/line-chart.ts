@@ -1,14 +1,12 @@
 import { toPercent, type Anchor } from './text.js';
 
-/** Input of a line chart. Doubles are precise enough for pixel positions; the chart's table shows the exact numbers. */
-
 export interface LineChartInput {
   summary: string;
   /** Full text of each point, such as `21 Nov 2026, 12:00 UTC: …`. */
   labels: string[];
   /** Hour or day of each point, printed below the chart where it changes. */
   axis: string[];
-  /** Lines from back to front. A null value leaves a gap. */
+  /** A null value leaves a gap. */
   lines: { name: string; values: (number | null)[] }[];
   formatTick: (value: number) => string;
   /** If false, the y axis covers only the range of the values. Default: it includes zero. */
@@ -19,7 +17,7 @@ const HEIGHT = 200;
 const WIDTH = 1000;
 const AXIS_LABELS = 4;
 
-/** Lays out a line chart. Only the lines stretch with the chart's width; text size and stroke width do not. */
+/** Only the lines stretch with the chart's width; text size and stroke width do not. */
 export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero = true }: LineChartInput) {
   const values = lines.flatMap((line) => line.values.filter((value) => value !== null));
   const isFlat = new Set(values).size < 2;
@@ -62,10 +60,7 @@ export function toLineChart({ summary, labels, axis, lines, formatTick, hasZero 
   };
 }
 
-/**
- * Returns one path per run of values without gaps. An isolated point becomes a zero-length stroke, visible through its
- * round caps.
- */
+/** An isolated point becomes a zero-length stroke, visible through its round caps. */
 export function toPaths(
   values: (number | null)[],
   toX: (index: number) => number,
@@ -85,7 +80,6 @@ export function toPaths(
   return paths.map((points) => `M${points.join('L')}${points.length === 1 ? 'h0' : ''}`);
 }
 
-/** Returns one path across each gap, from the last value before it to the first value after it. */
 function toBridges(
   values: (number | null)[],
   toX: (index: number) => number,
@@ -100,7 +94,6 @@ function toBridges(
   });
 }
 
-/** Returns at most seven evenly spaced round ticks that include zero and cover `min` to `max`. */
 export function ticksAround(min: number, max: number): number[] {
   const span = max - min;
   if (!(span > 0)) return [-1, 0, 1];
@@ -108,17 +101,13 @@ export function ticksAround(min: number, max: number): number[] {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * (1 - 1e-9))!;
   const [first, last] = [Math.floor(min / step + 1e-9), Math.ceil(max / step - 1e-9)];
-  // Multiplies instead of adding, because repeated addition accumulates rounding errors.
+  // Repeated addition would accumulate rounding errors.
   return Array.from({ length: last - first + 1 }, (_, i) => {
     const tick = Number(((first + i) * step).toPrecision(12));
     return tick === 0 ? 0 : tick;
   });
 }
 
-/**
- * Picks a few evenly spaced points where an hour or day begins, or both end points if there are fewer than two such
- * points.
- */
 function pickIndexes(axis: readonly string[]): number[] {
   const isOther = (i: number) => axis[i] !== axis[i - 1];
   // The first point may lie in the middle of its hour or day, so it counts only if each of the next two points begins a

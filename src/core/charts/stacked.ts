@@ -3,33 +3,25 @@ import { formatDecimal } from '../pages/format.js';
 import { toChart } from './bars.js';
 import type { ChartTable } from './text.js';
 
-/** Input of a stacked bar chart. Values are exact decimals, one per step. */
+/** Values are exact decimals, one per step. */
 export interface StackedInput {
-  /** For example `Requests by day and API key, November 2026`. */
   title: string;
   /** Header of the table's first column, for example `Day (UTC)`. */
   stepName: string;
   steps: { axis: string; name: string; href?: string | undefined; before?: string | undefined }[];
   series: { name: string; values: readonly string[] }[];
-  /** Sum of further series that the caller did not read individually. */
   others?: { count: number; values: readonly string[] } | undefined;
-  /** Names the sum of the series after the largest five, for example `3 other keys`. */
+  /** For example `3 other keys`. */
   nameOthers: (count: number) => string;
   format?: (decimal: string) => string;
 }
 
 export type StackedChart = ReturnType<typeof toStackedChart>;
 
-/**
- * Maximum number of series with their own fill. The style sheet and the template define this many fills, and one more
- * for the other series.
- */
+/** The style sheet and the template define this many fills, and one more for the other series. */
 export const MAX_SERIES = 5;
 
-/**
- * Lays out a stacked bar chart with the largest series at the bottom. Order and fills follow the totals, so they can
- * change between periods.
- */
+/** Order and fills follow the totals, so they can change between periods. */
 export function toStackedChart(input: StackedInput) {
   const { title, stepName, steps, format = formatDecimal } = input;
   const series = joinOthers(
@@ -85,7 +77,6 @@ interface Series {
 function joinOthers(sorted: Series[], { others, nameOthers, steps }: StackedInput): Series[] {
   const rest = sorted.slice(MAX_SERIES);
   const count = rest.length + (others?.count ?? 0);
-  // If only one more series remains, it is shown under its own name.
   if (count === 0 || (count === 1 && !others)) return sorted;
   const parts = [...rest.map((one) => one.values), ...(others ? [others.values] : [])];
   const values = steps.map((_, i) => sumDecimals(parts.map((part) => part[i] ?? '0')));

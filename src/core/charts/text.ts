@@ -1,4 +1,4 @@
-/** A chart's values as a table of text. The first column holds the row headers. */
+/** The first column holds the row headers. */
 export interface ChartTable {
   caption: string;
   columns: readonly string[];
@@ -18,10 +18,10 @@ export const formatSigned = (value: number, decimals: number): string =>
 export const formatPercent = (share: number, decimals = 1): string =>
   `${formatFixed(share * 100, decimals)}%`;
 
-/** Formats a round number without trailing zeros: `0.25`, `2`. */
+/** `0.25`, `2`. */
 export const formatTick = (value: number): string => String(Number(value.toPrecision(6))).replace('-', '−');
 
-/** Formats a p-value: `p = 0.03`, `p < 0.001`. */
+/** `p = 0.03`, `p < 0.001`. */
 export const formatChance = (p: number): string =>
   p < 0.001 ? 'p\u00a0<\u00a00.001' : `p\u00a0=\u00a0${p.toFixed(p < 0.01 ? 3 : 2)}`;
 
@@ -29,7 +29,6 @@ export const toPercent = (share: number): string => `${Number((share * 100).toFi
 
 export const toPixels = (value: number): string => String(Number(value.toFixed(1)));
 
-/** Text anchor of a tick label. The first and last labels stay within the chart. */
 export type Anchor = 'start' | 'middle' | 'end';
 
 export const anchorOf = (index: number, count: number): Anchor =>

@@ -1,9 +1,5 @@
 const HEIGHT = 24;
 
-/**
- * A sparkline of bars, one unit wide per bar and 24 high. Its scale runs from 0 to the largest value, and every nonzero
- * value stays visible.
- */
 export function toTrend(summary: string, values: readonly number[]) {
   const most = Math.max(...values, 0);
   const bars = values.map((value, i) => {

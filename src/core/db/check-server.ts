@@ -7,14 +7,12 @@ import { placeOf } from './outage.js';
 
 const ANSWER_MS = 1_000;
 
-/** The database responds, but Gauge cannot use it as configured. The message says what to change. */
+/** The message says what to change. */
 export class UnsuitableDatabaseError extends Error {}
 
 /**
- * Detects a pooler that assigns connections to clients per transaction, so that prepared statements and settings would
- * leak to other clients. Sets a mark on one connection, then checks that a second connection in a transaction does not
- * see the mark and that the first still does.
- * @throws UnsuitableDatabaseError
+ * Detects a pooler that assigns connections per transaction and would leak prepared statements and settings to other
+ * clients: a second connection in a transaction must not see a mark that was set on the first.
  */
 export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
   const { connectionString: url = '' } = pool.options;
@@ -36,7 +34,7 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
         'DATABASE_URL connects through a pooler in transaction mode. Gauge prepares statements on each connection. Connect directly, or set the pooler to session mode (pool_mode = session).',
       );
   } finally {
-    // Neither connection can be reused: one has the mark, the other is in a transaction.
+    // One connection has the mark, the other is in a transaction.
     other?.release(true);
     mine.release(true);
   }
@@ -46,10 +44,8 @@ export async function requireOwnSessions(pool: pg.Pool): Promise<void> {
 const unknownAuthority = /SELF_SIGNED_CERT|UNABLE_TO_(?:GET_ISSUER|VERIFY_LEAF)/;
 
 /**
- * Explains errors that waiting will not fix: a wrong password, database name or connection setting. Rethrows the
- * original error if the database is only unavailable.
+ * Explains errors that waiting will not fix; rethrows the original error if the database is only unavailable.
  * @param variable the environment variable that holds the URL
- * @throws UnsuitableDatabaseError, or the original error
  */
 export async function explainRefusal(error: unknown, url: string, variable: string): Promise<never> {
   const state = sqlState(error) ?? '';
@@ -75,10 +71,10 @@ export async function explainRefusal(error: unknown, url: string, variable: stri
   throw error;
 }
 
-/** Postgres answers this request with a single byte, S or N, or with an error (E) if it has no free connections. */
+/** Postgres answers with a single byte, S or N, or with an error (E) if it has no free connections. */
 const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 
-/** True if the response is not from Postgres. A server that sends nothing may still be starting. */
+/** A server that sends nothing may still be starting. */
 async function isForeign(url: string): Promise<boolean> {
   const { hostname, port, searchParams } = new URL(url);
   if (hostname === '' || searchParams.has('host')) return false;

@@ -22,23 +22,15 @@ import {
 import { readOnly } from './outage.js';
 import { createStatements, oneShardGroup, ShardGroupGoneError } from './shards.js';
 
-/**
- * Table whose shards identify the groups: a group's id is the id of its shard of this table. The group's shards of all
- * other tables are colocated with that shard.
- */
+/** A group's id is the id of its shard of this table; its shards of all other tables are colocated. */
 export const ANCHOR = 'usage_events';
 
-/**
- * Connections per group: two for recording events, two for settling, one for reserving, and one for each kind of read.
- */
+/** Two for recording events, two for settling, one for reserving, and one for each kind of read. */
 const GROUP_CONNECTIONS = 9;
-/** How long a statement is retried after its group has moved. A cut-over takes about a second. */
+/** A cut-over takes about a second. */
 const FOLLOW_FOR_MS = 3_000;
 const FIRST_PAUSE_MS = 10;
-/**
- * Minimum interval between reloads of the map while a worker is unreachable. A reload shows whether another worker has
- * taken its place.
- */
+/** While a worker is unreachable, a reload shows whether another worker has taken its place. */
 const RELOAD_EVERY_MS = 1_000;
 const MAX_LOCATED = 200_000;
 
@@ -47,10 +39,6 @@ const findCatalogue: Statement = {
   text: `select to_regclass('pg_catalog.pg_dist_partition')::text as catalogue`,
 };
 
-/**
- * Reads the shards of each group's tables: distributed tables colocated with the anchor, and reference tables, which
- * every node holds in full.
- */
 const readMap: Statement = {
   name: 'shards_read_map',
   text: `
@@ -65,7 +53,7 @@ left join pg_dist_node n on n.groupid = p.groupid and n.noderole = 'primary'
 where anchor.logicalrelid = to_regclass('public.${ANCHOR}')`,
 };
 
-/** Finds the hash of each key's Organization, which determines the shard group. This hash never changes. */
+/** A key's hash determines its shard group and never changes. */
 const readDirectory: Statement = {
   name: 'shards_read_directory',
   text: `
@@ -98,7 +86,7 @@ interface CitusDeps {
 
 export type CitusShards = Shards & { close(): Promise<void> };
 
-/** Creates the database's shard groups. The database counts as one group until it is found to be sharded. */
+/** The database counts as one group until it is found to be sharded. */
 export function createShards(deps: CitusDeps): CitusShards {
   const { whole } = oneShardGroup(deps.db);
   let groups: CitusGroup[] = [];
@@ -110,8 +98,7 @@ export function createShards(deps: CitusDeps): CitusShards {
 
   async function look(hashedSecret: string): Promise<ShardGroup> {
     const hash = await hashes.lookUpKey(hashedSecret);
-    // The key is unknown, so any reachable group can answer. Unknown keys are not cached, because they may be created
-    // at any moment.
+    // Any reachable group can answer. Unknown keys are not cached: they may be created at any moment.
     if (hash === null) return groups.find(({ isReached }) => isReached) ?? groups[0]!;
     return groupOf(hash);
   }
@@ -158,7 +145,7 @@ export function createShards(deps: CitusDeps): CitusShards {
   };
 }
 
-/** Caches each Organization's hash by Organization id and by hashed secret of its keys. */
+/** By Organization id and by hashed secret. */
 function createHashes(db: CitusDeps['db']) {
   const located = createRecentMap<string, number>(MAX_LOCATED);
 
@@ -183,7 +170,6 @@ function createHashes(db: CitusDeps['db']) {
 
   return {
     get: (name: string): number | undefined => located.get(name),
-    /** Resolves to null for an unknown key. */
     async lookUpKey(hashedSecret: string): Promise<number | null> {
       const hash = await directory.submit(hashedSecret);
       return hash === null ? null : keep(hashedSecret, hash);
@@ -326,8 +312,8 @@ class CitusGroup implements ShardGroup {
   }
 
   /**
-   * Retries a statement that Postgres refused because its group has moved; such a statement changed nothing. Does not
-   * retry after a lost connection, because the statement may have been committed.
+   * Retries only statements refused because the group moved. After a lost connection, the statement may have been
+   * committed.
    */
   private async follow<T>(work: (pool: pg.Pool) => Promise<T>): Promise<T> {
     // The deadline starts when the move is first noticed, because the statement may already have waited a long time for

@@ -2,77 +2,64 @@ import type { MessagePort } from 'node:worker_threads';
 import type { SQL } from 'drizzle-orm';
 import type { PgDatabase, PgQueryResultHKT } from 'drizzle-orm/pg-core';
 
-/**
- * Drizzle over either driver. Inside `transaction`, use only its `tx`, because the embedded database has one
- * connection.
- */
+/** Inside `transaction`, use only its `tx`: the embedded database has one connection. */
 export type Orm = PgDatabase<PgQueryResultHKT>;
 
 declare const isDecided: unique symbol;
 
-/**
- * Transaction of an authorized change. Only `change` in audit/audit.ts creates one, so no write can skip the checks.
- */
+/** Only `change` in audit/audit.ts creates one, so no write can skip the checks. */
 export type Tx = Orm & { readonly [isDecided]: true };
 
-/** A hot statement, prepared once per connection under `name`. Each output column has a name and is cast to text. */
+/** Prepared once per connection under `name`. Each output column has a name and is cast to text. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
   readonly readRow?: ReadRow | undefined;
 }
 
-/** A row of a hot statement: values in Postgres's text format, by column name. */
+/** Values in Postgres's text format. */
 export type TextRow = Readonly<Record<string, string | null>>;
 
-/** Table names and clauses for writing a hot statement for one shard group. */
 export interface Names {
   (table: string): string;
   /** `with` and a first CTE that locks the shard group. Another CTE must follow. */
   readonly with: string;
   readonly withRecursive: string;
-  /**
-   * Joins the locking CTE into the statement's own first CTE, so that the group is locked before anything is written.
-   */
+  /** Joins the locking CTE, so that the group is locked before anything is written. */
   readonly held: string;
 }
 
 export type ReadRow = (columns: readonly (string | null)[]) => object;
 
-/** A hot statement whose table names depend on the shard group. It touches Organizations of one group only. */
+/** Touches Organizations of one group only. */
 export interface Template {
   readonly name: string;
-  /**
-   * Reads a row by position, for statements with many rows (see `bench/README.md`, JSON and HTTP by hand). Default:
-   * rows are objects.
-   */
+  /** Reads a row by position, for many rows ("JSON and HTTP by hand" in bench/README.md). Default: objects. */
   readonly readRow?: ReadRow;
   text(names: Names): string;
 }
 
-/** Table names of one shard group, for a report over all Organizations. */
+/** For a report over all Organizations. */
 export interface GroupTables {
   (table: string): SQL;
-  /** SQL condition that is true for Organizations of this group. Reference tables also hold other groups' rows. */
+  /** Reference tables also hold other groups' rows. */
   owns(orgId: SQL): SQL;
 }
 
 export type Run = <Row = TextRow>(template: Template, values: unknown[]) => Promise<Row[]>;
 
-/**
- * Organizations whose rows are colocated, with their table names and connections. An unsharded database is one group.
- */
+/** An unsharded database is one group. */
 export interface ShardGroup {
   /** Does not change when the group moves. Empty if there is only one group. */
   readonly id: string;
-  /** Server that currently holds the group, as host:port. Empty if there is only one group. */
+  /** Host:port. Empty if there is only one group. */
   readonly worker: string;
   /** Maximum useful concurrency: `parallel` for writes, `parallelReads` for each kind of read. */
   readonly parallel: number;
   readonly parallelReads: number;
   /** Runs one hot statement and resolves after the commit. @throws ShardGroupGoneError */
   run: Run;
-  /** Runs hot statements in a transaction that is rolled back, and returns their results. */
+  /** The transaction is rolled back. */
   dryRun<T>(work: (run: Run) => Promise<T>): Promise<T>;
   readonly load: GroupLoad;
   /** @throws if the group's server is unreachable or read-only */
@@ -82,19 +69,18 @@ export interface ShardGroup {
 
 export interface GroupLoad {
   inFlight: number;
-  /** Age of the oldest statement in flight, in ms; 0 while idle. */
+  /** In ms; 0 while idle. */
   oldestMs: number;
 }
 
 export interface ShardWatcher {
   onStatement: (group: string, seconds: number) => void;
-  /** Called when a statement is repeated because its group has moved. */
   onRepeat: (group: string) => void;
 }
 
 export interface Shards {
   readonly groups: readonly ShardGroup[];
-  /** Returns the shard group of the API key with this hashed secret, or any group if the key does not exist. */
+  /** If the key does not exist, any group. */
   locate(hashedSecret: string): ShardGroup | Promise<ShardGroup>;
   locateOrganization(orgId: string): ShardGroup | Promise<ShardGroup>;
   load(): Promise<void>;
@@ -106,30 +92,26 @@ export interface Database {
   readonly orm: Orm;
   readonly shards: Shards;
   readonly parallel: number;
-  /** Maximum concurrent runs of `transaction`. Further runs wait for a connection. */
+  /** Further runs wait for a connection. */
   readonly parallelTransactions: number;
-  /** Runs one hot statement on whole tables and resolves after the commit. */
   run: <Row = TextRow>(statement: Statement, values: unknown[]) => Promise<Row[]>;
-  /**
-   * Runs a few hot statements in a transaction. An error from `work` rolls it back. `tx` does not support nested
-   * transactions.
-   */
+  /** An error from `work` rolls it back. `tx` does not support nested transactions. */
   transaction<T>(work: (tx: Orm) => Promise<T>): Promise<T>;
   dryRun<T>(work: (run: Database['run']) => Promise<T>): Promise<T>;
   /** Also notices that the address leads to another server. @throws if the database is unreachable */
   ping(): Promise<void>;
   close(): Promise<void>;
-  /** Opens a port through which another thread uses this database. Undefined if threads open their own connections. */
+  /** Lets another thread use this database. Undefined if threads open their own connections. */
   readonly openPort?: (() => MessagePort) | undefined;
 }
 
 /**
- * Makes Citus write to shards sequentially. After a parallel write, Citus refuses to touch a reference table or change
- * the schema in the same transaction. Plain Postgres accepts the setting and ignores it.
+ * After a parallel write, Citus refuses to touch a reference table or change the schema in the same transaction. Plain
+ * Postgres accepts and ignores the setting.
  */
 export const SEQUENTIAL = `set citus.multi_shard_modify_mode = 'sequential'`;
 
-/** Returns the SQLSTATE of a database error, wherever the driver or the ORM put it; undefined for other errors. */
+/** The SQLSTATE, wherever the driver or the ORM put it. */
 export function sqlState(error: unknown): string | undefined {
   for (let e = error; e instanceof Error; e = e.cause) {
     const code = (e as { code?: unknown }).code;
@@ -138,7 +120,7 @@ export function sqlState(error: unknown): string | undefined {
   return undefined;
 }
 
-/** Returns the database's own message with its SQLSTATE, because the ORM's message has only the statement. */
+/** The ORM's message has only the statement. */
 export function describeCause(error: unknown): string {
   let cause = error;
   while (cause instanceof Error && cause.cause instanceof Error) ({ cause } = cause);
@@ -161,10 +143,7 @@ const connectionCodes = new Set([
   'EAI_AGAIN',
 ]);
 
-/**
- * True if the database is unreachable or restarting, or gave up on the statement because of a time-out or deadlock. The
- * statement itself is valid, so a retry may succeed; whether it was committed is unknown.
- */
+/** The statement is valid, so a retry may succeed; whether it was committed is unknown. */
 export function isDatabaseUnavailable(error: unknown): boolean {
   const state = sqlState(error);
   // 08: connection; 53: resources; 57P0x: shutdown and startup; 57014 and 55P03: waited too long, for example for a

@@ -3,33 +3,27 @@ import type { ShardGroup, Shards } from './client.js';
 import { ShardGroupGoneError } from './shards.js';
 
 export interface CoalesceOptions<Request, Answer> {
-  /**
-   * Returns one result per request, in order: a value, or an error for that request alone. A rejection fails all of
-   * them.
-   */
+  /** One result per request, in order. A rejection fails all of them. */
   flush(requests: Request[]): Promise<(Answer | Error)[]>;
   parallel: number;
   /** Weight that must be waiting before a second flush starts in parallel. Smaller flushes cost more than they gain. */
   fullWeight: number;
-  /** Maximum weight of a flush. A request that exceeds it is still sent, by itself. */
+  /** A request that exceeds it is still sent, by itself. */
   maxWeight: number;
   /**
-   * For flushes with a high fixed cost. Waits as long as each turn of the event loop brings another request, until
-   * `weight` is reached or `ms` have passed. A lone request waits one turn, not `ms`.
+   * For flushes with a high fixed cost: waits while each turn of the event loop brings another request, up to `weight`
+   * or `ms`. A lone request waits one turn, not `ms`.
    */
   gather?: { weight: number; ms: number };
-  /** Default: every request weighs 1. */
   weigh?(request: Request): number;
-  /** Memory that a waiting request occupies, in bytes; default 0. */
+  /** In bytes; default 0. */
   measure?(request: Request): number;
-  /** Requests beyond either limit are rejected immediately. */
   queueLimit: { weight: number; bytes: number };
 }
 
 export interface Coalescer<Request, Answer> {
   submit(request: Request): Promise<Answer>;
   readonly waiting: number;
-  /** Resolves when nothing is waiting or in flight. */
   drain(): Promise<void>;
 }
 
@@ -75,8 +69,8 @@ function settle<Request, Answer>(waiters: Waiter<Request, Answer>[], answers: (A
 }
 
 /**
- * Group commit: requests that arrive during a flush are sent together in the next one. If nothing is in flight, a
- * request is sent at the end of the current turn of the event loop, so a lone request hardly waits.
+ * Group commit: requests that arrive during a flush are sent together in the next one. A lone request waits until the
+ * end of the current turn of the event loop.
  */
 export function createCoalescer<Request, Answer>(
   options: CoalesceOptions<Request, Answer>,

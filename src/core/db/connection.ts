@@ -8,7 +8,6 @@ export interface ConnectionWatch {
   onError(error: unknown): void;
 }
 
-/** The connections to one address of Postgres. */
 interface Siblings {
   readonly watch: ConnectionWatch;
   closeAll(): void;
@@ -17,10 +16,9 @@ interface Siblings {
 type Callback = (error: unknown, ...rest: unknown[]) => void;
 
 /**
- * A connection whose failures affect only its own statements. It always has an error listener, while the pool listens
- * only to idle connections; without a listener, a connection that ended between two statements or during setup would
- * end the process. A statement that times out closes the connection, because the driver would keep waiting for its
- * result, and later statements, such as a rollback, would be queued behind it.
+ * A connection whose failures affect only its own statements. The pool listens only to idle connections, so without
+ * this listener a connection that ends during setup would end the process. A statement that times out closes the
+ * connection, because the driver would queue a rollback behind it.
  */
 export class Connection extends pg.Client {
   private isGivenUp = false;
@@ -32,7 +30,6 @@ export class Connection extends pg.Client {
     this.on('error', (error) => this.address?.watch.onError(error));
   }
 
-  /** True if the connection can be reused: it is alive, not in a transaction and has met no read-only server. */
   get isClean(): boolean {
     return !this.isGivenUp && this.getTransactionStatus() === 'I';
   }

@@ -5,15 +5,13 @@ import { deserialize, serialize } from 'node:v8';
 import type { MessagePort } from 'node:worker_threads';
 import { connectPglite, type PgliteClient } from './pglite-port.js';
 
-/** The service stopped while a command was using its database. */
 export class ServiceEndedError extends Error {}
 
 const socketIn = (dataDir: string): string => join(dataDir, 'gauge.sock');
 
 /**
  * Lets commands run by the same user work on the embedded database while this process has it open. A client can run any
- * statement; only the owner of the database files can connect. If the file system does not support sockets or the path
- * is too long, commands are refused.
+ * statement; only the owner of the database files can connect.
  */
 export async function openDatabaseSocket(
   dataDir: string,
@@ -49,7 +47,7 @@ export async function openDatabaseSocket(
   };
 }
 
-/** Connects to the process that has the embedded database open. Resolves to undefined if no process is listening. */
+/** Undefined if no process is listening. */
 export async function connectDatabaseSocket(dataDir: string): Promise<PgliteClient | undefined> {
   const socket = createConnection(socketIn(dataDir));
   const isOpen = await new Promise<boolean>((resolve) => {

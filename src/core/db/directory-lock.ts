@@ -13,15 +13,13 @@ export class DirectoryInUseError extends Error {
   }
 }
 
-/** How long, in ms, the process with precedence waits for others that start simultaneously to withdraw. */
+/** How long, in ms, the process with precedence waits for others to withdraw. */
 const STEP_BACK_MS = 2_000;
 
 /**
- * Claims a directory for this process and returns the function that releases it. A second process would silently
- * corrupt the embedded database, so it is refused. A killed process's claim does not count. Each process writes a claim
- * file under its own name before it looks for others, so two processes cannot miss each other. A running process's file
- * is never removed by another, so cleaning up a stale claim cannot remove a fresh one. If two processes see each other,
- * an order that both compute the same way decides which one withdraws.
+ * A second process would silently corrupt the embedded database. Each process writes a claim under its own name before
+ * it looks for others, so two cannot miss each other; both then compute in the same way which one withdraws. Only the
+ * claims of ended processes are removed, so cleaning up cannot remove a fresh one.
  */
 export async function lockDirectory(
   directory: string,
@@ -56,7 +54,6 @@ interface Claim {
 const claimName = /^gauge-(\d+)-(.*)\.lock$/;
 const fileName = ({ pid, startedAt }: Claim) => `gauge-${pid}-${startedAt}.lock`;
 
-/** Lists the claims of running processes and deletes stale ones. */
 function readClaims(directory: string): Claim[] {
   return readdirSync(directory).flatMap((name) => {
     const [, pid, startedAt] = claimName.exec(name) ?? [];
@@ -73,7 +70,6 @@ function isBefore(a: Claim, b: Claim): boolean {
   return aTicks === bTicks || Number.isNaN(aTicks + bTicks) ? a.pid < b.pid : aTicks < bTicks;
 }
 
-/** Wording for the error if another process holds the directory. */
 interface LockedContent {
   name: string;
   remedy: string;
@@ -102,7 +98,7 @@ function isRunning({ pid, startedAt }: Claim): boolean {
   return current === undefined || startedAt === '' || current === startedAt;
 }
 
-/** Start time of a process; `ended` for a zombie; undefined if the system does not provide it (only Linux does). */
+/** `ended` for a zombie; undefined where the system does not provide it (only Linux does). */
 function startTime(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');

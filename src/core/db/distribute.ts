@@ -4,24 +4,17 @@ import type { Orm } from './client.js';
 import { createFunctions } from './functions.js';
 import { selectRows } from './sql.js';
 
-/**
- * Reference tables, which every node holds in full. They are rarely written, and are read together with the rows of
- * every Organization.
- */
+/** Reference tables, which every node holds in full: rarely written, and read with every Organization's rows. */
 const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
 
-/**
- * Table that stays on one node although its rows belong to Organizations, because it is used to find an Organization's
- * group.
- */
+/** Stays on one node, because it is used to find an Organization's group. */
 const directory = sql.raw('api_key_directory');
 
 /**
- * Keeps shard groups from moving until the statement commits, or raises 40001 if they have already moved. A move takes
- * the same lock in a conflicting mode on every node before its cut-over. The function checks before taking the lock,
- * because Citus cannot lock a shard that no longer exists, and again afterwards. It is volatile so that the second
- * check sees what was committed while it waited for the lock. It runs as the tables' owner, because Citus lets only the
- * owner lock them and the serving role owns nothing.
+ * Raises 40001 if the groups have already moved. A move takes the same lock in a conflicting mode on every node before
+ * its cut-over. The function checks before taking the lock, because Citus cannot lock a shard that no longer exists,
+ * and again afterwards. It is volatile so that the second check sees what was committed while it waited for the lock.
+ * It runs as the tables' owner, because Citus lets only the owner lock them and the serving role owns nothing.
  */
 const createHold = sql`
 create or replace function gauge_hold(shards bigint[]) returns int
@@ -41,10 +34,7 @@ export interface Step {
   placement: 'every node' | 'spread';
 }
 
-/**
- * Lists the tables not yet distributed, in the required order: referenced tables first, then the anchor, which creates
- * the groups.
- */
+/** Referenced tables first, then the anchor, which creates the groups. */
 export const findMisplaced = (orm: Orm): Promise<Step[]> =>
   selectRows<Step>(
     orm,
@@ -75,9 +65,8 @@ export async function isDistributed(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Distributes every table with its rows, and skips those already in place. Each table is distributed in its own
- * transaction, so an interrupted run can be resumed.
- * @param shards number of groups to divide the Organizations into, if they are not divided yet
+ * Each table has its own transaction, so an interrupted run can be resumed.
+ * @param shards number of groups, if the Organizations are not divided yet
  */
 export async function distributeTables(
   orm: Orm,

@@ -17,10 +17,8 @@ import { oneShardGroup } from './shards.js';
 export type EmbeddedDatabase = ReturnType<typeof embeddedDatabase>;
 
 /**
- * Opens the embedded database (PGlite, Postgres compiled to WebAssembly) in `dataDir`, for trials and single-process
- * use. It has one connection and does not fsync: committed rows survive a killed process, but not a power failure.
- * @param inThread whether the database runs in a thread. Otherwise each statement blocks the event loop, and the loop
- * gets one turn between statements for other requests.
+ * PGlite has one connection and does not fsync: committed rows survive a killed process, but not a power failure.
+ * @param inThread otherwise each statement blocks the event loop, which gets one turn between statements
  */
 export async function openEmbedded(
   dataDir: string,
@@ -47,10 +45,7 @@ export async function openEmbedded(
   }
 }
 
-/**
- * Makes the directory of the database accessible to its owner only. PGlite creates its files with mode 0666.
- * @throws UnsuitableDatabaseError if others keep access
- */
+/** PGlite creates its files with mode 0666. */
 function closeToOthers(directory: string, warn: (text: string) => void): void {
   const isNew = mkdirSync(directory, { recursive: true, mode: 0o700 }) !== undefined;
   const mode = () => statSync(directory).mode & 0o777;
@@ -87,7 +82,6 @@ async function openPgliteInThread(directory: string) {
     client.query('select 1'),
     new Promise<never>((_resolve, reject) => worker.once('error', reject)),
   ]);
-  // The service cannot continue without its database.
   worker.on('error', (error) => {
     throw error;
   });
@@ -112,21 +106,17 @@ async function openPgliteInThread(directory: string) {
 const ARRAYS_READ = [1000, 1007, 1009, 1015, 1016, 1022, 1231, 2951];
 
 /**
- * PGlite copies all its parsers for each query that sets some, as Drizzle's queries do. It has one for the array of
- * every type and of each table's rows; copying them takes a sixth of a short query. Parsers of single values are
- * defaults and not copied.
+ * PGlite copies the parsers of all arrays for each query that sets some, as Drizzle's do: a sixth of a short query.
+ * Parsers of single values are defaults and not copied.
  */
 function dropUnusedArrayParsers(pglite: PGlite): void {
   pglite.parsers = Object.fromEntries(ARRAYS_READ.map((id) => [id, pglite.parsers[id]!]));
 }
 
-/** An empty database that was prepared at installation, beside the compiled service. Creating one takes seconds. */
+/** Prepared at installation, because creating a database takes seconds. */
 const prepared = fileURLToPath(new URL('../../database/pglite', import.meta.url));
 
-/**
- * Copies the prepared database into place atomically. Without it, the first use creates a database. Synchronous copying
- * is three times as fast for a thousand small files, and nothing else runs yet.
- */
+/** Synchronous copying is three times as fast for a thousand small files, and nothing else runs yet. */
 function copyPrepared(directory: string): void {
   if (!existsSync(prepared)) return;
   const copy = `${directory}.copy`;

@@ -3,8 +3,7 @@ import { readFeatureFiles } from '../feature-files.js';
 import type { Orm } from './client.js';
 
 /**
- * Creates or replaces the SQL functions of every feature's `functions.sql`. Citus copies them to its other servers. A
- * changed file needs a migration, so that existing databases get it.
+ * Citus copies the functions to its other servers. A changed file needs a migration, so that existing databases get it.
  */
 export async function createFunctions(orm: Orm): Promise<void> {
   for (const text of readFeatureFiles('functions.sql'))

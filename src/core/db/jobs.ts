@@ -104,18 +104,15 @@ export function startJobs(
 
 const nextOf = (task: ScheduledTask): number => task.getNextRuns(1)[0]!.getTime();
 
-/** Lets one instance at a time do some work on behalf of all. */
 export interface Lease {
-  /** Takes or extends the lease. Resolves to false if another instance holds it. */
+  /** False if another instance holds it. */
   hold(): Promise<boolean>;
-  /** Releases the lease immediately. Does nothing if this instance does not hold it. */
   release(): Promise<void>;
 }
 
 /**
- * Creates a lease that expires if its holder dies. It uses the database's time, because instances' clocks differ. A
- * slow holder may lose the lease while it is working, and another instance may start the same work. The work must
- * therefore be safe to do twice; the lease only makes that rare.
+ * Uses the database's time, because instances' clocks differ. A slow holder may lose the lease while working, so the
+ * work must be safe to do twice.
  */
 export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthSeconds: number }): Lease {
   const holder = uuid();

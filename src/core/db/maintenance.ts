@@ -20,8 +20,8 @@ import { selectRows } from './sql.js';
 export interface MaintenanceDatabase {
   orm: Orm;
   /**
-   * Runs `work` for the Organizations of one shard group at a time while the group's hot statements wait. In an
-   * unsharded database nothing is blocked: `work` gets all Organizations and takes its own locks.
+   * The group's hot statements wait. In an unsharded database nothing is blocked: `work` gets all Organizations and
+   * takes its own locks.
    */
   withoutIngestion(
     orgIds: string[],
@@ -30,15 +30,12 @@ export interface MaintenanceDatabase {
   close(): Promise<void>;
 }
 
-/** The database does not exist, or its schema belongs to another version. */
 export class NotMigratedError extends Error {}
 
 /**
- * Opens the configured database for a maintenance command: without the service's time-outs and without migrating the
- * schema.
- * @param throughService whether the command may share the session of a service that has the embedded database open. It
- * must then not change session settings or hold a lock beyond a transaction.
- * @throws NotMigratedError, DirectoryInUseError, UnsuitableDatabaseError
+ * Opens the database without the service's time-outs and without migrating.
+ * @param throughService whether the command may share the session of a running service; it must then not change session
+ * settings or hold a lock beyond a transaction
  */
 export async function openForMaintenance(
   config: Pick<ServiceConfig, 'databaseUrl' | 'dataDir'>,
@@ -86,17 +83,13 @@ async function openExisting(dataDir: string, throughService: boolean): Promise<M
   return { ...db, withoutIngestion: (orgIds, work) => work(orgIds, false) };
 }
 
-/**
- * Connects to the database of the running service.
- * @throws `error` if the service does not accept connections from commands
- */
 async function connectToHolder(dataDir: string, error: unknown): Promise<EmbeddedDatabase> {
   const client = error instanceof DirectoryInUseError ? await connectDatabaseSocket(dataDir) : undefined;
   if (!client) throw error;
   return embeddedDatabase(client, () => undefined);
 }
 
-/** Limits how long a repair waits for its lock, because all later ingestion queues up behind it. */
+/** All later ingestion queues up behind a waiting repair. */
 const LOCK_TIMEOUT = '2s';
 
 interface Group {
@@ -107,9 +100,8 @@ interface Group {
 }
 
 /**
- * Runs `work` for the Organizations of one shard group at a time and blocks the group's hot statements meanwhile.
- * Locking the coordinator's tables would not block statements on the worker, so this takes the same lock as
- * `gauge_hold`, in the mode that a move uses. Statements in flight commit first.
+ * Locking the coordinator's tables would not block statements on the worker, so this takes the lock of `gauge_hold` in
+ * the mode that a move uses.
  */
 export async function freezeGroups(
   orm: Orm,
@@ -145,7 +137,6 @@ async function freeze(url: string, { id, host, port }: Group, work: () => Promis
     await client.query('select lock_shard_metadata(7, array[$1]::bigint[])', [id]);
     await work();
   } finally {
-    // Ending the connection releases its locks.
     await client.end();
   }
 }

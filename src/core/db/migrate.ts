@@ -18,7 +18,7 @@ import { READ_SETTINGS } from './pool.js';
 import { schemaRequirement } from './requirement-table.js';
 import { selectRows } from './sql.js';
 
-/** Append-only tables, whose rows the serving role can neither update nor delete. */
+/** The serving role can neither update nor delete these rows. */
 const appendOnly = [
   'usage_events',
   'usage_corrections',
@@ -30,10 +30,7 @@ const appendOnly = [
   'trading_fills',
 ];
 
-/**
- * Lets the serving role read and write rows of the existing tables and nothing else. The role owns nothing, so it
- * cannot change the schema, a constraint or its own privileges. Runs as the owner after each migration.
- */
+/** The serving role owns nothing, so it cannot change the schema, a constraint or its own privileges. */
 async function grantServing(orm: Orm, role: string): Promise<void> {
   const to = sql.identifier(role);
   const history = sql.join(
@@ -49,18 +46,17 @@ async function grantServing(orm: Orm, role: string): Promise<void> {
 }
 
 const migrationsFolder = fileURLToPath(new URL('../../../migrations', import.meta.url));
-/** Advisory lock key, an arbitrary constant that all instances share. */
+/** Arbitrary; all instances share it. */
 const MIGRATION_LOCK = 4_283_641_097;
 
-/** A newer version has changed the schema so that this version can no longer run on it. The message says since when. */
+/** The message says since when. */
 export class OutdatedError extends UnsuitableDatabaseError {}
 
 export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
 
 /**
- * Brings the schema up to date. If several instances start together, the first migrates and the others wait.
- * @param ownerUrl URL for the role that owns the schema; default: the serving role
- * @throws UnsuitableDatabaseError
+ * If several instances start together, the first migrates and the others wait.
+ * @param ownerUrl default: the serving role
  */
 export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
   await requireMainBranch(db);
@@ -111,7 +107,6 @@ async function migrateAs(connectionString: string, servingRole: string | undefin
     await applyMigrations(client, await isDistributed(orm));
     // An older version must not replace the functions of a newer one.
     if ((await countNewer({ orm })) === 0) await createFunctions(orm);
-    // Tables from new migrations must be distributed like the others.
     if (await isDistributed(orm)) await distributeTables(orm, 0);
     if (servingRole && servingRole !== userOf(connectionString)) await grantServing(orm, servingRole);
   } catch (error) {
@@ -129,10 +124,7 @@ const LOCK_WAIT_MS = 500;
 const MAX_ATTEMPTS = 60;
 const RETRY_PAUSE_MS = 1_000;
 
-/**
- * Applies each migration in its own transaction, beside traffic. A migration takes the locks of all its tables first, in
- * one order, and releases them if one is not free, so that it never holds up traffic for long.
- */
+/** A migration releases its locks if one is not free, so that it never holds up traffic for long. */
 export async function applyMigrations(
   client: pg.Client,
   isSharded: boolean,
@@ -159,7 +151,6 @@ export async function applyMigrations(
   }
 }
 
-/** Locks every existing table that the statements name, or whose index they name. */
 async function lockTables(client: pg.Client, statements: string): Promise<void> {
   const { rows } = await client.query<{ tables: string | null }>(
     `select string_agg(distinct format('%I', coalesce(t.relname, c.relname)), ', ') as tables
@@ -186,10 +177,7 @@ async function retryLocked(work: () => Promise<void>, undo: () => Promise<unknow
   }
 }
 
-/**
- * Rejects a search path that leads to another schema, because all tables are in `public`.
- * @throws UnsuitableDatabaseError
- */
+/** All tables are in `public`. */
 async function requireSchemaPublic(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ schema: string | null; exists: boolean }>(
     `select current_schema() as schema, to_regclass('public.organizations') is not null as exists`,
@@ -203,12 +191,11 @@ async function requireSchemaPublic(client: pg.Client): Promise<void> {
 
 const userOf = (url: string): string => decodeURIComponent(new URL(url).username);
 
-/** Timestamps of this version's migrations, oldest first. */
+/** Oldest first. */
 const listKnown = once(() =>
   Promise.resolve(readMigrationFiles({ migrationsFolder }).map(({ folderMillis }) => folderMillis)),
 );
 
-/** Number of this version's last migration. */
 const lastMigration = readLastMigration();
 
 function readLastMigration(): number {
@@ -223,13 +210,12 @@ export async function isMigrated(db: Pick<Database, 'orm'>): Promise<boolean> {
   return (await listKnown()).every((time) => applied.has(time));
 }
 
-/** Counts applied migrations from newer versions. They may have changed tables that this version relies on. */
+/** A newer version may have changed tables that this version relies on. */
 export async function countNewer(db: Pick<Database, 'orm'>): Promise<number> {
   const last = (await listKnown()).at(-1)!;
   return (await listApplied(db)).filter((time) => time > last).length;
 }
 
-/** @throws OutdatedError if the schema needs a newer version than this one */
 export async function requireNewEnough(db: Pick<Database, 'orm'>): Promise<void> {
   const [needed] = await selectIfExists<{ migration: number }>(
     db,
@@ -242,9 +228,8 @@ export async function requireNewEnough(db: Pick<Database, 'orm'>): Promise<void>
 }
 
 /**
- * Rejects a database from before the baseline or from another branch. The migrator compares only the last migration's
- * timestamp, so on such a database it would skip migrations or create existing objects again.
- * @throws UnsuitableDatabaseError
+ * The migrator compares only the last migration's timestamp, so on another branch it would skip migrations or create
+ * existing objects again.
  */
 async function requireMainBranch(db: Pick<Database, 'orm'>): Promise<void> {
   const known = await listKnown();
@@ -273,7 +258,7 @@ async function listApplied(db: Pick<Database, 'orm'>): Promise<number[]> {
   return rows.map(({ time }) => Number(time));
 }
 
-/** Returns no rows if the table or its schema does not exist yet, or this role may not read it. */
+/** No rows if the table does not exist yet, or this role may not read it. */
 async function selectIfExists<Row>({ orm }: Pick<Database, 'orm'>, query: SQL): Promise<Row[]> {
   try {
     return await selectRows<Row>(orm, query);

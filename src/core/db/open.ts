@@ -8,11 +8,7 @@ import { openPostgres } from './postgres.js';
 type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
   Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>;
 
-/**
- * Opens the configured database. If Postgres is unreachable this still succeeds, because the pool connects on first
- * use.
- * @param inThread whether an embedded database runs in a thread
- */
+/** Succeeds if Postgres is unreachable, because the pool connects on first use. */
 export async function connectDatabase(
   { databaseUrl, dataDir }: DatabaseConfig,
   log: Logger,
@@ -23,10 +19,7 @@ export async function connectDatabase(
     : openEmbedded(dataDir, inThread, (text) => log.warn(text));
 }
 
-/**
- * Requires connections that are not shared through a pooler, then migrates the schema.
- * @throws UnsuitableDatabaseError
- */
+/** @throws UnsuitableDatabaseError */
 export async function prepareDatabase(
   db: Opened,
   { migrationDatabaseUrl }: Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>,

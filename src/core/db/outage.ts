@@ -2,13 +2,12 @@ import type { Logger } from 'pino';
 import { isDatabaseUnavailable, READ_ONLY, sqlState } from './client.js';
 import type { ConnectionWatch } from './connection.js';
 
-/** Interval after which an ongoing condition is logged again, with the number of unlogged occurrences. */
+/** Interval at which an ongoing condition is logged, with the number of unlogged occurrences. */
 const REPEAT_AFTER_MS = 60_000;
 
 export const readOnly =
   'the database is read-only (a standby, or default_transaction_read_only): nothing can be recorded';
 
-/** Conditions that need an operator's attention, by SQLSTATE. */
 const conditions: Record<string, string> = {
   [READ_ONLY]: readOnly,
   '26000': 'a prepared statement is missing: DATABASE_URL connects through a pooler in transaction mode',
@@ -21,13 +20,9 @@ const conditions: Record<string, string> = {
   '55P03': 'a statement waited too long for a lock',
 };
 
-/**
- * The pool's message when a request times out in its queue. A connection that opens too slowly causes a different
- * message.
- */
+/** The pool's message when a request times out in its queue; a slow connection causes a different one. */
 const QUEUED_TOO_LONG = 'timeout exceeded when trying to connect';
 
-/** True if the database is reachable but all connections of this instance are in use. */
 export function isOutOfConnections(error: unknown): boolean {
   for (let e = error; e instanceof Error; e = e.cause) if (e.message === QUEUED_TOO_LONG) return true;
   return false;
@@ -36,7 +31,7 @@ export function isOutOfConnections(error: unknown): boolean {
 /** Conflicts between transactions are normal and are retried. */
 const ordinary = new Set(['40001', '40P01']);
 
-/** Returns a sentence that explains why the database is unavailable; undefined if the statement itself failed. */
+/** Undefined if the statement itself failed. */
 export function describeOutage(error: unknown): string | undefined {
   const state = sqlState(error) ?? '';
   if (ordinary.has(state)) return undefined;
@@ -74,10 +69,7 @@ function causeCode(error: unknown): string | undefined {
   return undefined;
 }
 
-/**
- * Logs each database problem only once per `REPEAT_AFTER_MS`, however many connections and requests run into it, and
- * logs when the database can be reached again.
- */
+/** Logs each problem once per `REPEAT_AFTER_MS`, and logs when the database can be reached again. */
 export function createOutageLog(log: Logger, nowMs: () => number = () => performance.now()): ConnectionWatch {
   const met = new Map<string, { loggedAtMs: number; unlogged: number }>();
   let isAway = false;
@@ -102,7 +94,7 @@ export function createOutageLog(log: Logger, nowMs: () => number = () => perform
         return;
       }
       met.set(condition, { loggedAtMs: nowMs(), unlogged: 0 });
-      // The stack is omitted because it shows only driver code.
+      // The stack shows only driver code.
       const { message } = error as Error;
       log.warn({ reason: message, code: sqlState(error), ...(last && { before: last.unlogged }) }, condition);
     },

@@ -10,11 +10,10 @@ type PgliteTransaction = Pick<Transaction, 'query' | 'rollback'>;
 
 interface Options {
   rowMode?: 'array' | 'object';
-  /** Types whose values are returned as text. */
   asText?: number[];
 }
 
-/** Calls between threads. Statements of a transaction carry its number. */
+/** Statements of a transaction carry its number. */
 interface PgliteCalls {
   query(
     text: string,
@@ -32,15 +31,12 @@ interface OpenTransaction {
   end: (how: 'commit' | 'rollback') => Promise<void>;
 }
 
-/**
- * Serves the client at the other end of the port. @param onClose called after the database is closed and before the
- * client is notified
- */
+/** @param onClose called after the database is closed and before the client is notified */
 export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: () => void): void {
   const open = new Map<number, OpenTransaction>();
   let count = 0;
 
-  /** Resolves when the transaction has started. It stays open until `end` is called. */
+  /** The transaction stays open until `end` is called. */
   const begin = (): Promise<number> =>
     new Promise((resolve, reject) => {
       const done = pglite.transaction(async (tx) => {
@@ -61,7 +57,7 @@ export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: ()
       done.catch(reject);
     });
 
-  // If a client disconnects, its open transactions must not block other clients.
+  // Open transactions of a client that has disconnected must not block others.
   port.on('close', () => {
     for (const { end } of open.values()) void end('rollback').catch(() => undefined);
   });
@@ -83,10 +79,7 @@ export function servePglite(pglite: PgliteClient, port: MessagePort, onClose: ()
   });
 }
 
-/**
- * Connects to the database in another thread. Parsers cannot cross threads. Only parsers that keep values as text are
- * supported, which is all that the ORM uses.
- */
+/** Parsers cannot cross threads, so only those that keep values as text are supported. */
 export function connectPglite(port: Parameters<typeof connectThread>[0]): PgliteClient {
   const remote = connectThread<PgliteCalls>(port, {});
   const queryIn =

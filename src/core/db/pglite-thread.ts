@@ -4,7 +4,7 @@ import { openPglite } from './embedded.js';
 import { servePglite } from './pglite-port.js';
 import { withPreparedStatements } from './prepared-statements.js';
 
-/** Entry point of the thread that runs the embedded database. Each message with a port adds a client. */
+/** Each message with a port adds a client. */
 const { directory } = workerData as { directory: string };
 const main = parentPort!;
 const pglite = withPreparedStatements(await openPglite(directory));

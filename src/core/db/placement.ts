@@ -4,7 +4,7 @@ import type { Orm } from './client.js';
 import { selectRows } from './sql.js';
 
 export interface Placement {
-  /** Id of the shard group, which is also the id of its `usage_events` shard. */
+  /** Also the id of its `usage_events` shard. */
   id: string;
   host: string;
   port: number;
@@ -12,9 +12,7 @@ export interface Placement {
   bytes: number;
 }
 
-/**
- * Lists every shard group by server, with its size. All servers must be reachable, because each reports its own sizes.
- */
+/** All servers must be reachable, because each reports its own sizes. */
 export const listPlacements = (orm: Orm): Promise<Placement[]> =>
   selectRows<Placement>(
     orm,

@@ -5,8 +5,8 @@ import { Connection, type ConnectionWatch } from './connection.js';
 import { isOutOfConnections } from './outage.js';
 
 /**
- * Settings that decide how values are written and read, overriding those of the role, the database and the server. They
- * are sent as statements because poolers reject unknown startup parameters.
+ * Override the settings of role, database and server. Sent as statements, because poolers reject unknown startup
+ * parameters.
  */
 export const READ_SETTINGS = `set datestyle = 'ISO, MDY';
 set intervalstyle = 'postgres';
@@ -21,10 +21,9 @@ set exit_on_error = off;
 set search_path = public`;
 
 /**
- * Settings of every pooled connection. All writes rely on read committed, so that statements see what was committed
- * before them. The server cancels a statement shortly before the client gives up; a cancelled statement has changed
- * nothing. The client's own time-out covers a frozen backend or a lost response. JIT is off because page queries finish
- * before they would be compiled.
+ * All writes rely on read committed. The server cancels a statement shortly before the client gives up; the client's
+ * own time-out covers a frozen backend or a lost response. JIT is off because page queries finish before they would be
+ * compiled.
  */
 const sessionSettings = (waitMs: number) => `${READ_SETTINGS};
 set default_transaction_isolation = 'read committed';
@@ -35,7 +34,6 @@ set idle_in_transaction_session_timeout = 15000;
 set jit = off;
 ${SEQUENTIAL}`;
 
-/** Identifies the running server and says whether it accepts writes. */
 const readServer = `select concat_ws(' ', extract(epoch from pg_postmaster_start_time()), inet_server_addr(), inet_server_port(),
     current_setting('transaction_read_only')) as server, current_setting('transaction_read_only')::boolean as "isReadOnly"`;
 
@@ -44,16 +42,15 @@ interface ServerState {
   isReadOnly: boolean;
 }
 
-/** How long a connection to a read-only server is reused, because the address may lead to the primary by now. */
+/** The address may lead to the primary by now. */
 const READ_ONLY_REUSE_MS = 1_000;
-/** Minimum time between two closings of all connections, in case an address leads to several servers by turns. */
+/** An address may lead to several servers by turns. */
 const CLOSE_EVERY_MS = 1_000;
 const LOOK_EVERY_MS = 1_000;
 const LOOK_WAIT_MS = 1_000;
 
 /**
- * An address of Postgres, with all connections opened through it. After a failover, the same address leads to another
- * server, while open connections still lead to the old one. All of them are closed as soon as a new connection reaches
+ * After a failover, open connections still lead to the old server. All are closed as soon as a new connection reaches
  * another server, or a write meets a read-only one.
  */
 export class Address {
@@ -76,7 +73,6 @@ export class Address {
     this.open.set(connection, { openedAt: performance.now(), isReadOnly: state.isReadOnly });
   }
 
-  /** True if the connection leads to the server that new connections reach. */
   isCurrent(connection: pg.PoolClient): boolean {
     const { openedAt, isReadOnly } = this.open.get(connection) ?? { openedAt: -Infinity, isReadOnly: true };
     return openedAt >= this.closedAt && !(isReadOnly && performance.now() - openedAt > READ_ONLY_REUSE_MS);
@@ -91,7 +87,6 @@ export class Address {
     return true;
   }
 
-  /** Compares a new connection's server with that of the others, at most once a second. */
   async look(): Promise<void> {
     if (performance.now() - this.lookedAt >= LOOK_EVERY_MS || this.looking.running) await this.looking.run();
   }
@@ -120,7 +115,7 @@ export class Address {
   }
 }
 
-/** A pool that reports when no connection is available. Connections report all other failures themselves. */
+/** Connections report all other failures themselves. */
 class WatchedPool extends pg.Pool {
   private readonly address: Address;
 
@@ -158,7 +153,6 @@ class WatchedPool extends pg.Pool {
 
 export function openPool(address: Address, max: number, waitMs: number, settings = ''): pg.Pool {
   const options: pg.PoolConfig & { address: Address } = {
-    // Passed on to each connection.
     address,
     connectionString: address.url,
     application_name: 'gauge',

@@ -9,27 +9,23 @@ import { createOutageLog } from './outage.js';
 import { Address, openPool } from './pool.js';
 
 /**
- * Gives each hot statement a single index-based plan from the first call, regardless of statistics. Planning takes
- * longer than execution, and a plan made for nearly empty tables is disastrous once they have grown. Bitmap scans are
- * off because, for small tables, scanning all rows of an Organization looks cheaper than using the full key.
+ * Planning takes longer than execution, and a plan made for nearly empty tables is disastrous once they have grown.
+ * Bitmap scans are off because, for small tables, scanning all rows of an Organization looks cheaper than using the
+ * full key.
  */
 const PLAN_SETTINGS =
   'set plan_cache_mode = force_generic_plan; set enable_seqscan = off; set enable_bitmapscan = off';
 
-/**
- * `PLAN_SETTINGS`, except that Citus keeps its own plan mode because it cannot make a generic plan for an unknown
- * shard.
- */
+/** Citus keeps its own plan mode, because it cannot make a generic plan for an unknown shard. */
 const OWN_PLAN_SETTINGS = `${PLAN_SETTINGS}; select set_config('plan_cache_mode', 'auto', false) where to_regclass('pg_catalog.pg_dist_partition') is not null`;
 
-/** Maximum number of concurrent hot statements. Four saturate one Postgres (see bench/README.md). */
+/** Four concurrent hot statements saturate one Postgres (bench/README.md). */
 const PARALLEL = 4;
 const asText = { getTypeParser: () => (value: string) => value };
 
-/** Maximum number of concurrent hot transactions. Each uses one connection from its first statement to its commit. */
+/** Each hot transaction uses one connection from its first statement to its commit. */
 const PARALLEL_TRANSACTIONS = 5;
 
-/** Time limits: `HOT_WAIT_MS` for hot statements, `WAIT_MS` for pages and jobs. */
 const HOT_WAIT_MS = 5_000;
 const WAIT_MS = 10_000;
 
@@ -38,8 +34,8 @@ export type Pools = Readonly<
 >;
 
 /**
- * Opens Postgres with three pools, so that slow pages and contended rows cannot use up ingestion's connections. All
- * time-outs are finite, so a database that vanished without closing its sockets is noticed.
+ * Slow pages and contended rows cannot use up ingestion's connections. All time-outs are finite, so a database that
+ * vanished without closing its sockets is noticed.
  */
 export function openPostgres(url: string, log: Logger): Database & { pool: pg.Pool; pools: Pools } {
   const coordinator = new Address(url, createOutageLog(log));
@@ -114,10 +110,7 @@ export function atServer(url: string, host: string, port: string): string {
   return other.href;
 }
 
-/**
- * Runs `work` on a pooled connection. A clean connection goes back to the pool; any other is closed, which rolls back
- * its work.
- */
+/** A connection that is not clean is closed, which rolls back its work. */
 async function onConnection<T>(pool: pg.Pool, work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   try {
@@ -138,15 +131,12 @@ async function enclose<T>(
     await client.query(end);
     return result;
   } catch (error) {
-    // If the rollback fails too, `onConnection` closes the connection.
     await client.query('rollback').catch(() => undefined);
     throw error;
   }
 }
 
-/**
- * Creates the ORM once per connection, because reading the whole schema would take a tenth of each transaction's time.
- */
+/** Reading the whole schema would take a tenth of each transaction's time. */
 function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: pg.PoolClient) => Orm {
   const known = new WeakMap<pg.PoolClient, Orm>();
   return (client) => {
@@ -156,13 +146,10 @@ function rememberPerConnection(make: (client: pg.PoolClient) => Orm): (client: p
   };
 }
 
-/** Maximum number of distinct statements that are prepared. Each stays prepared for the life of its connection. */
+/** Each statement stays prepared for the life of its connection. */
 const MAX_PREPARED = 100;
 
-/**
- * Names statements by a hash of their text, so that Postgres plans each only once. Planning takes longer than
- * execution.
- */
+/** Postgres plans a named statement only once; planning takes longer than execution. */
 function createPreparer(): (client: pg.PoolClient) => Orm {
   const names = new Map<string, string>();
   function nameOf(text: string): { name?: string } {

@@ -3,9 +3,9 @@ import type { PgliteClient } from './pglite-port.js';
 
 const { serialize } = protocol;
 
-/** Beyond this, the least recently used statement is closed, because the database keeps all of them in memory. */
+/** The database keeps all prepared statements in memory. */
 const MAX_STATEMENTS = 200;
-/** Longer statements are not kept: they insert a varying number of rows, so they rarely repeat. */
+/** Longer statements insert a varying number of rows, so they rarely repeat. */
 const MAX_CHARACTERS = 20_000;
 /** Executions after which all plans are discarded, because no autovacuum invalidates a plan when its tables grow. */
 const EXECUTIONS_PER_PLAN = 2000;
@@ -15,10 +15,7 @@ interface Prepared {
   parameterTypes: number[];
 }
 
-/**
- * Prepares each statement once and executes it in one call into WebAssembly. PGlite itself parses and plans it every
- * time, in six calls: reading a row by its key takes 300 µs instead of 35.
- */
+/** PGlite itself parses and plans each time, in six calls: a row by its key takes 300 µs instead of 35. */
 export function withPreparedStatements(pglite: PGlite): PgliteClient {
   const prepared = new Map<string, Prepared>();
   /** Held during each transaction and each statement outside one. */
@@ -32,7 +29,7 @@ export function withPreparedStatements(pglite: PGlite): PgliteClient {
   async function prepare(text: string): Promise<Prepared> {
     const known = prepared.get(text);
     if (known) {
-      // Moves it to the end of the map, which is in order of use.
+      // The map is in order of use.
       prepared.delete(text);
       prepared.set(text, known);
       return known;

@@ -1,11 +1,9 @@
 import type { Clock } from '../time.js';
 import type { MaintenanceDatabase } from './maintenance.js';
 
-/** A product's contribution to `npm run reconcile`. */
 export interface Reconciliation {
   /** Completes the sentence "Compares …". */
   subject: string;
-  /** Text for `--help`, in paragraphs. */
   help: string;
   compare(scope: ReconciliationScope): Promise<Comparison>;
 }
@@ -13,7 +11,6 @@ export interface Reconciliation {
 export interface ReconciliationScope {
   db: MaintenanceDatabase;
   clock: Clock;
-  /** Undefined: all Organizations. */
   orgId: string | undefined;
 }
 
@@ -21,6 +18,6 @@ export interface Comparison {
   text: string;
   json: object;
   isEqual: boolean;
-  /** Undefined if nothing can be repaired. Resolves to the comparison after the repair. */
+  /** Undefined if nothing can be repaired. */
   repair?: () => Promise<Omit<Comparison, 'repair'>>;
 }

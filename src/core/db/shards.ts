@@ -2,16 +2,13 @@ import { sql, type SQL } from 'drizzle-orm';
 import type { Database, GroupTables, Names, Run, ShardGroup, Shards, Statement, Template } from './client.js';
 import { textArray, selectRows } from './sql.js';
 
-/** The shard group was split and no longer exists. Its Organizations must be located again. */
+/** The group was split; its Organizations must be located again. */
 export class ShardGroupGoneError extends Error {
   /** Serialization failure: a caller that does not retry sees a conflict with another transaction. */
   readonly code = '40001';
 }
 
-/**
- * Builds the statements of one shard group, each once.
- * @param held clause that locks the group while a statement runs; omitted if the group cannot move
- */
+/** @param held clause that locks the group while a statement runs; omitted if the group cannot move */
 export function createStatements(
   nameOf: (table: string) => string,
   { suffix = '', held }: { suffix?: string; held?: string } = {},
@@ -47,8 +44,7 @@ order by a, b, c, d limit $5`,
 };
 
 /**
- * Returns the first `limit` rows of all groups, sorted by `keyOf`. `build` must select each group's first `limit` rows
- * in the same order. For reports that the planner cannot split by Organization.
+ * For reports that the planner cannot split by Organization. `build` must sort each group in the same way.
  * @param keyOf sort key of a row, as text; at most four columns
  */
 export async function selectFromAll<T>(
@@ -66,7 +62,6 @@ export async function selectFromAll<T>(
   return order.map(({ place }) => rows[Number(place)]!);
 }
 
-/** Treats an unsharded database as a single group that never moves and uses the plain table names. */
 export function oneShardGroup(
   db: Pick<Database, 'orm' | 'parallel' | 'run' | 'dryRun'>,
 ): Shards & { whole: ShardGroup } {

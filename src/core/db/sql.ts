@@ -3,10 +3,7 @@ import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
 
-/**
- * Formats an array parameter for Postgres. The driver's generic conversion costs 50% more per value in batches of
- * hundreds.
- */
+/** The driver's generic conversion costs 50% more per value in batches of hundreds. */
 export function textArray(values: readonly (string | null)[]): string {
   let literal = '{';
   for (let i = 0; i < values.length; i++) {
@@ -32,7 +29,7 @@ export const list = (...columns: (string | false)[]): string => columns.filter(B
 
 export const intArray = (values: readonly number[]): string => `{${values.join(',')}}`;
 
-/** Formats decimals given as text, which need no quoting. */
+/** Decimals need no quoting. */
 export const numericArray = (values: readonly string[]): string => `{${values.join(',')}}`;
 
 export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
@@ -44,18 +41,15 @@ export async function selectRows<T>(orm: Orm, query: SQL): Promise<T[]> {
 export const selectRow = async <T>(orm: Orm, query: SQL): Promise<T | undefined> =>
   (await selectRows<T>(orm, query))[0];
 
-/** SQL for a time in the API's format: RFC 3339 in UTC with milliseconds. */
+/** RFC 3339 in UTC with milliseconds. */
 export const timeJson = (time: string): string =>
   `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 
-/** SQL for a time as RFC 3339 in UTC with microseconds, which a Date would drop. */
+/** RFC 3339 in UTC with microseconds, which a Date would drop. */
 export const timeText = (column: SQL): SQL =>
   sql`to_char(${column} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/**
- * SQL condition that is true if any of the columns contains the text, ignoring case. Avoids LIKE, so no character is
- * special. No index supports this condition, so the query must bound the rows through another index.
- */
+/** Ignores case, and no character is special. No index supports it: the query must bound the rows otherwise. */
 export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQL =>
   sql`(${sql.join(
     columns.map((column) => sql`strpos(lower(${column}), lower(${search}::text)) > 0`),
@@ -63,8 +57,8 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
   )})`;
 
 /**
- * Inserts wide rows through a single JSON parameter and skips rows whose key already exists. One parameter per value,
- * as the query builder uses, takes three times as long. Omitted columns become null, even if they have a default.
+ * Skips rows whose key exists. One parameter per value takes three times as long. Omitted columns become null, even if
+ * they have a default.
  */
 export async function insertRows<T extends PgTable>(
   orm: Orm,
@@ -87,10 +81,10 @@ export async function insertRows<T extends PgTable>(
   );
 }
 
-/** A timestamp column. Postgres stores microseconds; a `Date` holds only milliseconds. */
+/** Postgres stores microseconds; a `Date` holds only milliseconds. */
 export const time = (name: string) => timestamp(name, { withTimezone: true, mode: 'date', precision: 6 });
 
-/** A text column compared byte by byte, which is cheaper than a language's collation and the same on every server. */
+/** Byte order is cheaper than a language's collation and the same on every server. */
 export const bytewiseText = customType<{ data: string }>({ dataType: () => 'text collate "C"' });
 
 export class ConcurrentChangeError extends AppError {
@@ -106,7 +100,7 @@ const MAX_ATTEMPTS = 10;
 const isConflict = (error: unknown): boolean =>
   error instanceof ConcurrentChangeError || conflictStates.has(sqlState(error) ?? '');
 
-/** Repeats `work` if it conflicts with another request. The new attempt sees that request's changes. */
+/** The new attempt sees the other request's changes. */
 export async function retryOnConflict<T>(
   work: () => Promise<T>,
   isRetried: (error: unknown) => boolean = isConflict,

@@ -1,10 +1,9 @@
 export const BATCH = 500;
 const BATCHES_PER_RUN = 20;
 
-/** An id that sorts before every other id. */
 export const FIRST = '00000000-0000-0000-0000-000000000000';
 
-/** Returns a job that walks all rows in batches. If a run reaches its limit, the next run continues from there. */
+/** If a run reaches its limit, the next run continues from there. */
 export function walk<Row, Place>(
   first: Place,
   read: (after: Place) => Promise<Row[]>,

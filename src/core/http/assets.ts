@@ -11,11 +11,10 @@ interface LoadedAssets {
   files: ReadonlyMap<string, SharedContent>;
 }
 
-/** A file served under its own name, or several files concatenated in order. */
 export type AssetSource = string | { name: string; files: readonly string[]; end?: string };
 
 export interface Assets {
-  /** URL prefix with a hash of all files, so that they can be cached forever. */
+  /** Contains a hash of all files, so that they can be cached forever. */
   base(): Promise<string>;
   serve: RequestHandler<{ version: string; file: string }>;
 }
@@ -27,7 +26,6 @@ const types: Record<string, string> = {
   woff2: 'font/woff2',
 };
 
-/** Serves page assets under `mount`. Files are read on first use and cached in memory. */
 export function createAssets(mount: string, listSources: () => AssetSource[]): Assets {
   const load = once(() => loadAssets(listSources()));
   return {
@@ -36,8 +34,7 @@ export function createAssets(mount: string, listSources: () => AssetSource[]): A
       const { version, files } = await load();
       const asset = files.get(req.params.file);
       if (!asset) throw nothingHere();
-      // During a rolling update, a page may request a file from an instance of another version. It gets the current
-      // file, uncached.
+      // During a rolling update, a page may request a file of another version. It gets the current one, uncached.
       const isExact = req.params.version === version;
       res.setHeader('Cache-Control', isExact ? 'public, max-age=31536000, immutable' : 'no-store');
       await sendSharedContent(req, res, asset);

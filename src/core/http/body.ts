@@ -5,13 +5,10 @@ import { AppError, type ErrorCode } from '../errors.js';
 export const MAX_FORM_BYTES = 16 * 1024;
 const parseForm = express.urlencoded({ extended: false, limit: MAX_FORM_BYTES, parameterLimit: 500 });
 
-/** True for a form. A request without a body counts as a form without fields. */
+/** A request without a body counts as a form without fields. */
 export const isForm = (req: Request): boolean => req.is('application/x-www-form-urlencoded') !== false;
 
-/**
- * Reads the fields of a posted form. A repeated name becomes a list.
- * @throws AppError unsupported_media_type, body_too_large, invalid_request
- */
+/** A repeated name becomes a list. */
 export async function readForm(req: Request, res: Response): Promise<unknown> {
   if (!isForm(req)) {
     throw new AppError(
@@ -30,17 +27,13 @@ export async function readForm(req: Request, res: Response): Promise<unknown> {
 
 export interface JsonBody {
   value: unknown;
-  /** The original text, whose numbers may have more digits than a double holds. */
+  /** Its numbers may have more digits than a double holds. */
   text: string;
 }
 
-/**
- * Maximum length of a small body. Reading and parsing a larger one costs more than looking up the caller's key in the
- * database.
- */
+/** Reading and parsing a larger body costs more than looking up the caller's key. */
 const SMALL_BODY_BYTES = 64 * 1024;
 
-/** True only if the request declares an uncompressed body of at most `SMALL_BODY_BYTES`. */
 export function hasSmallBody({ headers }: Request): boolean {
   const length = Number(headers['content-length']);
   return length <= SMALL_BODY_BYTES && headers['content-encoding'] === undefined;
@@ -48,7 +41,7 @@ export function hasSmallBody({ headers }: Request): boolean {
 
 const declared = /^([\w.+/-]+)\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
 
-/** Media type of the body in lower case, without charset; undefined if the charset is not UTF-8. */
+/** Lower case, without charset; undefined if the charset is not UTF-8. */
 export const mediaTypeOf = (req: Request): string | undefined =>
   declared.exec(req.headers['content-type'] ?? '')?.[1]?.toLowerCase();
 
@@ -56,10 +49,7 @@ type IsJson = (mediaType: string | undefined) => boolean;
 
 const isPlainJson: IsJson = (mediaType) => mediaType === 'application/json';
 
-/**
- * Reads a UTF-8 JSON body of at most `maxBytes` after decompression.
- * @throws AppError unsupported_media_type, body_too_large, invalid_json, and the code that `bounds` names
- */
+/** @param maxBytes after decompression */
 export async function readJsonBody(
   req: Request,
   res: Response,
@@ -74,7 +64,6 @@ export async function readJsonBody(
 export const hasBody = (req: Request): boolean =>
   req.headers['transfer-encoding'] !== undefined || Number(req.headers['content-length'] ?? 0) > 0;
 
-/** @throws AppError invalid_json */
 export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text) as unknown;
@@ -84,11 +73,7 @@ export function parseJson(text: string): unknown {
   }
 }
 
-/**
- * Reads the text of a JSON body without parsing it. Plain bodies with a declared length bypass Express's general
- * parser; "JSON and HTTP by hand" in bench/README.md has the measurements.
- * @throws AppError unsupported_media_type, body_too_large, invalid_json (not UTF-8), and the code that `bounds` names
- */
+/** Plain bodies with a declared length bypass Express's general parser ("JSON and HTTP by hand" in bench/README.md). */
 export async function readJsonText(
   req: Request,
   res: Response,
@@ -153,14 +138,14 @@ async function parseWith(
 
 const tooLargeFor = (maxBytes: number) => `The body is larger than ${maxBytes.toLocaleString('en')} bytes.`;
 
-/** Written by some editors and spreadsheets; RFC 8259 lets parsers ignore it. */
+/** RFC 8259 lets parsers ignore the mark that some editors and spreadsheets write. */
 const BYTE_ORDER_MARK = '\uFEFF';
 
 export interface JsonBounds {
   depth: number;
-  /** Maximum number of fields in one object. */
+  /** Fields in one object. */
   fields: number;
-  /** Maximum number of values in total. */
+  /** Values in total. */
   values: number;
   tooManyValues: ErrorCode;
 }
@@ -183,11 +168,7 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/**
- * Rejects JSON that costs far more to parse and validate than to send (see "JSON and HTTP by hand" in bench/README.md).
- * Does not reject text that is not JSON.
- * @throws AppError invalid_request, or the code that the bounds name
- */
+/** Rejects JSON that costs far more to parse and validate than to send ("JSON and HTTP by hand" in bench/README.md). */
 export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void {
   const isObject: boolean[] = [];
   const elements: number[] = [];
@@ -228,9 +209,7 @@ export function boundJson(bytes: Buffer, bounds: JsonBounds = usualBounds): void
   }
 }
 
-/**
- * Returns the index of the quote that closes the string at `start`. Scans byte by byte, because most strings are short.
- */
+/** Scans byte by byte, because most strings are short. */
 function endOfText(bytes: Buffer, start: number): number {
   let i = start + 1;
   while (i < bytes.length && bytes[i] !== QUOTE) i += bytes[i] === BACKSLASH ? 2 : 1;

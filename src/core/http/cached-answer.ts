@@ -3,11 +3,11 @@ import type { Request, Response } from 'express';
 import { chooseEncoding, compress, sendEncoded, type Encoding } from './encoding.js';
 import { hasCopy } from './request.js';
 
-/** A JSON object shared by many readers. Only its last fields change over time. */
+/** Only the last fields change over time. */
 export interface CachedAnswer {
-  /** Hash of all but the last fields. Processes with the same content have the same version. */
+  /** Hash of all but the last fields. */
   version: string;
-  /** Encodes the whole object. The bytes are cached for each encoding until the last fields change. */
+  /** The bytes are cached for each encoding until the last fields change. */
   encode(encoding: Encoding, lastFields: object): Promise<Buffer>;
 }
 
@@ -33,10 +33,7 @@ export interface Sent {
   tag?: string;
 }
 
-/**
- * Sends cached JSON, or 304 if the client's copy is current. Intermediate caches must not store it, because the last
- * fields would become stale there. Clients revalidate their own copies by `ETag`.
- */
+/** Intermediate caches must not store the JSON, because the last fields would become stale there. */
 export async function sendCachedAnswer(
   req: Request<object>,
   res: Response,

@@ -3,12 +3,11 @@ import type { Socket } from 'node:net';
 import type { Logger } from 'pino';
 import { addressOf } from './rate-limit.js';
 
-/** Limits per process for callers that have not authenticated. */
+/** The limits apply per process. */
 export interface ConnectionLimits {
   connections: number;
-  /** Infinity behind a proxy, because all callers then share the proxy's address. */
   connectionsPerAddress: number;
-  /** Total size of unread responses over all connections. Responses sent with `endShared` do not count. */
+  /** Responses sent with `endShared` do not count. */
   bufferedBytes: number;
   /** A connection is closed if its client reads nothing of a response for this long. */
   unreadMs: number;
@@ -21,10 +20,10 @@ export const usualLimits: ConnectionLimits = {
   unreadMs: 20_000,
 };
 
-/** Pipelined requests per connection that are processed concurrently. `MAX_WAITING` more may wait. */
+/** Per connection. `MAX_WAITING` more may wait. */
 const MAX_ANSWERS = 4;
 const MAX_WAITING = 60;
-/** Interval at which buffered bytes are summed. The sum takes about 1 ms for 10,000 connections. */
+/** The sum takes about 1 ms for 10,000 connections. */
 const SUM_EVERY_MS = 250;
 
 interface Line {
@@ -38,9 +37,8 @@ export interface Lines {
 }
 
 /**
- * Processes each connection's pipelined requests a few at a time; Node would start all of them at once. If too many
- * wait, the connection is closed: each waiting request takes a few kilobytes, and only an attacker pipelines that many.
- * Clients may repeat the requests (RFC 9112, 9.3.2).
+ * Node would start all pipelined requests at once. Each waiting request takes a few kilobytes, and only an attacker
+ * pipelines many, so too many close the connection. Clients may repeat them (RFC 9112, 9.3.2).
  */
 export function createLines(listener: RequestListener): Lines {
   const lines = new WeakMap<Socket, Line>();
@@ -68,7 +66,7 @@ export function createLines(listener: RequestListener): Lines {
   };
 }
 
-/** Responses whose bytes are shared and stay in memory regardless of how many clients have yet to read them. */
+/** Their bytes stay in memory regardless of how many clients have yet to read them. */
 const shared = new WeakSet<ServerResponse>();
 
 export function endShared(res: ServerResponse, bytes: Buffer): void {
@@ -103,8 +101,7 @@ export function limitConnections(
     });
   });
 
-  // Node's timer fires when no bytes move in either direction, so it closes idle connections too. A request that is
-  // still being processed gets more time.
+  // Node's timer also fires on idle connections. A request that is still being processed gets more time.
   server.timeout = unreadMs;
   server.on('timeout', (socket: Socket) => {
     if (answersOf(socket).length === 0 || unreadOf(socket) > 0) socket.destroy();

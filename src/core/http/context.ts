@@ -15,11 +15,9 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   accessLog: Logger;
   metrics: Metrics;
   lifecycle: Lifecycle;
-  /** Stores for rate limit counts: in this process, or in Redis for several instances. */
   limitStores: LimitStores;
 }
 
-/** Dependencies of background work. */
 export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
 
 export interface Lifecycle {
@@ -35,7 +33,7 @@ export function createLifecycle(): Lifecycle {
 /** Only an operator ends a refusal, so callers need not hurry. */
 const REFUSED_SECONDS = 5;
 
-/** Admits requests only while the service is ready and may answer. Admitted requests are always finished. */
+/** Admitted requests are always finished. */
 export function requireReady(lifecycle: Lifecycle): RequestHandler {
   return (_req, res, next) => {
     const { state, refusal } = lifecycle;

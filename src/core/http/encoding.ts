@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import Negotiator from 'negotiator';
 import { endShared } from './connections.js';
 
-/** Supported encodings, from most to least compact. */
+/** From most to least compact. */
 const encodings = ['br', 'gzip', 'identity'] as const;
 export type Encoding = (typeof encodings)[number];
 
@@ -13,23 +13,21 @@ interface EncodingNegotiator {
   encoding(available: readonly string[], options: { preferred: readonly string[] }): string | undefined;
 }
 
-/** Returns the encoding that the client prefers, or the most compact of several that it prefers equally. */
+/** The most compact of several that the client prefers equally. */
 export function chooseEncoding(req: Pick<Request, 'headers'>): Encoding {
   const negotiator: EncodingNegotiator = new Negotiator(req);
   const encoding = negotiator.encoding(encodings, { preferred: encodings }) as Encoding | undefined;
   return encoding ?? 'identity';
 }
 
-/**
- * Compression levels. For the style sheet, `best` takes 140 ms and its output is a sixth smaller than that of `fast`.
- */
+/** For the style sheet, `best` takes 140 ms and its output is a sixth smaller than that of `fast`. */
 export const compressionLevels = { fast: { gzip: 6, br: 5 }, best: { gzip: 9, br: 11 } };
 type Effort = keyof typeof compressionLevels;
 
 const compressGzip = promisify(gzip);
 const compressBrotli = promisify(brotliCompress);
 
-/** Compresses on another thread, because a megabyte takes about 30 ms and would block other requests. */
+/** A megabyte takes about 30 ms and would block other requests. */
 export async function compress(plain: Buffer, encoding: Encoding, effort: Effort = 'fast'): Promise<Buffer> {
   if (encoding === 'identity') return plain;
   const level = compressionLevels[effort][encoding];
@@ -47,7 +45,6 @@ export interface SharedContent {
   encode: (encoding: Encoding) => Promise<Buffer>;
 }
 
-/** Encodes on first use and caches the result. */
 export function createSharedContent(type: string, plain: Buffer, effort?: Effort): SharedContent {
   const kept = new Map<Encoding, Promise<Buffer>>();
   return {
@@ -68,7 +65,6 @@ export async function sendSharedContent(
   { type, encode }: SharedContent,
 ): Promise<void> {
   res.vary('Accept-Encoding');
-  // Fonts are already compressed.
   const encoding = type.startsWith('font/') ? 'identity' : chooseEncoding(req);
   sendEncoded(res, { type, encoding, bytes: await encode(encoding) });
 }

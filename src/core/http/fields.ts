@@ -1,10 +1,5 @@
 import { z } from 'zod';
 
-/**
- * Schemas of fields that several responses share. They appear in the OpenAPI document, and the tests check every
- * response against them.
- */
-
 export const idField = (description: string) => z.uuid().meta({ description });
 
 export const timeField = (description: string) =>
@@ -13,14 +8,13 @@ export const timeField = (description: string) =>
 const withDigits = (description: string) =>
   `${description} An exact decimal with all its digits. Read it with a decimal parser if more than 15 digits matter.`;
 
-/** A count of units, summed by Postgres as a decimal and sent with all its digits. */
+/** A decimal from Postgres, sent with all its digits. */
 export const exactField = (description: string) =>
   z
     .number()
     .min(0)
     .meta({ description: withDigits(description) });
 
-/** Like `exactField`, for values that can be negative. */
 export const signedField = (description: string) => z.number().meta({ description: withDigits(description) });
 
 export const periodSchema = z

@@ -8,11 +8,7 @@ import { compressionLevels } from './encoding.js';
 
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
-/**
- * Sets the headers for everything that a browser with a session loads: only our own files may be loaded, no other site
- * may frame the page, and caches may not store it. The referrer policy is `same-origin`, because with helmet's
- * `no-referrer` Chrome posts forms with `Origin: null`.
- */
+/** The referrer policy is `same-origin`: with helmet's `no-referrer`, Chrome posts forms with `Origin: null`. */
 export function pageHeaders(): Router {
   const router = createRouter();
   const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: compressionLevels.fast.br } };
@@ -45,10 +41,7 @@ export function pageHeaders(): Router {
   return router;
 }
 
-/**
- * Begins a page that shows a secret once. It must not be compressed, because the compressed length leaks information
- * about the secret.
- */
+/** A page that shows a secret must not be compressed: its compressed length leaks information about the secret. */
 export function beginSecretPage(res: Response, status = 201): void {
   res.status(status).setHeader('Cache-Control', 'no-store, no-transform');
 }
@@ -69,7 +62,7 @@ const secure = helmet({
   xXssProtection: false,
 });
 
-/** Helmet's headers do not depend on the request, so they are recorded once. */
+/** Helmet's headers do not depend on the request. */
 const jsonOnly: [name: string, value: string][] = [];
 const recorder = {
   setHeader: (name: string, value: string) => void jsonOnly.push([name, value]),
@@ -79,9 +72,7 @@ secure({} as Parameters<typeof secure>[0], recorder as unknown as Parameters<typ
   if (error) throw error as Error;
 });
 
-/**
- * Sets the headers for responses to programs, which must never render as a page. Omits headers that only pages need.
- */
+/** Responses to programs must never render as a page. */
 export const jsonHeaders: RequestHandler = (_req, res, next) => {
   for (const [name, value] of jsonOnly) res.setHeader(name, value);
   next();

@@ -1,13 +1,12 @@
 import type { Response } from 'express';
 
 const manyDigits = /[\d.]{16,}/;
-/** Matches up to 64 consecutive strings together, because fewer matches halve the time. */
+/** Up to 64 strings match together, because fewer matches halve the time. */
 const stringsOrNumber = /(?:"[^"\\]*(?:\\.[^"\\]*)*"[\s:,{}[\]]*){1,64}|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 
 /**
- * Parses JSON, turning numbers of 16 digits or more into strings. A double would round them, so that two long ids could
- * become the same idempotency key and an event would count as a duplicate.
- * @throws SyntaxError
+ * Numbers of 16 digits or more become strings. A double would round them: two long ids could become the same
+ * idempotency key, and an event would count as a duplicate.
  */
 export function parseExactJson(text: string): unknown {
   // Parses the original first, because quoting numbers could make invalid JSON valid.
@@ -16,8 +15,7 @@ export function parseExactJson(text: string): unknown {
 }
 
 /**
- * Parses valid JSON, turning numbers into strings with their original digits. Still uses `JSON.parse`, because a parser
- * in JavaScript takes three times as long ("JSON and HTTP by hand" in bench/README.md).
+ * A parser in JavaScript takes three times as long ("JSON and HTTP by hand" in bench/README.md).
  * @param isKept selects the numbers to convert; default: all
  */
 export const parseNumbersAsText = (text: string, isKept = (_literal: string): boolean => true): unknown =>
@@ -25,32 +23,28 @@ export const parseNumbersAsText = (text: string, isKept = (_literal: string): bo
     text.replace(stringsOrNumber, (token) => (token[0] !== '"' && isKept(token) ? `"${token}"` : token)),
   );
 
-/** Matches a long number as a value or an array item. Matches inside strings are harmless. */
+/** Matches inside strings are harmless. */
 const longNumber = /[:,[]\s*-?[\d.]{16,}/;
 
-/** True if doubles can hold all numbers in a JSON text exactly, except extremely small or large ones. */
+/** Except extremely small or large numbers. */
 export const hasShortNumbers = (text: string): boolean => !longNumber.test(text);
 
-/** True for at least 16 digits, counting the sign and the point. Any shorter number is exact as a double. */
+/** Counts the sign and the point. Any shorter number is exact as a double. */
 const hasManyDigits = (literal: string): boolean => literal.replace(/[eE].*/, '').length >= 16;
 
-/** A decimal from Postgres that is serialized as a JSON number with all its digits. */
 export class ExactNumber {
   readonly digits: string;
   constructor(digits: string) {
     this.digits = digits;
   }
-  /**
-   * Returns a double if it has the same digits. Otherwise marks the digits with a control character, which text fields
-   * reject in input.
-   */
+  /** Marks other digits with a control character, which text fields reject in input. */
   toJSON(): number | string {
     const asDouble = Number(this.digits);
     return String(asDouble) === this.digits ? asDouble : `\u0001${this.digits}\u0001`;
   }
 }
 
-/** Returns a double if it has the same digits, because serializing JSON is twice as fast without `toJSON` methods. */
+/** Serializing JSON is twice as fast without `toJSON` methods. */
 export function exact(digits: string): ExactNumber | number;
 export function exact(digits: string | null): ExactNumber | number | null;
 export function exact(digits: string | null): ExactNumber | number | null {
@@ -60,7 +54,7 @@ export function exact(digits: string | null): ExactNumber | number | null {
 }
 
 export function toJson(value: unknown): string {
-  // A replacer function would be called for each value, which takes several times as long.
+  // A replacer would be called for each value, which takes several times as long.
   const json = JSON.stringify(value);
   return json.includes('"\\u0001') ? json.replace(/"\\u0001([^"\\]+)\\u0001"/g, '$1') : json;
 }

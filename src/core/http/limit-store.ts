@@ -10,9 +10,8 @@ export interface LimitStores {
 }
 
 /**
- * The library's store returns a live counter that the caller reads a moment later. Concurrent calls would all see the
- * final count, so one call over the limit would cause all of them to be rejected. This store returns each call's own
- * count.
+ * The library's store returns a live counter that the caller reads a moment later: concurrent calls would all see the
+ * final count, and one call over the limit would reject all of them.
  */
 class ProcessStore extends MemoryStore {
   override increment(key: string): Promise<ClientRateLimitInfo> {
@@ -23,14 +22,14 @@ class ProcessStore extends MemoryStore {
   }
 }
 
-/** Creates stores that count in this process, which is exact only for a single instance. */
+/** Exact only for a single instance. */
 export function memoryLimitStores(): LimitStores {
   return { create: () => new ProcessStore(), close: () => Promise.resolve() };
 }
 
 /**
- * Creates stores that count in Redis across all instances. If Redis is unavailable or takes over 100 ms, each instance
- * counts on its own. A limit protects the service, so an inexact count is better than an outage.
+ * If Redis is unavailable or takes over 100 ms, each instance counts on its own: an inexact count is better than an
+ * outage.
  */
 export function redisLimitStores({
   url,
@@ -88,14 +87,10 @@ class FallbackStore implements Store {
   init(options: Options): void {
     this.options = options;
     this.memory.init(options);
-    // If Redis is up when a limit is created, its scripts are loaded immediately. A failure marks the link as down.
     if (this.link.isUp) this.link.run(() => this.loadScripts()).catch(() => undefined);
   }
 
-  /**
-   * Loads the library's scripts. The library caches the outcome forever, even a failure, so the scripts are loaded
-   * again after every outage.
-   */
+  /** The library caches the outcome forever, even a failure, so the scripts are loaded after every outage. */
   async loadScripts(): Promise<void> {
     if (this.options) await this.redis.init(this.options);
   }
@@ -139,7 +134,7 @@ class FallbackStore implements Store {
       try {
         return await this.link.run(shared);
       } catch {
-        // The link has logged the failure. Count as if Redis were down.
+        // The link has logged the failure.
       }
     }
     this.metrics.limitStoreFailures.inc();

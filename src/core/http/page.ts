@@ -19,16 +19,14 @@ export const pageSchema = z.object({
     .describe('The `nextCursor` of the previous page.'),
 });
 
-/** Cursor of a list on a page; matches what `encodeCursor` produces. */
 export const idCursorField = z
   .string()
   .regex(/^[\w-]{22}$/, 'is not a cursor from this list')
   .optional();
 
-/** Encodes the key of a page's last row as the opaque cursor that callers send back. */
 export const toCursor = (key: string): string => Buffer.from(key).toString('base64url');
 
-/** Decodes a cursor. Cursors come from the caller, so the decoded key must be validated. */
+/** Cursors come from the caller, so the decoded key must be validated. */
 export const fromCursor = (cursor: string): string => Buffer.from(cursor, 'base64url').toString();
 
 export interface Range {
@@ -36,11 +34,7 @@ export interface Range {
   limit: number;
 }
 
-/**
- * Reads `?limit=` and `?cursor=`. A cursor is the key of the last row seen, so every page costs the same and concurrent
- * changes do not shift pages.
- * @throws AppError invalid_request that names the query parameter
- */
+/** A cursor is the key of the last row seen, so every page costs the same and concurrent changes do not shift pages. */
 export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   const { limit, cursor } = parseQuery(pageSchema, req.query);
   if (cursor === undefined) return { after: undefined, limit };
@@ -50,7 +44,6 @@ export function readRange(req: Request, keySchema: z.ZodType<string>): Range {
   return { after: key.data, limit };
 }
 
-/** @throws AppError invalid_request that names the query parameter */
 export function parseQuery<T extends z.ZodType>(schema: T, query: Request['query']): z.output<T> {
   const parsed = schema.safeParse(query, parseOptions);
   if (parsed.success) return parsed.data;

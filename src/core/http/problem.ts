@@ -12,7 +12,7 @@ import {
   type StatusByCode,
 } from '../errors.js';
 
-/** RFC 9457 problem details with a stable `code` that clients switch on. */
+/** RFC 9457 problem details with a stable `code`. */
 export interface Problem extends ProblemMembers {
   type: string;
   title: string;
@@ -46,9 +46,7 @@ export const setErrorStatuses = (app: Application, statuses: StatusByCode): unkn
 export const statusOf = ({ app }: Response, code: ErrorCode): number =>
   ((app.get(STATUSES) as StatusByCode | undefined) ?? (commonStatuses as StatusByCode))[code];
 
-/**
- * Sets the status and headers of an error response, for JSON and pages alike, and hands the error to the access log.
- */
+/** The access log reads the error from `res.locals`. */
 export function beginProblem(res: Response, error: AppError): void {
   res.locals.error = error;
   res.statusCode = statusOf(res, error.code);
@@ -88,10 +86,9 @@ export function toAppError(error: unknown): AppError {
 
 export const nothingHere = (): AppError => new AppError('not_found', 'Nothing exists at this address.');
 
-/** Responds as if nothing existed at the URL. */
 export const notFound: RequestHandler = (_req, _res, next) => next(nothingHere());
 
-/** Responds with problem details. Details of unexpected errors never leave the process. */
+/** Details of unexpected errors never leave the process. */
 export const problemHandler: ErrorRequestHandler = (thrown, _req, res, next) => {
   const error = toAppError(thrown);
   res.locals.error = error;

@@ -5,10 +5,7 @@ import { getProxyForUrl } from 'proxy-from-env';
 /** A proxy cannot reach this machine by these names. */
 const ownNames = ['localhost', '127.0.0.1', '::1', '[::1]'];
 
-/**
- * Sends the requests of `fetch` through the proxies of HTTP_PROXY and HTTPS_PROXY, except to this machine and to the
- * hosts of NO_PROXY. Each thread has a `fetch` of its own. Loads the library only if it is needed.
- */
+/** Each thread has a `fetch` of its own. Loads the library only if it is needed. */
 export async function useProxies(): Promise<void> {
   const { env } = process;
   if (![env.http_proxy, env.HTTP_PROXY, env.https_proxy, env.HTTPS_PROXY].some(Boolean)) return;
@@ -19,11 +16,11 @@ export async function useProxies(): Promise<void> {
   setGlobalDispatcher(new EnvHttpProxyAgent({ proxyTunnel: false }));
 }
 
-/** Returns the proxy for an encrypted connection, whatever its scheme, or undefined. */
+/** Undefined without a proxy. */
 export const findProxy = (url: string): string | undefined =>
   getProxyForUrl(url.replace(/^\w+:/, 'https:')) || undefined;
 
-/** Returns an agent that opens a tunnel through the proxy for the address; undefined without a proxy. */
+/** Undefined without a proxy. */
 export function proxyAgent(url: string, options: object = {}): Agent | undefined {
   const proxy = findProxy(url);
   return proxy === undefined ? undefined : new HttpsProxyAgent(proxy, options);

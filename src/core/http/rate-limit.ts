@@ -8,9 +8,9 @@ import { statusOf, toAppError } from './problem.js';
 
 const WINDOW_MS = 60_000;
 const WINDOW_SECONDS = WINDOW_MS / 1000;
-/** Maximum number of calls with invalid keys per IP address and minute. */
+/** Per IP address and minute. */
 const MAX_FAILURES = 300;
-/** Maximum number of tracked IP addresses, which take about 10 MB. Beyond it, the least recently used are evicted. */
+/** About 10 MB. Beyond it, the least recently used are evicted. */
 const MAX_ADDRESSES = 50_000;
 
 export interface PerKeyLimitOptions {
@@ -24,11 +24,7 @@ export interface PerKeyLimitOptions {
   isQuiet?: boolean;
 }
 
-/**
- * Limits the calls per minute of each API key. Unless `isQuiet`, every response reports the remaining calls
- * (`RateLimit`, `RateLimit-Policy`). Runs after `unknownKeyGuard`, so only existing keys are counted and made-up keys
- * cannot fill the store.
- */
+/** Runs after `unknownKeyGuard`, so only existing keys are counted and made-up keys cannot fill the store. */
 export function perKeyLimit(
   { limitStores, log }: Pick<Context, 'limitStores' | 'log'>,
   {
@@ -45,12 +41,12 @@ export function perKeyLimit(
     limit: perMinute,
     keyGenerator: keyOf,
     store: limitStores.create(name),
-    // Headers are set below. The library would hash the key for each response to name a partition that no client reads.
+    // The library would hash the key for each response to name a partition that no client reads.
     standardHeaders: false,
     legacyHeaders: false,
     passOnStoreError: true,
-    // Skips the library's check that no limit is created per request. The check captures a stack trace, which is most
-    // of the cost of creating a limit.
+    // The library's check that no limit is created per request captures a stack trace, which is most of the cost of
+    // creating a limit.
     validate: { default: true, creationStack: false },
     logger: {
       warn: (error, message) => log.warn({ err: error }, message ?? 'rate limit'),
@@ -69,10 +65,7 @@ export function perKeyLimit(
     });
 }
 
-/**
- * Sets the headers (draft-ietf-httpapi-ratelimit-headers-08), unless the call could not be counted. Returns the seconds
- * until the window ends.
- */
+/** Headers of draft-ietf-httpapi-ratelimit-headers-08. */
 function describeCount(req: Request, res: Response, name: string, perMinute: number): { seconds: number } {
   const { remaining = 0, resetTime } = (req as Partial<AugmentedRequest>).rateLimit ?? {};
   const seconds = secondsUntil(resetTime?.getTime() ?? Date.now() + WINDOW_MS, Date.now());
@@ -82,16 +75,15 @@ function describeCount(req: Request, res: Response, name: string, perMinute: num
 
 export interface UnknownKeyGuardOptions {
   keyOf: (req: Request) => string;
-  /** True if this process has already seen the key in use. Such calls need no lookup. */
+  /** Calls with such keys need no lookup. */
   hasSeen: (key: string) => boolean;
-  /** @throws AppError if the key is invalid */
   authenticate: (key: string) => Promise<unknown>;
 }
 
 /**
- * Looks up keys that this process has not seen yet, so that nothing is counted or stored for nonexistent keys. An IP
- * address with too many failed lookups gets 429 for unseen keys, so guessing keys puts little load on the database.
- * Counts in this process, because the guard protects this process's memory and its load on the database.
+ * Nothing is counted or stored for nonexistent keys. An IP address with too many failed lookups gets 429 for keys that
+ * this process has not seen, so guessing puts little load on the database. Counts in this process, because it protects
+ * this process's memory and its load on the database.
  */
 export function unknownKeyGuard(
   { clock }: Pick<Context, 'clock'>,
@@ -144,7 +136,7 @@ interface Counted {
   resetsAt: number;
 }
 
-/** Counts calls per IP address in windows of one minute. Each window starts with the first call. */
+/** Each window of a minute starts with the first call. */
 function countByAddress(clock: Clock) {
   const byAddress = createRecentMap<string, Counted>(MAX_ADDRESSES);
   function get(address: string): Counted {
@@ -168,14 +160,11 @@ const secondsUntil = (thenMs: number, nowMs: number): number =>
 interface PerAddressLimitOptions {
   name: string;
   perMinute: number;
-  /** Noun for the calls in the error message. Default: `name`. */
+  /** Noun in the error message. Default: `name`. */
   calls?: string;
 }
 
-/**
- * Limits the calls per minute of each IP address, for routes without a credential. Every response reports the remaining
- * calls. Counts in this process, because asking Redis would cost more than the calls themselves.
- */
+/** Counts in this process, because asking Redis would cost more than the calls themselves. */
 export function perAddressLimit(
   { clock }: Pick<Context, 'clock'>,
   { name, perMinute, calls = name }: PerAddressLimitOptions,
@@ -194,7 +183,6 @@ export function perAddressLimit(
   };
 }
 
-/** Applies limits within a handler. @throws the error of the limit that was reached */
 export async function passLimits(req: Request, res: Response, limits: RequestHandler[]): Promise<void> {
   for (const limit of limits)
     await new Promise<void>((resolve, reject) => {
@@ -203,8 +191,5 @@ export async function passLimits(req: Request, res: Response, limits: RequestHan
     });
 }
 
-/**
- * Returns the key for counting a client. All IPv6 addresses of a /64 network count as one, because a single customer
- * usually gets a whole /64.
- */
+/** All IPv6 addresses of a /64 network count as one, because a customer usually gets a whole /64. */
 export const addressOf = ({ ip }: { ip?: string | undefined }): string => ipKeyGenerator(ip ?? '', 64);

@@ -9,25 +9,21 @@ const MAX_QUEUED_COMMANDS = 10_000;
 
 export interface RedisLinkOptions {
   url: string;
-  /** Command, repeated every second, that succeeds only if Redis can do its job. */
+  /** Repeated every second; succeeds only if Redis can do its job. */
   probe: string[];
-  /** Runs whenever Redis comes up, because Redis may have lost its data. */
+  /** Redis may have lost its data. */
   prepare: () => Promise<unknown>;
-  /** Called once the state is known and after each change. `cause` says why Redis is not used. */
+  /** Called once the state is known and after each change. */
   onChange: (isUp: boolean, cause?: unknown) => void;
 }
 
-/** Connection to a Redis server that may be unavailable or stall at any time. Callers see only whether it is up. */
 export interface RedisLink {
-  /**
-   * False while Redis is unreachable, stalled or not yet connected. Callers with a fallback should then use the
-   * fallback.
-   */
+  /** Callers with a fallback should then use it. */
   readonly isUp: boolean;
-  /** Sends one command without a time limit. For use inside `run` and `prepare`. */
+  /** Has no time limit. For use inside `run` and `prepare`. */
   send(command: string[]): Promise<Reply>;
   /**
-   * Runs `work`, which sends commands. Gives up after 100 ms and ignores late replies.
+   * Gives up after 100 ms and ignores late replies.
    * @throws any failure; Redis then counts as down until a probe succeeds
    */
   run<T>(work: () => Promise<T>): Promise<T>;
@@ -40,7 +36,7 @@ type Reply = string | number | boolean | (string | number | boolean)[];
 const clientOptions = {
   disableOfflineQueue: true,
   commandsQueueMaxLength: MAX_QUEUED_COMMANDS,
-  // The time limit applies to whole operations. The client's own time limit would cost an AbortSignal per command.
+  // The client's own time limit would cost an AbortSignal per command.
   commandOptions: { timeout: 0 },
   socket: {
     connectTimeout: SILENT_FOR_MS,
@@ -50,7 +46,7 @@ const clientOptions = {
   },
 };
 
-/** Connects in the background and retries forever. Never throws and never blocks. */
+/** Retries forever. Never throws and never blocks. */
 export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOptions): RedisLink {
   let client: Client | undefined;
   let state: 'unknown' | 'up' | 'down' = 'unknown';
@@ -75,8 +71,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
     if (isProbing || isClosed || !client?.isReady) return;
     isProbing = true;
     try {
-      // Waits for a pending probe instead of sending another; the reply to the pending one will show that Redis is
-      // back.
+      // The reply to a pending probe will show that Redis is back.
       await inTime(probing.run());
       if (state !== 'up') {
         await inTime(prepare());
@@ -92,7 +87,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   }
 
   async function connect(): Promise<void> {
-    // Loaded only where Redis is used, because the client takes a third of a second and 20 MB to load.
+    // The client takes a third of a second and 20 MB to load.
     const { createClient } = await import('redis');
     if (isClosed) return;
     client = createClient({ url, ...clientOptions });
@@ -128,10 +123,7 @@ export function openRedisLink({ url, probe, prepare, onChange }: RedisLinkOption
   };
 }
 
-/**
- * Rejects after the time limit. Waits one more turn of the event loop, in case the reply arrived while this process was
- * busy.
- */
+/** Waits one more turn of the event loop, in case the reply arrived while this process was busy. */
 function inTime<T>(work: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error(`Redis did not answer within ${ANSWER_WITHIN_MS} ms.`));

@@ -5,21 +5,18 @@ import type { ServiceConfig } from '../config.js';
 import { createMask, maskPath } from '../log/log-mask.js';
 import type { Context } from './context.js';
 
-/**
- * True for a browser that displays pages. A client that accepts anything, like fetch and curl by default, gets JSON.
- */
+/** A client that accepts anything, like fetch and curl by default, gets JSON. */
 export const prefersHtml = (req: Request): boolean => req.accepts(['json', 'html']) === 'html';
 
 export const prefersJson = (req: Request): boolean => req.accepts(['html', 'json']) === 'json';
 
-/** True if a browser is navigating to a page and can be redirected. */
+/** A redirect can answer it. */
 export const isNavigation = (req: Request): boolean =>
   (req.method === 'GET' || req.method === 'HEAD') && prefersHtml(req);
 
 /**
- * Rejects URLs that do not decode to text: percent-encoded bytes that are not UTF-8 (including surrogate halves), and
- * NUL, which the database cannot store. Handlers can therefore trust path and query.
- * @throws AppError invalid_request
+ * Rejects percent-encoded bytes that are not UTF-8, and NUL, which the database cannot store, so handlers can trust
+ * path and query.
  */
 export const requireWholeAddress: RequestHandler = (req, _res, next) => {
   if (req.headers.host === undefined && req.httpVersion === '1.1')
@@ -50,9 +47,8 @@ function isText(req: Request): boolean {
 }
 
 /**
- * True if the client already has this version (`If-None-Match`, RFC 9110, 13.1.2). Express's `fresh` returns false if
- * `Cache-Control: no-cache` is also sent, as `fetch` does; but that header only asks for revalidation, which a 304
- * provides.
+ * RFC 9110, 13.1.2. Express's `fresh` returns false if `Cache-Control: no-cache` is sent, as `fetch` does; that header
+ * only asks for revalidation, which a 304 provides.
  */
 export function hasCopy(req: Request<object>, etag: string): boolean {
   const header = req.headers['if-none-match'];
@@ -63,10 +59,7 @@ export function hasCopy(req: Request<object>, etag: string): boolean {
 
 const originSetting = 'own origin';
 
-/**
- * Makes production cookies `Secure` even if a proxy does not forward the protocol, because browsers connect over https.
- * cookie-session reads `req.protocol` and would otherwise refuse to set them.
- */
+/** A proxy may not forward the protocol, and cookie-session would then refuse to set `Secure` cookies. */
 export function setOwnOrigin(
   app: Express,
   { production, publicUrl }: Pick<ServiceConfig, 'production' | 'publicUrl'>,
@@ -80,17 +73,13 @@ export function setOwnOrigin(
     });
 }
 
-/** Origin at which people reach the service: PUBLIC_URL, or the request's own origin. */
+/** PUBLIC_URL, or the request's own origin. */
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
-/** True if `originOf` returns the request's own origin, because PUBLIC_URL is not set. */
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
-/**
- * Returns the path of the page that sent the request, if the page is ours; undefined if it belongs to another site or
- * the browser sends no `Referer`.
- */
+/** Undefined for a page of another site, or without `Referer`. */
 export function ownReferer(req: Request): string | undefined {
   const { referer } = req.headers;
   if (referer === undefined || !URL.canParse(referer)) return undefined;
@@ -100,13 +89,10 @@ export function ownReferer(req: Request): string | undefined {
 
 const uuidShape = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i;
 
-/** True if a uuid column accepts the value. Any other value would cause a database error. */
+/** Any other value would cause a database error. */
 export const isUuid = (value: unknown): value is string => typeof value === 'string' && uuidShape.test(value);
 
-/**
- * Reads an id from the path, in lower case. A malformed id is reported like an unknown one.
- * @throws AppError not_found, naming the kind of thing
- */
+/** Lower case. A malformed id is reported like an unknown one. */
 export function readPathId(req: Request, name: string, thing: string): string {
   const id = req.params[name];
   if (!isUuid(id)) throw new AppError('not_found', `There is no such ${thing}.`);
@@ -118,8 +104,8 @@ export const requestIdOf = (res: Response): string => String(res.getHeader('X-Re
 const clientAddress = Symbol('client address');
 
 /**
- * Computes `req.ip` once per request. The log, limits and audit read it, and Express parses the headers each time,
- * which takes 0.6 ms for the longest header ("JSON and HTTP by hand" in bench/README.md).
+ * The log, limits and audit read `req.ip`, and Express parses the headers each time: 0.6 ms for the longest header
+ * ("JSON and HTTP by hand" in bench/README.md).
  */
 export function rememberClientAddress(app: Express): void {
   const trust = app.get('trust proxy fn') as (address: string, hop: number) => boolean;
@@ -129,7 +115,6 @@ export function rememberClientAddress(app: Express): void {
     configurable: true,
     enumerable: true,
     get(this: Request & { [clientAddress]?: string | undefined }) {
-      // Without a trusted proxy, forwarding headers are ignored.
       return (this[clientAddress] ??= app.get('trust proxy')
         ? withoutPort(express.get!.call(this) as string | undefined)
         : this.socket.remoteAddress);
@@ -140,17 +125,11 @@ export function rememberClientAddress(app: Express): void {
 const bracketed = /^"?\[([\da-f:.]+)\](?::\d{1,5})?"?$/i;
 const withPort = /^((?:::ffff:)?\d{1,3}(?:\.\d{1,3}){3}):\d{1,5}$/i;
 
-/**
- * Some proxies append the port to the address in `X-Forwarded-For`. It differs for each connection, so limits per
- * address would never be reached.
- */
+/** Some proxies append the port, which differs for each connection, so limits per address would never be reached. */
 const withoutPort = <Address extends string | undefined>(address: Address): Address | string =>
   (address && (bracketed.exec(address) ?? withPort.exec(address))?.[1]) ?? address;
 
-/**
- * Returns a signal that aborts if the caller disconnects before the response. The abort reason is an error that no
- * caller sees.
- */
+/** The abort reason is an error that no caller sees. */
 export function hangUpSignal(res: Response): AbortSignal {
   const gone = new AbortController();
   res.once('close', () => {
@@ -168,10 +147,7 @@ export interface Caller {
   userId?: string | undefined;
 }
 
-/**
- * Gives each request an id (the caller's `X-Request-Id` if it is safe). When the request completes, logs one line and
- * records its duration. Logs only the path, because query strings may contain secrets.
- */
+/** Logs only the path, because query strings may contain secrets. */
 export function requestContext(
   { config, log, accessLog, metrics }: Context,
   callerOf: (req: Request, res: Response) => Caller,
@@ -195,7 +171,7 @@ export function requestContext(
         path: maskPath(req.originalUrl, mask),
         status,
         ms: Math.round(seconds * 1e5) / 100,
-        // Masked because the caller controls X-Forwarded-For if TRUST_PROXY is higher than the number of proxies.
+        // The caller controls X-Forwarded-For if TRUST_PROXY is higher than the number of proxies.
         ip: req.ip && mask(req.ip),
         code: error?.code,
         ...callerOf(req, res),
@@ -207,14 +183,14 @@ export function requestContext(
   };
 }
 
-/** Paths of frequent requests of little interest, which are logged at `debug` unless they fail. */
+/** Frequent requests of little interest are logged at `debug` unless they fail. */
 const routine = /^\/(?:(?:dashboard|docs)\/assets\/|(?:healthz|readyz|metrics)(?:$|\?))/;
 
 const face = /^\/(?:api|dashboard|operator)(?=\/|$|\?)/;
 
 /**
- * Returns the full route. Unknown routes share one value, so that scanners cannot flood the metrics. A failed request
- * has left its router and lost its mount point, so the mount point is read from the URL.
+ * Unknown routes share one value, so that scanners cannot flood the metrics. A failed request has left its router, so
+ * its mount point is read from the URL.
  */
 function routeOf(req: Request): string {
   const path: unknown = (req.route as { path?: unknown } | undefined)?.path;

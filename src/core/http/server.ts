@@ -15,13 +15,10 @@ import {
 } from './connections.js';
 import { toProblem } from './problem.js';
 
-/** Time for a rejected client to read the response. Closing immediately would discard it in transit. */
+/** Closing immediately would discard the response in transit. */
 const LINGER_MS = 1_000;
 
-/**
- * Responds to requests that Node rejects before they reach the app, with the same problem that the app would send. Node
- * provides only the socket.
- */
+/** Node rejects some requests before they reach the app; this sends the problem that the app would send. */
 function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger): void {
   const refused = new WeakSet<Duplex>();
 
@@ -47,7 +44,7 @@ function answerRefusals(server: Server, { answersOf }: Lines, accessLog?: Logger
 
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
     const [first, ...others] = answersOf(socket as Socket);
-    // The error belongs to the last request. Responding now would discard the responses to earlier requests.
+    // The error belongs to the last request; responding would discard the responses to earlier ones.
     const isAnswerable = others.length === 0 && !(first && (first.headersSent || first.req.complete));
     if (error.code === 'ECONNRESET' || !socket.writable || !isAnswerable) socket.destroy();
     else refuse(socket, toRefusal(error.code));
@@ -79,9 +76,8 @@ interface HttpServerOptions {
 }
 
 /**
- * Creates a server for an Express app. Express changes the prototypes of every request and response, which takes half
- * the time of a small request ("JSON and HTTP by hand" in bench/README.md). Creating them with Express's prototypes
- * avoids that cost.
+ * Express changes the prototypes of every request and response, which takes half the time of a small request ("JSON and
+ * HTTP by hand" in bench/README.md).
  */
 export function createHttpServer(
   app: Express,
@@ -105,7 +101,6 @@ export function createHttpServer(
  */
 const BACKLOG = 4_096;
 
-/** Rejects with the system's error if the host or port is unavailable. */
 export function listen(server: Server, { port, host }: { port: number; host: string }): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
@@ -116,7 +111,7 @@ export function listen(server: Server, { port, host }: { port: number; host: str
   });
 }
 
-/** Time limits for slow and idle clients: 30 s for a whole request, 10 s for its headers. */
+/** A whole request may take 30 s, its headers 10 s. */
 const options = {
   requestTimeout: 30_000,
   headersTimeout: 10_000,
@@ -126,10 +121,7 @@ const options = {
   requireHostHeader: false,
 };
 
-/**
- * Returns message classes with the app's prototypes, or nothing if this Node version's constructors cannot be called as
- * functions.
- */
+/** Returns nothing if this Node version's constructors cannot be called as functions. */
 function prepareMessages(app: Express): Pick<http.ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
   function Request(this: IncomingMessage, socket: Socket) {
     callAsFunction(IncomingMessage, this, socket);

@@ -2,14 +2,14 @@ import type { Express, RequestHandler } from 'express';
 import { AppError } from '../errors.js';
 import { nothingHere } from './problem.js';
 
-/** Express's internal record of a mounted handler, which its types do not declare. */
+/** Express's types do not declare it. */
 interface Layer {
   match(path: string): { path: string } | false;
   handle: { stack?: Layer[] };
   route?: { methods: Record<string, boolean> };
 }
 
-/** Final handler: 405 with `Allow` if the URL supports other methods, otherwise 404. */
+/** 405 with `Allow` if the URL supports other methods, otherwise 404. */
 export const unknownRoute: RequestHandler = (req, _res, next) => {
   const path = req.originalUrl.split('?', 1)[0]!;
   const methods = methodsAt((req.app as Express).router.stack as unknown as Layer[], path);
@@ -27,7 +27,6 @@ export const unknownRoute: RequestHandler = (req, _res, next) => {
   );
 };
 
-/** Finds the methods of all routes that match the path. */
 function methodsAt(stack: Layer[], path: string): Set<string> {
   return new Set(
     stack.flatMap((layer) => {

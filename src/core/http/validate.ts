@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
-/**
- * Pattern for Unicode text without control characters. Surrogate halves are excluded because UTF-8 cannot encode them.
- */
+/** Excludes control characters, and surrogate halves because UTF-8 cannot encode them. */
 export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
 
 export const text = (maxLength: number) => {
@@ -22,12 +20,12 @@ export const text = (maxLength: number) => {
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 
 const plainNumber = /^\d{1,30}(?:\.\d{1,30})?$/;
-/** Digits in groups of three with one kind of separator: `1,000`, `1 000`, `1_000.5`. */
+/** `1,000`, `1 000`, `1_000.5`. */
 const groupedNumber = /^[1-9]\d{0,2}([,_'’\s])\d{3}(?:\1\d{3})*(?:\.\d{1,30})?$/;
-/** An ambiguous number, because in many countries `1.000` and `12.500` mean thousands. */
+/** In many countries `1.000` and `12.500` mean thousands. */
 const ambiguousNumber = /^[1-9]\d{0,2}\.\d\d0$/;
 
-/** Converts a number typed into a form to plain digits, keeping every digit. */
+/** Keeps every digit. */
 export const decimalField = z.string().transform((typed, context) => {
   const trimmed = typed.trim();
   const number = groupedNumber.test(trimmed) ? trimmed.replaceAll(/[^\d.]/g, '') : trimmed;
@@ -43,7 +41,7 @@ export const decimalField = z.string().transform((typed, context) => {
 const earliest = Date.parse('1970-01-01T00:00:00Z');
 const latest = Date.parse('9999-12-31T23:59:59.999Z');
 
-/** A time with an offset. Not parsed into a `Date`, which would drop digits beyond milliseconds. */
+/** A `Date` would drop digits beyond milliseconds. */
 export const timeInput = z.iso
   .datetime({
     offset: true,
@@ -55,9 +53,9 @@ export const timeInput = z.iso
     return ms >= earliest && ms <= latest;
   }, 'must be in the years 1970 to 9999');
 
-/** Maximum number of errors in one response. Input with more errors usually repeats the same mistake. */
+/** Input with more errors usually repeats the same mistake. */
 export const MAX_PLACES = 100;
-/** Maximum length of a field name in a pointer. All known fields have shorter names. */
+/** All known fields have shorter names. */
 const MAX_NAME_LENGTH = 255;
 
 const typeNames: Record<string, string> = {
@@ -82,10 +80,7 @@ const formats: Record<string, string> = {
 
 const units: Record<string, string> = { string: ' characters', array: ' items', set: ' items' };
 
-/**
- * Describes an issue so that the text can follow the field name. The validator's own messages are written for
- * programmers.
- */
+/** The text follows the field name. The validator's own messages are written for programmers. */
 const describeIssue: z.core.$ZodErrorMap = (issue) => {
   switch (issue.code) {
     case 'invalid_type':
@@ -115,20 +110,17 @@ const describeIssue: z.core.$ZodErrorMap = (issue) => {
   }
 };
 
-/**
- * Options for parsing external input. `reportInput` lets `describeIssue` distinguish a missing value from one of the
- * wrong type.
- */
+/** `reportInput` lets `describeIssue` distinguish a missing value from one of the wrong type. */
 export const parseOptions = { reportInput: true, error: describeIssue };
 
 /**
- * Parses external input. Null for an optional field means that the field is left out.
+ * Null for an optional field means that the field is left out.
  * @throws AppError invalid_request whose `errors` name every invalid field, up to `MAX_PLACES`
  */
 export const parseInput = <T extends z.ZodType>(schema: T, input: unknown): z.output<T> =>
   orRefuse(parseLoosely(schema, input));
 
-/** Parses a declaration, in which null and a field that is left out may differ. @throws AppError as `parseInput` */
+/** For a declaration, in which null and a field that is left out may differ. */
 export const parseExactly = <T extends z.ZodType>(schema: T, input: unknown): z.output<T> =>
   orRefuse(schema.safeParse(input, parseOptions));
 
@@ -156,18 +148,10 @@ function parseLoosely<T extends z.ZodType>(schema: T, input: unknown) {
   return again.success ? again : parsed;
 }
 
-/**
- * Number of items parsed per call. Parsing 500 events in one call takes a fifth of the time of 500 calls; chunks of 25
- * take a quarter.
- */
+/** Parsing 500 events in one call takes a fifth of the time of 500 calls; chunks of 25 take a quarter. */
 const ITEMS_AT_ONCE = 25;
 
-/**
- * Parses a list as `parseInput` does.
- * @param schema schema of the whole list
- * @param path path of the list in the body
- * @throws AppError as `parseInput` does
- */
+/** @param path path of the list in the body */
 export function parseItems<T extends z.ZodType>(
   schema: z.ZodArray<T>,
   items: unknown[],
@@ -179,10 +163,9 @@ export function parseItems<T extends z.ZodType>(
 }
 
 /**
- * Parses a list in chunks and stops when there are too many errors to report, because an invalid value costs a hundred
- * times as much as a valid one.
+ * Stops when there are too many errors to report, because an invalid value costs a hundred times as much as a valid
+ * one.
  * @returns the valid items, their indexes, and the places of all errors
- * @throws AppError as `parseInput` does, if no item is valid or there are more than `MAX_PLACES` errors
  */
 export function readItems<T extends z.ZodType>(schema: z.ZodArray<T>, items: unknown[], path: string[]) {
   const values: z.output<T>[] = [];
@@ -246,10 +229,7 @@ function toPointerPart(name: string): string {
   return shown.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/**
- * Rejects a list that is too long. @throws AppError batch_too_large, with a detail like `A batch holds at most 500
- * events`
- */
+/** The detail is like `A batch holds at most 500 events`. */
 export function requireFew(sent: unknown, takes: string, most: number, items: string): void {
   if (Array.isArray(sent) && sent.length > most)
     throw new AppError('batch_too_large', `${takes} at most ${most} ${items}. This one has ${sent.length}.`);

@@ -1,6 +1,6 @@
 const MASK = '[redacted]';
 
-/** Patterns of our credentials, wherever they occur: in a URL, a header or an error message. */
+/** Our credentials may occur in a URL, a header or an error message. */
 const shapes: [pattern: RegExp, replacement: string][] = [
   // API keys, plain or percent-encoded.
   [/(org(?:_|%5F)(?:live|test)(?:_|%5F))(?:[\dA-Za-z]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
@@ -31,10 +31,7 @@ const capitalsHint = /(?<![\w-])(?:[\dA-Z]{4}-[\dA-Z]{4}-|[A-Z2-7]{32})/;
 
 export type Mask = (text: string) => string;
 
-/**
- * Masks everything that looks like one of our secrets, and the given values.
- * @param values secrets to mask literally
- */
+/** @param values secrets to mask literally */
 export function createMask(values: readonly string[]): Mask {
   const known = values.flatMap((value) => [
     value,
@@ -51,10 +48,10 @@ export function createMask(values: readonly string[]): Mask {
   };
 }
 
-/** Minimum length of a masked value. Shorter values are not secrets, and masking them would make the log unreadable. */
+/** Shorter values are not secrets, and masking them would make the log unreadable. */
 const MIN_LENGTH = 8;
 
-/** Finds the secrets in an environment: items of variables whose name marks them as secrets, and passwords in URLs. */
+/** Items of variables whose name marks them as secrets, and passwords in URLs. */
 export function secretsIn(env: Record<string, string | undefined>): string[] {
   const found = Object.entries(env).flatMap(([name, value = '']) => [
     ...(URL.canParse(value) ? [passwordIn(value)] : []),
@@ -69,7 +66,7 @@ const listed = (value: string): string[] =>
     .map((part) => part.trim())
     .flatMap((part) => [part, part.replace(/^[\da-z-]{1,32}:/, '')]);
 
-/** Returns the URL's password, decoded if possible. Variables that do not belong to Gauge may hold anything. */
+/** Variables that do not belong to Gauge may hold anything. */
 function passwordIn(url: string): string {
   const { password } = new URL(url);
   try {
@@ -79,7 +76,7 @@ function passwordIn(url: string): string {
   }
 }
 
-/** Returns a URL's path for the log. Decodes it only if that reveals a secret, which is then masked. */
+/** Decodes the path only if that reveals a secret, which is then masked. */
 export function maskPath(url: string, mask: Mask): string {
   const path = url.split('?', 1)[0]!;
   const decoded = decodePath(path);
@@ -87,10 +84,7 @@ export function maskPath(url: string, mask: Mask): string {
   return masked === decoded ? path : masked;
 }
 
-/**
- * Decodes a path. If it is not valid UTF-8, decodes only ASCII, so that a secret beside the broken bytes is still
- * recognized.
- */
+/** If the path is not UTF-8, decodes only ASCII, so that a secret beside broken bytes is recognized. */
 function decodePath(path: string): string {
   if (!path.includes('%')) return path;
   try {

@@ -14,15 +14,10 @@ interface Described {
   [field: string]: unknown;
 }
 
-/**
- * Fields of a database error that name parts of the schema. The other fields (detail, where, hint) may contain values.
- */
+/** The other fields of a database error (detail, where, hint) may contain values. */
 const schemaFields = ['severity', 'schema', 'table', 'column', 'constraint', 'routine'] as const;
 
-/**
- * Describes an error for the log. Omits the values of a failed statement, which are customer data, and the stack of an
- * outage, which does not show the cause.
- */
+/** Omits the values of a failed statement, which are customer data, and the stack of an outage. */
 function describeError(error: unknown, depth = 0): unknown {
   if (!(error instanceof Error))
     return typeof error === 'string' ? { type: 'string', message: error } : { type: typeof error };
@@ -52,7 +47,6 @@ function messageOf(error: Error & Record<string, unknown>): string {
   return error.message;
 }
 
-/** Returns the stack with `message` instead of the lines that repeat the original message. */
 function framesOf({ name, stack = '' }: Error, message: string): string {
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line));
   return [`${name}: ${message}`, ...frames].join('\n');
@@ -71,7 +65,7 @@ const secrets = [
 ];
 const paths = secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.*["${name}"]`]);
 
-/** Control characters that a terminal would interpret, as escaped in JSON, except line breaks and tabs. */
+/** Control characters that a terminal would interpret, as escaped in JSON. */
 const obeyed = /\\(?:\\|u00[01][\da-f]|[bfr])|[\u007f-\u009f]/gi;
 
 function describeRequest(line: Record<string, unknown>): string {
@@ -82,7 +76,7 @@ function describeRequest(line: Record<string, unknown>): string {
   return `${msg === 'request' ? '' : `${String(msg)}: `}${request}${id}`;
 }
 
-/** Formats lines for a person at a terminal. Writes synchronously, so lines stay in order and none is lost on exit. */
+/** Writes synchronously, so lines stay in order and none is lost on exit. */
 export async function createTerminalStream(output: {
   write(text: string): unknown;
 }): Promise<DestinationStream> {
@@ -100,24 +94,21 @@ export async function createTerminalStream(output: {
   };
 }
 
-/** Number of buffered characters at which lines are written. Lines are also written after half a second. */
+/** Characters. Lines are also written after half a second. */
 const BLOCK_LENGTH = 16_384;
-/** Number of characters that wait for a slow reader or a full disk. Further lines are lost. */
+/** Characters that wait for a slow reader or a full disk. Further lines are lost. */
 const MAX_WAITING = 8 * 1024 * 1024;
-/** Time for the last lines at the end of the process. */
 const LAST_LINES_MS = 2_000;
 
 interface BlockStream extends DestinationStream {
-  /** Resolves when all lines are written, or when nobody has read them for two seconds. */
+  /** Gives up when nobody has read the lines for two seconds. */
   flush(): Promise<void>;
 }
 
 /**
- * Writes lines to standard output in blocks, because a write per line would cost more than the request that it logs.
- * pino's own buffer measures its whole content again for each line ("JSON and HTTP by hand" in bench/README.md), and
- * waits for ever for a reader that has stopped. If the output fails, the service goes on: after EPIPE without a log, and
- * otherwise until a later write succeeds.
- * @param onFailure called at the first failure
+ * A write per line would cost more than the request that it logs, and pino's own buffer measures its whole content for
+ * each line ("JSON and HTTP by hand" in bench/README.md) and waits for ever for a reader that has stopped. After EPIPE
+ * the service goes on without a log, otherwise until a later write succeeds.
  */
 export function createBlockStream(onFailure: (error: NodeJS.ErrnoException) => void): BlockStream {
   let lines = '';
@@ -169,10 +160,7 @@ const writeSome = (block: Uint8Array): Promise<number> =>
 
 const common = { base: null, timestamp: pino.stdTimeFunctions.isoTime };
 
-/**
- * Logs JSON lines with ISO 8601 times and masks credentials.
- * @param known configured secrets, masked literally
- */
+/** @param known configured secrets, masked literally */
 export function createLogger(
   level: string,
   stream: DestinationStream,
@@ -192,8 +180,8 @@ export function createLogger(
 }
 
 /**
- * A log without masking, for the line that shows the set-up link and for request lines, whose fields are masked
- * individually. Searching whole lines would be the most expensive part of a small request.
+ * Not masked, for the set-up link and for request lines, whose fields are masked individually: searching whole lines
+ * would be the most expensive part of a small request.
  */
 export const createPlainLog = (level: string, stream: DestinationStream): Logger =>
   pino({ ...common, level }, stream);

@@ -9,9 +9,7 @@ export function toAddress(path: string, query: Query): string {
 }
 
 export interface Pager {
-  /** Undefined if this is the first page. */
   first: string | undefined;
-  /** Undefined if this is the last page. */
   next: string | undefined;
   previous?: string | undefined;
   position?: { first: number; last: number; total: number } | undefined;

@@ -8,16 +8,15 @@ import { ExactNumber } from '../http/json.js';
 export type CsvCell = string | number | Date | null | ExactNumber;
 
 /**
- * Matches text that a spreadsheet may run as a formula, after blanks and invisible characters that it may drop. Small
- * and full-width signs count, too. Text that only looks guarded also matches, so that `readCsvText` is exact.
+ * A spreadsheet may run this as a formula after characters that it drops. Text that only looks guarded also matches, so
+ * that `readCsvText` is exact.
  */
 const formula =
   /^'*(?:[\t\r\n]|[\s\p{Cc}\p{Cf}\p{Z}\p{DI}\u2800]*[=+\-@\u2212\ufe62\ufe63\ufe66\ufe6b\uff0b\uff0d\uff1d\uff20])/u;
 
 /**
- * Formats one RFC 4180 record with its line break. Text that a spreadsheet would run as a formula gets a leading
- * apostrophe, and all text is quoted, because spreadsheets of some countries also separate cells at semicolons. Numbers
- * come from Gauge and stay unchanged, times are RFC 3339 in UTC, and null is an empty cell.
+ * RFC 4180. A formula gets a leading apostrophe, and all text is quoted, because spreadsheets of some countries also
+ * separate cells at semicolons.
  */
 export const csvRow = (cells: readonly CsvCell[]): string => `${cells.map(toCell).join(',')}\r\n`;
 
@@ -29,23 +28,21 @@ function toCell(cell: CsvCell): string {
   return `"${formula.test(cell) ? "'" : ''}${cell.replaceAll('"', '""')}"`;
 }
 
-/** Returns the text that `csvRow` wrote into a cell. */
 export const readCsvText = (cell: string): string =>
   cell.startsWith("'") && formula.test(cell.slice(1)) ? cell.slice(1) : cell;
 
 export interface CsvFile {
   /** Characters other than letters, digits, `.`, `_` and `-` become `-`. */
   filename: string;
-  /** Names without commas and quotes. */
+  /** Without commas and quotes. */
   columns: readonly string[];
-  /** Records in chunks. Each chunk is written immediately, and the next is requested once the client has read it. */
+  /** The next chunk is requested once the client has read the last. */
   pieces: AsyncIterable<readonly (readonly CsvCell[])[]>;
 }
 
 /**
- * Sends a CSV file. The first chunk is read before anything is sent, so a failure to read it is an ordinary error. A
- * later failure breaks the connection, so that the client sees that the file is incomplete. Reading stops if the client
- * disconnects.
+ * Reads the first chunk before anything is sent, so its failure is an ordinary error. A later failure breaks the
+ * connection, so that the client sees that the file is incomplete.
  */
 export async function sendCsv(
   log: Logger,

@@ -14,13 +14,12 @@ export const postLine = (
     body: JSON.stringify(body),
   });
 
-/** @param separator separates the parts of the command; a line break needs a backslash before it */
+/** @param separator a line break needs a backslash before it */
 export function curlLine(
   request: { method: string; url: string; headers: Record<string, string>; body: string },
   separator = ' ',
 ): string {
   const { method, url, headers, body } = request;
-  // Omits the method if it is curl's default.
   const verb = method === (body === '' ? 'GET' : 'POST') ? '' : `-X ${method} `;
   return [
     `${curl} ${verb}${quote(url)}`,

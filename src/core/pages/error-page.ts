@@ -18,7 +18,6 @@ const commonTitles: ErrorTitles = {
   rate_limited: 'Too many attempts',
 };
 
-/** Final error handler: sends browsers a page and other clients problem details. */
 export function pageErrorHandler(
   deps: PageDeps,
   readFrame: ReadFrame,
@@ -31,7 +30,6 @@ export function pageErrorHandler(
       problemHandler(thrown, req, res, next);
       return;
     }
-    // Page routes have already set these headers; other routes have not.
     if (res.locals.nonce === undefined) {
       frame(req, res, () => undefined);
       headers(req, res, () => undefined);
@@ -56,8 +54,7 @@ async function showError(
     places: error.errors ?? [],
     requestId: requestIdOf(res),
     retryAfterSeconds: error.retryAfterSeconds,
-    // Signing in leads back to the form's page. If the session cookie is gone, for example after signing out in another
-    // tab, the input is lost.
+    // If the session cookie is gone, for example after signing out in another tab, the input is lost.
     signInHref: toAddress('/login', { next: ownReferer(req) }),
   };
   const show = () => {
@@ -67,7 +64,7 @@ async function showError(
   try {
     await show();
   } catch {
-    // Tries again without the person and their Organization, because the database may be unavailable.
+    // The database may be unavailable.
     delete res.locals.session;
     delete res.locals.person;
     await show();

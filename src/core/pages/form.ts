@@ -6,7 +6,7 @@ import { prefersHtml, ownReferer } from '../http/request.js';
 import { beginProblem, toAppError } from '../http/problem.js';
 import { parseInput } from '../http/validate.js';
 
-/** Fields of a posted form. A repeated name, as with check boxes, has a list of values. */
+/** A repeated name, as with check boxes, has a list of values. */
 export type FormFields = Record<string, string | string[]>;
 
 export interface FormState {
@@ -17,7 +17,7 @@ export interface FormState {
 
 export const newForm = (values: FormFields = {}): FormState => ({ values, errors: {}, problem: undefined });
 
-/** Errors that the user can correct in the form. Any other error is shown on an error page. */
+/** Any other error is shown on an error page. */
 const formCodes = new Set<ErrorCode>([
   'invalid_request',
   'not_found',
@@ -27,34 +27,30 @@ const formCodes = new Set<ErrorCode>([
   'key_already_rotated',
 ]);
 
-/** True for a form posted by a browser. A request without a body does not count, because it may be an API call. */
+/** A request without a body does not count, because it may be an API call. */
 export const isPostedForm = (req: Request): boolean =>
   req.is('application/x-www-form-urlencoded') === 'application/x-www-form-urlencoded';
 
-/** Skips the page route unless the client prefers HTML; this URL has no JSON response. */
 export function onlyPages(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (prefersHtml(req)) next();
   else next('route');
 }
 
-/** Handles forms from browsers. All other requests fall through to the JSON route at the same URL. */
+/** All other requests fall through to the JSON route at the same URL. */
 export function onlyForms(req: Request, _res: Response, next: (word?: 'route') => void): void {
   if (isPostedForm(req) && prefersHtml(req)) next();
   else next('route');
 }
 
 interface FormRoute {
-  /** Performs the action and responds, usually with a 303 redirect. */
   act: (req: Request, res: Response, fields: FormFields) => Promise<void>;
-  /** Shows the form again. The status is already set and `res.locals.error` holds the error. */
+  /** The status is already set and `res.locals.error` holds the error. */
   show: (req: Request, res: Response, form: FormState) => Promise<void>;
   codes?: ReadonlySet<ErrorCode>;
 }
 
-/** Handles a form: runs `act`, or shows the form again with the user's input and the errors. */
 export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
   return async (req, res) => {
-    // The form parser returns only strings and lists of strings.
     const fields = { ...((await readForm(req, res)) as FormFields) };
     try {
       await act(req, res, fields);
@@ -70,22 +66,20 @@ export function formRoute({ act, show, codes }: FormRoute): RequestHandler {
 
 type GuardedForm = FormRoute & { before?: RequestHandler[] };
 
-/** Handles a form that has no page of its own. `before` runs first. */
 export function postForm(router: Router, path: string, { before = [], ...route }: GuardedForm): void {
   router.post(path, ...before, formRoute(route));
 }
 
-/** Adds a page with a single form: GET shows the form, POST submits it. `before` runs before both. */
 export function addForm(router: Router, path: string, form: GuardedForm): void {
   router.get(path, ...(form.before ?? []), (req, res) => form.show(req, res, newForm()));
   postForm(router, path, form);
 }
 
-/** An error in one form field. `detail` completes a sentence that begins with the field's name: `must not be blank`. */
+/** `detail` completes a sentence that begins with the field's name: `must not be blank`. */
 export const fieldError = (name: string, detail: string): AppError =>
   placeError('invalid_request', `/${name}`, detail);
 
-/** Returns the field's first value; undefined if the field is missing or empty. */
+/** Undefined if the field is missing or empty. */
 export function textField(fields: FormFields, name: string): string | undefined {
   const value = fields[name];
   const text = Array.isArray(value) ? value[0] : value;
@@ -93,9 +87,8 @@ export function textField(fields: FormFields, name: string): string | undefined 
 }
 
 /**
- * Rejects a value that would be ignored because its option is not selected.
+ * The value would be ignored.
  * @param choice what to do instead, within a sentence: `choose the date`
- * @throws AppError invalid_request
  */
 export function refuseIgnored(fields: FormFields, name: string, isChosen: boolean, choice: string): void {
   if (!isChosen && textField(fields, name)?.trim())
@@ -104,7 +97,7 @@ export function refuseIgnored(fields: FormFields, name: string, isChosen: boolea
 
 export const listField = (fields: FormFields, name: string): string[] => [fields[name] ?? []].flat();
 
-/** Fields whose values are never put back into a form. */
+/** Never put back into a form. */
 const secretFields = /password|code|secret/i;
 
 export const withoutSecrets = (fields: FormFields): FormFields =>
@@ -121,14 +114,13 @@ export function toFormState(fields: FormFields, error: AppError): FormState {
   return { values, errors, problem: isExplained ? undefined : error.message };
 }
 
-/** Turns `is required` into `Required.`, because the sentence appears beside the field's label. */
+/** The sentence appears beside the field's label, so `is required` becomes `Required.` */
 const toSentence = (detail: string): string => {
   const predicate = detail.replace(/^is /, '');
   const text = predicate.charAt(0).toUpperCase() + predicate.slice(1);
   return /[.!?]$/.test(text) ? text : `${text}.`;
 };
 
-/** Gives the form a new id if its id has expired, and tells the user. */
 export function renewForm(form: FormState, id: string): FormState {
   const { id: tooOld, ...errors } = form.errors;
   if (tooOld === undefined) return form;
@@ -139,23 +131,21 @@ export function renewForm(form: FormState, id: string): FormState {
   };
 }
 
-/** Reads form fields from the query string. Empty fields count as missing. */
+/** Empty fields count as missing. */
 export const readQuery = (req: Request): FormFields =>
   Object.fromEntries(Object.entries(req.query as FormFields).filter(([, value]) => value !== ''));
 
-/** @throws AppError invalid_request if a field is repeated */
 export function requireOnce(query: object): void {
   const repeated = Object.entries(query).find(([, value]) => Array.isArray(value));
   if (repeated) throw fieldError(repeated[0], 'must appear only once');
 }
 
-/** @throws AppError invalid_request if a field is invalid or repeated */
 export function parseQueryForm<T extends z.ZodType>(schema: T, query: FormFields): z.output<T> {
   requireOnce(query);
   return parseInput(schema, query);
 }
 
-/** Runs a page's query form. If a field is invalid, sets the error's status and returns the form with the error. */
+/** Sets the error's status and returns the form with the error. */
 export async function tryQuery<T>(
   res: Response,
   query: FormFields,
@@ -172,15 +162,15 @@ export async function tryQuery<T>(
 }
 
 /**
- * Form input that is stored while the user signs in again or confirms their identity. Passwords and codes are omitted.
- * The form's page restores the input once, for the same person in the same browser.
+ * Input kept while the user signs in again, without passwords and codes. The form's page restores it once, for the same
+ * person in the same browser.
  */
 export interface KeptForm {
   page: string;
   values: FormFields;
 }
 
-/** Returns a posted form's input; undefined if the form is not on one of our pages. */
+/** Undefined if the form is not on one of our pages. */
 export async function readTyped(req: Request, res: Response): Promise<KeptForm | undefined> {
   const page = ownReferer(req);
   if (page === undefined || !isPostedForm(req) || !prefersHtml(req)) return undefined;
@@ -198,7 +188,6 @@ export function sendFormToken(req: Request, res: Response, token: string, maxAge
 const taken = Symbol('taken form');
 type Locals = { [taken]?: (page: string) => Promise<FormFields | undefined> };
 
-/** Makes stored input available to `takeForms`, which calls `take` with the token from the browser's cookie. */
 export function offerForm(
   req: Request,
   res: Response,
@@ -216,10 +205,7 @@ export function offerForm(
   };
 }
 
-/**
- * Fills stored input into the page's forms, once. Returns undefined if there is no input or no form. Forms on one page
- * must not share field names.
- */
+/** Undefined if there is no input or no form. Forms on one page must not share field names. */
 export async function takeForms(
   req: Request,
   res: Response,

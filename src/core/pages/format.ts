@@ -1,18 +1,18 @@
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../time.js';
 
-/** Formatters for numbers and times on pages. They return plain text, which templates escape. */
+/** Formatters return plain text, which templates escape. */
 
-/** Formats a decimal from Postgres with all its digits and with separators: `1,234,567.25`. */
+/** `1,234,567.25`, with all digits. */
 export function formatDecimal(decimal: string | number | bigint): string {
   const [whole = '0', fraction] = String(decimal).split('.');
   const grouped = whole.replace(/\B(?=(\d{3})+$)/g, ',');
   return fraction === undefined ? grouped : `${grouped}.${fraction}`;
 }
 
-/** Maximum length of an unbroken part of a decimal. Longer parts do not fit on one line on a phone. */
+/** Longer parts do not fit on one line on a phone. */
 const MAX_UNBROKEN = 20;
 
-/** Returns markup in which a long decimal breaks only after its separators. */
+/** A long decimal breaks only after its separators. */
 export function formatQuantity(decimal: string | number | bigint): string {
   const text = formatDecimal(decimal);
   if (text.length <= 12) return text;
@@ -26,7 +26,7 @@ const compact = new Intl.NumberFormat('en', { notation: 'compact', maximumFracti
 
 export const formatCompact = (value: number): string => compact.format(value);
 
-/** Formats a percentage: `42.5%`. Shares below 100% are never rounded up to 100%. */
+/** `42.5%`. Shares below 100% are never rounded up to 100%. */
 export function formatShare(part: string, whole: string): string {
   const share = (Number(part) / Number(whole)) * 100;
   if (!Number.isFinite(share)) return '–';
@@ -34,7 +34,7 @@ export function formatShare(part: string, whole: string): string {
   return `${formatDecimal(((share < 100 ? Math.min(tenths, 999) : tenths) / 10).toFixed(1))}%`;
 }
 
-/** Formats growth from `before` to `now`: `+12.5%`, `−3.0%`. Returns undefined if `before` is zero. */
+/** `+12.5%`, `−3.0%`; undefined if `before` is zero. */
 export function formatGrowth(now: string, before: string): string | undefined {
   const growth = (Number(now) / Number(before) - 1) * 100;
   if (!Number.isFinite(growth)) return undefined;
@@ -46,11 +46,11 @@ export function formatCount(count: number, noun: string, plural = `${noun}s`): s
   return `${formatDecimal(count)} ${count === 1 ? noun : plural}`;
 }
 
-/** Lowercases the first letter for use inside a sentence. A leading abbreviation keeps its capitals. */
+/** A leading abbreviation keeps its capitals. */
 export const inSentence = (text: string): string =>
   text.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase());
 
-/** Creates a formatter for UTC. British English puts the day before the month. */
+/** British English puts the day before the month. */
 export const utc = (options: Intl.DateTimeFormatOptions) =>
   new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', ...options });
 const minute = {
@@ -85,7 +85,7 @@ const units: [unit: string, ms: number][] = [
   ['minute', MINUTE_MS],
 ];
 
-/** Formats a duration, rounded down: `2 days`, `1 hour`, `less than a minute`. */
+/** Rounded down: `2 days`, `1 hour`, `less than a minute`. */
 export function formatDuration(ms: number): string {
   for (const [unit, unitMs] of units) {
     const count = Math.floor(ms / unitMs);
@@ -100,7 +100,7 @@ export function formatAgo(at: Date, now: Date): string {
   return ms > 0 ? `${formatDuration(ms)} ago` : `in ${formatDuration(-ms)}`;
 }
 
-/** Amounts are in millionths of a dollar. */
+/** Millionths of a dollar. */
 const DOLLAR = 1_000_000n;
 const CENT = 10_000n;
 
@@ -119,9 +119,7 @@ export function formatExactMoney(micros: bigint): string {
   return `${sign}$${formatDecimal(amount / DOLLAR)}.${fraction}`;
 }
 
-/**
- * Formats a contract price or average price to a hundredth of a cent: `42¢`, `42.5¢`. For amounts, use `formatMoney`.
- */
+/** `42¢`, `42.5¢`, to a hundredth of a cent. For amounts, use `formatMoney`. */
 export function formatPrice(micros: bigint): string {
   const hundredths = (micros + 50n) / 100n;
   const fraction = String(hundredths % 100n)
@@ -147,7 +145,7 @@ export function formatProbability(probability: number): string {
   return `${Math.round(percent)}%`;
 }
 
-/** Formats with one decimal, for comparing two probabilities: `43.8%`. */
+/** `43.8%`. */
 export const formatExactProbability = (probability: number): string => `${(probability * 100).toFixed(1)}%`;
 
 export function formatPoints(difference: number): string {

@@ -15,7 +15,7 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** Reads the data of the page frame: navigation and signed-in person. Called only when a page is rendered. */
+/** Called only when a page is rendered. */
 export type ReadFrame = (res: Response, section: string | undefined) => Promise<object>;
 
 const frameOf = Symbol('frame');
@@ -28,13 +28,13 @@ export const pageFrame =
   };
 
 export interface Page {
-  /** Path of the template within `views`. */
+  /** Within `views`. */
   view: string;
   title: string;
   section?: string;
-  /** `card` is a narrow page without navigation, for people who are not signed in. */
+  /** `card` is for people who are not signed in. */
   frame?: 'card' | 'dashboard';
-  /** Messages shown after a form is completed, keyed by the value of `?done=`. */
+  /** Keyed by the value of `?done=`. */
   notices?: Record<string, string>;
 }
 
@@ -49,13 +49,13 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
     .map((name) => join(folder, name)),
   fontFile,
   { name: 'gauge.css', files: [fontSheet, ...styleSheets] },
-  // Idiomorph's minified build is not a module, so an export is appended.
+  // The minified build is not a module, so an export is appended.
   {
     name: 'idiomorph.js',
     files: [require.resolve('idiomorph/dist/idiomorph.min.js')],
     end: 'export { Idiomorph };',
   },
-  // The UMD bundle, because it is a single file. An export is appended.
+  // The UMD bundle is a single file. An export is appended.
   {
     name: 'webauthn.js',
     files: [join(require.resolve('@simplewebauthn/browser'), '../../dist/bundle/index.umd.min.js')],
@@ -64,8 +64,8 @@ export const pageAssets = createAssets('/dashboard/assets', () => [
 ]);
 
 /**
- * Renders a page in its frame. `data` is the complete view object, because templates run no queries. Templates also get
- * `ui` (formatting), `now`, and the frame's values, such as `me` (the signed-in person, or undefined).
+ * `data` is the complete view object, because templates run no queries. Templates also get `ui` (formatting), `now` and
+ * the frame's values, such as `me`.
  */
 export async function renderPage(
   { clock }: PageDeps,
@@ -94,7 +94,7 @@ export async function renderPage(
   });
 }
 
-/** `?done=` only selects one of the page's own messages, so a link cannot put other text on a page. */
+/** A link cannot put other text on a page. */
 function noticeOf({ query }: Request, notices: Record<string, string> = {}): string | undefined {
   const { done } = query;
   return typeof done === 'string' && Object.hasOwn(notices, done) ? notices[done] : undefined;
@@ -102,7 +102,7 @@ function noticeOf({ query }: Request, notices: Record<string, string> = {}): str
 
 const pages = Symbol('pages');
 
-/** A router for pages. Tests find page routers by this mark and open each page with every role. */
+/** Tests find page routers by this mark and open each page with every role. */
 export const pageRouter = (): Router => Object.assign(createRouter(), { [pages]: true });
 
 export const isPageRouter = (handler: object): boolean => pages in handler;

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** Style sheets in cascade order: later ones may override earlier ones. */
+/** In cascade order: later sheets may override earlier ones. */
 const sheets = [
   ['tokens', 'base', 'frame'],
   ['cards', 'buttons', 'forms', 'alerts', 'tables', 'charts', 'stacked', 'lists', 'invented', 'samples'],
@@ -15,8 +15,6 @@ export const styleSheets: readonly string[] = sheets.map((name) =>
 
 const fontFolder = new URL('../../../views/fonts/', import.meta.url);
 
-/**
- * Font rules. They are separate from the other style sheets because a single-file report has no font file beside it.
- */
+/** Separate, because a single-file report has no font file beside it. */
 export const fontSheet = fileURLToPath(new URL('inter.css', fontFolder));
 export const fontFile = fileURLToPath(new URL('inter.woff2', fontFolder));

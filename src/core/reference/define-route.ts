@@ -4,7 +4,6 @@ import type { ErrorCode } from '../errors.js';
 import type { ResponseHeader } from './headers.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
-/** A route's part of the OpenAPI document, without the words and examples of its `reference.yaml`. */
 export interface RouteDescription {
   method: 'get' | 'post' | 'put' | 'delete';
   /** OpenAPI notation: `/dashboard/api-keys/{id}`. */
@@ -13,9 +12,8 @@ export interface RouteDescription {
   tag: Tag;
   credential: 'apiKey' | 'session' | 'operator' | 'none';
   isCredentialOptional?: boolean;
-  /** Scope that an API key needs; null if any valid key is enough. */
+  /** Null if any valid key is enough. */
   scope?: Scope | null;
-  /** Rate limit of the route. Responses with any status may report the remaining calls. */
   limit?: Limit;
   /** Default: true if the route needs a credential. */
   usesDatabase?: boolean;
@@ -23,17 +21,16 @@ export interface RouteDescription {
   query?: z.ZodObject;
   headers?: z.ZodObject;
   body?: RequestBody;
-  /** Responses that are not problem details, by status. */
+  /** Problem details are derived. */
   responses: Record<number, ResponseDescription>;
-  /** Codes that cannot be derived from the examples or the rest of the description; see `describeRoute`. */
+  /** Codes that `describeRoute` cannot derive. */
   errors?: ErrorCode[];
   /** Status whose errors include `Retry-After` if waiting helps. */
   waitingMayHelp?: number;
-  /** Makes further examples from a valid request. */
+  /** Takes a valid request. */
   moreExamples?: (good: ExampleRequest) => Example[];
 }
 
-/** What `reference.yaml` says of a route. */
 export interface RouteProse {
   summary: string;
   /** Markdown. Must be enough to use the route without reading anything else. */
@@ -41,12 +38,12 @@ export interface RouteProse {
   /** At least one example for each successful status and for each error that `describeRoute` does not derive. */
   examples: Example[];
   /**
-   * Templates of calls of the Python client. `{field}` stands for a field of the request, and `{body}` for its whole
-   * body; `{field:text}` is replaced by the text. Named arguments are omitted if their field is missing. An example
-   * uses the first call that covers all of its fields, or the standard library if none does.
+   * Calls of the Python client. `{field}` stands for a field of the request, `{body}` for its whole body,
+   * `{field:text}` for the text. Named arguments are omitted if their field is missing. An example uses the first call
+   * that covers all of its fields, or the standard library if none does.
    */
   python?: readonly string[];
-  /** Valid request for examples of general errors. Default: the first example's request, without its query. */
+  /** Default: the first example's request, without its query. */
   good?: ExampleRequest;
 }
 
@@ -58,7 +55,7 @@ interface RequestBody {
   schema: z.ZodType;
   /** Default: JSON. */
   mediaType?: string;
-  /** Further formats by media type. An example selects a format with its `content-type` header. */
+  /** By media type. An example selects a format with its `content-type` header. */
   others?: Record<string, z.ZodType>;
   isOptional?: boolean;
   maxBytes: number;
@@ -77,10 +74,7 @@ export type RouteDefinition<Path extends string, Deps> = RouteDescription & {
 export const defineRoute = <Path extends string, Deps>(route: RouteDefinition<Path, Deps>): Route<Deps> =>
   route as unknown as Route<Deps>;
 
-/**
- * Mounts the routes on a router that is itself mounted at `base`.
- * @param guardsOf handlers that run before a route, in the same layer
- */
+/** @param guardsOf handlers that run before a route, in the same layer */
 export function mountRoutes<Deps>(
   router: Router,
   base: string,
@@ -97,7 +91,7 @@ export function mountRoutes<Deps>(
 
 export interface ResponseDescription {
   description: string;
-  /** Schema by media type; null for plain text. Omitted if there is no body. */
+  /** By media type; null for plain text. Omitted if there is no body. */
   content?: Record<string, z.ZodType | null>;
   headers?: ResponseHeader[];
 }
@@ -112,7 +106,7 @@ export const json = (
   ...(headers ? { headers } : {}),
 });
 
-/** Responses of a route that returns 304 if the caller's copy is current. */
+/** 304 if the caller's copy is current. */
 export const conditional = (
   description: string,
   schema: z.ZodType,
@@ -128,7 +122,6 @@ export const conditional = (
 });
 
 export interface ExampleRequest {
-  /** Default: a credential that is valid for the route. */
   credential?: Credential;
   params?: Record<string, string>;
   query?: Record<string, string>;
@@ -136,15 +129,15 @@ export interface ExampleRequest {
   body?: unknown;
   /** Sent as is, instead of `body`. */
   rawBody?: string;
-  /** Pads the body with spaces to this size, in bytes. */
+  /** In bytes. */
   paddedToBytes?: number;
 }
 
 export interface Example {
-  /** Name of the example in the OpenAPI document: camelCase, unique within its route. */
+  /** CamelCase, unique within its route. */
   name: string;
   summary: string;
-  /** Omitted if the service is in its normal state. */
+  /** Default: the service's normal state. */
   circumstance?: Circumstance;
   before?: ExampleRequest[];
   request: ExampleRequest;
@@ -155,7 +148,7 @@ export interface Example {
   answerHeaders?: Record<string, string>;
 }
 
-/** A value in an example response that differs with each call. `shown` is representative. */
+/** `shown` stands for a value that differs with each call. */
 export class Generated {
   readonly shown: string;
   constructor(shown: string) {
@@ -188,7 +181,7 @@ export class Beginning {
   }
 }
 
-/** A list in an example request that is too long to show. The document shows its first item. */
+/** The document shows only the first item. */
 export class Repeated {
   readonly items: unknown[];
   constructor(items: unknown[]) {

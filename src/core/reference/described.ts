@@ -15,7 +15,7 @@ export interface SentExample extends Pick<Example, 'name' | 'summary' | 'circums
 }
 
 export interface DescribedRoute extends Omit<RouteDescription, 'moreExamples'>, Omit<RouteProse, 'examples'> {
-  /** Every code that a caller may get, each with at least one example. */
+  /** At least one example for each. */
   errors: ErrorCode[];
   statuses: StatusByCode;
   examples: SentExample[];
@@ -29,27 +29,23 @@ export interface DescribedWebhook {
   example: { type: string; timestamp: string; data: Record<string, unknown> };
 }
 
-/** Text of a limit's 429 response. If a limit has none, its routes must provide their own examples. */
+/** If a limit has none, its routes must provide their own examples. */
 export interface Refusal {
   summary: string;
   detail: string;
-  /** Number of calls before the rejected one; default: 1. */
   calls?: number;
 }
 
-/** Keys used in the examples of routes that need a scope. */
 export interface ScopeExamples {
   holder: Credential;
-  /** Key that exhausts the limit; default: the holder. */
+  /** Exhausts the limit; default: the holder. */
   limited?: Credential;
   outsider: Credential;
-  /** Further errors of every route with the scope. */
   refusals?: (good: ExampleRequest) => Example[];
 }
 
-/** A contribution to the reference by accounts, a product or the shell. */
 export interface ReferencePart {
-  /** Introductions to groups of routes, in Markdown and in reading order. */
+  /** In Markdown and in reading order. */
   tags?: Partial<Record<Tag, string>>;
   routes: readonly RouteDescription[];
   statuses?: Partial<StatusByCode>;

@@ -8,7 +8,7 @@ import type { DescribedRoute, DescribedWebhook, Reference } from './described.js
 
 export type OpenApiDocument = ReturnType<OpenApiGeneratorV31['generateDocument']>;
 
-/** Builds the service's OpenAPI 3.1 document. Takes tens of milliseconds. */
+/** Takes tens of milliseconds. */
 export function buildDocument(reference: Reference): OpenApiDocument {
   const { introduction, tags, routes, webhooks } = reference;
   const registry = new OpenAPIRegistry();

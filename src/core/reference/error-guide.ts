@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../errors.js';
 
-/** Explains an error code and what the caller can do about it, in Markdown. `/docs/errors` shows these guides. */
+/** Markdown; `/docs/errors` shows it. */
 export interface Guide {
   meaning?: string;
   remedy?: string;
@@ -72,7 +72,7 @@ export const commonGuide: ErrorGuide = {
   },
 };
 
-/** Joins guides. If several explain the same code, their sentences are concatenated in order. */
+/** If several guides explain the same code, their sentences are concatenated in order. */
 export function joinGuides(guides: readonly ErrorGuide[]): Record<ErrorCode, Required<Guide>> {
   const joined: Record<string, Required<Guide>> = {};
   for (const [code, { meaning, remedy }] of guides.flatMap((guide) => Object.entries(guide))) {

@@ -60,7 +60,7 @@ function bodyNote(route: DescribedRoute, example: SentExample): string {
   return `The body is that of the request example \`${shown.name}\`${padding}.`;
 }
 
-/** Returns the distinct bodies that the examples send, each under the name of its first example. */
+/** Each distinct body has the name of its first example. */
 export function requestBodyExamples(
   route: DescribedRoute,
   mediaType: string,
@@ -76,15 +76,13 @@ export function requestBodyExamples(
   );
 }
 
-/**
- * True if the body is shown on its own. Invalid bodies are shown only with their response, so that nobody copies them.
- */
+/** Invalid bodies are shown only with their response, so that nobody copies them. */
 function isShown(route: DescribedRoute, { request }: SentExample): boolean {
   const schema = route.body && bodyFormats(route.body)[mediaTypeOf(route, request)];
   return request.body !== undefined && schema?.safeParse(asShown(request.body)).success === true;
 }
 
-/** Schemas of a body's formats by media type, with the default format first. */
+/** By media type, with the default format first. */
 export const bodyFormats = ({
   mediaType = 'application/json',
   schema,
@@ -94,5 +92,4 @@ export const bodyFormats = ({
 export const mediaTypeOf = ({ body }: Pick<DescribedRoute, 'body'>, { headers }: SentRequest): string =>
   headers?.['content-type'] ?? body?.mediaType ?? 'application/json';
 
-/** Converts an example to plain JSON, with generated and long values in their displayed form. */
 export const asShown = (value: unknown): unknown => JSON.parse(JSON.stringify(value)) as unknown;

@@ -1,9 +1,7 @@
-/** A well-formed secret that no service ever issues. */
+/** No service ever issues it. */
 export const exampleSecret = (mode: 'live' | 'test', word: string) => `org_${mode}_${word.padEnd(32, '0')}`;
 
-/**
- * Fixtures that all examples share. Each part of the service adds its own. The examples' test creates them row by row.
- */
+/** Each part of the service adds its own fixtures. The examples' test creates them row by row. */
 export const exampleWorld = {
   now: '2026-01-31T12:00:00.000Z',
   createdAt: '2026-01-05T09:00:00.000Z',

@@ -11,10 +11,7 @@ import {
 import { responseHeaders, type ResponseHeader } from './headers.js';
 import type { DescribedRoute, Reference, SentExample } from './described.js';
 
-/**
- * RFC 9457 problem details, the format of every error. `problemSchemaOf` reuses the result, because an OpenAPI document
- * must not define a schema twice.
- */
+/** `problemSchemaOf` reuses the result, because an OpenAPI document must not define a schema twice. */
 function createProblemSchema(statuses: StatusByCode): z.ZodObject {
   const errorCode = z.enum(Object.keys(statuses) as [ErrorCode, ...ErrorCode[]]).meta({
     id: 'ErrorCode',
@@ -153,9 +150,7 @@ function contentOf(
 const codesOf = (route: DescribedRoute, status: number): ErrorCode[] =>
   route.errors.filter((code) => route.statuses[code] === status);
 
-/**
- * Returns the body's schema for this status and media type; null for plain text, undefined if there is no such body.
- */
+/** Null for plain text, undefined if there is no such body. */
 export function schemaOf(
   route: DescribedRoute,
   status: number,
@@ -187,7 +182,7 @@ function problemHeaders(
   return status === 429 || status === 503 || status === waitingMayHelp ? ['Retry-After'] : [];
 }
 
-/** True if the header is always sent with this status. Status 409 includes `Retry-After` only if waiting helps. */
+/** Status 409 includes `Retry-After` only if waiting helps. */
 export const isAlwaysSent = (name: ResponseHeader, status: number): boolean =>
   'required' in responseHeaders[name] && !(name === 'Retry-After' && status === 409);
 

@@ -6,21 +6,19 @@ import type { SentRequest } from './described.js';
 
 type Fields = Record<string, unknown>;
 
-/** A member's own values, which replace the shared examples' values. */
+/** Replace the shared examples' values. */
 export interface OwnValues {
   now: Date;
-  /** Prefix of an active key in each mode. Only the prefix of a key is ever shown. */
+  /** Only the prefix of a key is ever shown. */
   prefixes: { live?: string | undefined; test?: string | undefined };
   parts: OwnPart[];
 }
 
 export interface OwnPart {
-  /** The member's own ids, keyed by the ids in the examples. */
+  /** The keys are the ids in the examples. */
   ids?: Record<string, string | undefined>;
   renameText?: (text: string, use: 'request' | 'answer') => string;
-  /** Returns new values for fields that need more than `renameText`. */
   renameFields?: (fields: Fields, use: 'request' | 'answer') => Fields;
-  /** Runs last, after the member's own names are filled in. */
   adapt?: (request: SentRequest, example: SentRequest) => SentRequest;
 }
 
@@ -29,7 +27,7 @@ export type ReadOwnPart = (orgId: string, now: Date) => Promise<OwnPart>;
 const exampleNow = exampleWorld.now;
 const time = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/;
 
-/** Fills the member's own values into an example request, so that it also succeeds with the member's key. */
+/** The request also succeeds with the member's key. */
 export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   const plain = asShown(request) as SentRequest;
   const renamed = rename(plain, own, 'request') as SentRequest;
@@ -49,7 +47,7 @@ export function ownRequest(request: SentRequest, own: OwnValues): SentRequest {
   return own.parts.reduce((changed, { adapt }) => adapt?.(changed, plain) ?? changed, sent);
 }
 
-/** Fills the member's own names into an example response. Numbers are not changed. */
+/** Numbers are not changed. */
 export const ownAnswer = (answer: unknown, own: OwnValues): unknown => rename(asShown(answer), own, 'answer');
 
 function rename(value: unknown, own: OwnValues, use: 'request' | 'answer'): unknown {
@@ -70,10 +68,7 @@ function renameText(text: string, { now, parts }: OwnValues, use: 'request' | 'a
   return parts.reduce((changed, part) => part.renameText?.(changed, use) ?? changed, text);
 }
 
-/**
- * Returns an idempotency key that differs for each visit, so that trying the example records an event instead of
- * returning a duplicate.
- */
+/** Differs for each visit, so that trying the example records an event instead of returning a duplicate. */
 export function stamp(key: string, now: Date): string {
   const visit = Math.floor((now.getTime() % (100 * DAY_MS)) / 1000).toString(36);
   return `${key.replace(exampleNow.slice(0, 13), now.toISOString().slice(0, 13))}-${visit}`;

@@ -36,7 +36,7 @@ export const callsPerKey = (calls: string): Refusal => ({
   detail: `This API key can make ${calls} calls a minute.`,
 });
 
-/** Joins the parts with the words of their routes. Groups, and the routes within a group, keep the order of the parts. */
+/** Groups, and the routes within a group, keep the order of the parts. */
 export function joinReference(
   { introduction, webhooks }: Pick<Reference, 'introduction' | 'webhooks'>,
   ownParts: readonly ReferencePart[],

@@ -25,7 +25,7 @@ export interface ProblemExample {
   detail: string | Generated;
   at?: string;
   index?: number;
-  /** Text before `detail` in the full message; default: `at`. */
+  /** Default: `at`. */
   lead?: string;
   errors?: ErrorPlace[];
   members?: ProblemMembers;
@@ -37,7 +37,7 @@ export interface ProblemExample {
 
 const requestId = generated('9f0c1d3e-5b7a-4c86-a2d4-1f0e5a2b7c31');
 
-/** Marks a request that the route's schema rejects. `describeRoute` fills in the schema's error. */
+/** `describeRoute` fills in the schema's error. */
 class SchemaAnswer {
   readonly code = 'invalid_request';
 }
@@ -76,7 +76,7 @@ export function problemExample(
   };
 }
 
-/** Placeholder for the problem response of an example. `describeRoute` fills in the status. */
+/** `describeRoute` fills in the status. */
 class ProblemAnswer {
   readonly code: ErrorCode;
   readonly detail: string | Generated;
@@ -88,7 +88,6 @@ class ProblemAnswer {
   }
 }
 
-/** Adds the codes and examples that follow from the route's body, credential, limit and database use. */
 export function describeRoute(
   { moreExamples, ...description }: RouteDescription,
   prose: RouteProse,
@@ -155,7 +154,6 @@ function usualCredential({ credential }: RouteDescription, scope: ScopeExamples 
   return credential === 'apiKey' ? (scope?.holder ?? 'liveKey') : credential;
 }
 
-/** Returns the example's error code, or an empty list for successes and pages. */
 function codesOf({ status = 200, answer }: Example): ErrorCode[] {
   const { code } = (answer ?? {}) as { code?: ErrorCode };
   return (status >= 400 || answer instanceof ProblemAnswer) && code !== undefined ? [code] : [];
@@ -207,7 +205,7 @@ function serviceProblems(route: RouteDescription, request: ExampleRequest): Exam
   return mayBeUnavailable(route) ? [...problems, clockProblem] : problems;
 }
 
-/** Adds an example with an unknown field, unless the route already has its own example of invalid input. */
+/** Unless the route already has its own example of invalid input. */
 function inputProblems(route: RouteDescription & RouteProse, good: ExampleRequest): Example[] {
   const { query, body, examples } = route;
   const colour = 'red';
@@ -243,7 +241,7 @@ function bodyProblems({ body: described }: RouteDescription, request: ExampleReq
   return [
     problemExample('invalid_json', {
       summary: 'A body that is not JSON',
-      // The parser's message, which differs between versions.
+      // The parser's message differs between versions.
       detail: generated('The body is not valid JSON: Unexpected token \'n\', "no JSON" is not valid JSON'),
       request: { ...withoutBody, rawBody: 'no JSON' },
     }),

@@ -14,12 +14,12 @@ import {
 } from './define-route.js';
 import { invalidExample, problemExample, type ProblemExample } from './problem-examples.js';
 
-/** What every feature's `reference.yaml` says of its routes, by operation id. */
+/** The key is the operation id. */
 export type Prose = Record<string, RouteProse>;
 
 interface WrittenExample extends Omit<Example, 'before'>, Omit<ProblemExample, 'before' | 'name' | 'detail'> {
   before?: ExampleRequest[] | Repeated;
-  /** The code of a refusal. Without `detail`, the message is that of the route's own schema. */
+  /** Without `detail`, the message is that of the route's own schema. */
   problem?: ErrorCode;
   detail?: ProblemExample['detail'];
 }
@@ -28,7 +28,7 @@ interface WrittenProse extends Omit<RouteProse, 'examples'> {
   examples: Record<string, WrittenExample>;
 }
 
-/** Yields to other work between the files. All of them together take some hundred milliseconds. */
+/** Yields between the files, which together take some hundred milliseconds. */
 export async function readProse(): Promise<Prose> {
   const prose: Prose = {};
   for (const text of readFeatureFiles('reference.yaml')) {
@@ -64,7 +64,7 @@ class BeginningNode extends YAMLSeq {
   }
 }
 
-/** A long list of `count` items. `{i}` in the item's text stands for the index. */
+/** `{i}` in the item's text stands for the index. */
 class RepeatedNode extends YAMLMap {
   override toJSON(...args: Parameters<YAMLMap['toJSON']>): unknown {
     const { count, item } = super.toJSON(...args) as { count: number; item: unknown };

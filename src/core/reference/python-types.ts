@@ -17,7 +17,7 @@ interface Schema {
   required?: string[];
 }
 
-/** Returns Python TypedDicts for the schemas used below a path, in the order of first use. */
+/** In the order of first use. */
 export function toPythonTypes(document: OpenApiDocument, under: string): string {
   const { paths, components } = JSON.parse(JSON.stringify(document)) as Document;
   const visit = (value: unknown, names: Set<string>): Set<string> => {
@@ -72,7 +72,7 @@ const schemaName = (reference: string): string | undefined =>
 
 const keywords = new Set(['for', 'from', 'in', 'is', 'not', 'or', 'and', 'if', 'class', 'with', 'as']);
 
-/** Converts a schema to Python classes. Nested objects become classes of their own, before the class that uses them. */
+/** Nested objects become classes of their own, before the class that uses them. */
 function toClasses(name: string, schema: Schema): string[] {
   const { properties, required = [] } = schema;
   if (!properties) return [`${name} = ${toType(name, schema, [])}\n`];
@@ -108,7 +108,6 @@ const simple: Record<string, string> = {
   uuid: 'UUID',
 };
 
-/** @param inner collects the classes of objects that have no name in the document */
 function toType(name: string, schema: Schema, inner: string[]): string {
   const { $ref, type, items, properties } = schema;
   if ($ref !== undefined) return schemaName($ref)!;

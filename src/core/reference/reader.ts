@@ -9,7 +9,7 @@ import type { DescribedRoute, Reference, SentExample, SentRequest } from './desc
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
   origin: string;
-  /** Undefined if the reader is not signed in, in which case the examples' own values are shown. */
+  /** Undefined if the reader is not signed in. */
   own?: OwnValues | undefined;
 }
 
@@ -30,7 +30,7 @@ interface JsonSchema {
 }
 
 interface Field {
-  /** Path of the field, for example `events[].metric`. */
+  /** For example `events[].metric`. */
   name: string;
   type: string;
   isRequired: boolean;
@@ -38,7 +38,7 @@ interface Field {
   description: string;
 }
 
-/** Maximum number of routes on a page. A larger group is split into one page for each resource in its routes' paths. */
+/** A larger group is split into one page for each resource in its routes' paths. */
 const MAX_ROUTES_ON_PAGE = 15;
 
 export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>) =>
@@ -64,16 +64,13 @@ function splitByThing(groupId: string, routes: readonly DescribedRoute[]) {
   }));
 }
 
-/**
- * Returns the name of the resource that a path is about: `members` for
- * `/operator/organizations/{slug}/members/{email}`, `users` for `/operator/users/{email}/sessions`.
- */
+/** `members` for `/operator/organizations/{slug}/members/{email}`, `users` for `/operator/users/{email}/sessions`. */
 function thingOf(path: string): string {
   const [, , thing = '', parameter, owned] = path.split('/');
   return thing === 'organizations' && parameter !== undefined && owned !== undefined ? owned : thing;
 }
 
-/** Converts Markdown to HTML. Only for the service's own texts, never for user input. */
+/** Only for the service's own texts, never for user input. */
 export function toHtml(markdown: string): string {
   return marked.parse(markdown, { async: false });
 }
@@ -150,10 +147,7 @@ const asContent = (part: unknown) =>
 
 export const isGood = ({ response }: SentExample): boolean => response.status < 400;
 
-/**
- * True for routes that take an API key or no credential. Session routes are excluded, because they change data and have
- * pages of their own.
- */
+/** Session routes are excluded, because they change data and have pages of their own. */
 const canBeTried = ({ credential, tag, body }: DescribedRoute): boolean =>
   (credential === 'apiKey' || credential === 'none') &&
   tag !== 'Signing in' &&
@@ -204,10 +198,7 @@ function answersOf({ responses }: DescribedRoute, status: number, answer: unknow
   return answer === null ? 'nothing' : typeof answer === 'string' ? 'text' : 'json';
 }
 
-/**
- * Returns undefined if the typed client cannot make the call. The client sends only an API key, JSON, and the headers
- * in its types.
- */
+/** The client sends only an API key, JSON, and the headers in its types. */
 function typedCallOf(
   route: DescribedRoute,
   request: SentRequest,
@@ -254,7 +245,6 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
   return { Authorization: `Bearer ${keyOf({ credential }, own)}` };
 }
 
-/** Returns only the key's prefix. */
 function keyOf({ credential }: Pick<SentRequest, 'credential'>, own: OwnValues | undefined): string {
   const mode = credential === 'testKey' ? 'test' : 'live';
   return `${own?.prefixes[mode] ?? `org_${mode}_`}…`;
@@ -275,7 +265,7 @@ function listRefusals({ examples, errors }: DescribedRoute) {
   });
 }
 
-/** Maximum depth of listed fields. Only recursive schemas go deeper. */
+/** Only recursive schemas go deeper. */
 const MAX_DEPTH = 6;
 
 function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', depth = 0): Field[] {
@@ -297,7 +287,6 @@ function listFields(document: OpenApiDocument, schema: JsonSchema, path = '', de
   return distinct([...own, ...variants, ...items, ...values]);
 }
 
-/** Merges fields with the same name from several variants into one that lists all types. */
 function distinct(fields: Field[]): Field[] {
   const byName = new Map<string, Field>();
   for (const field of fields) {

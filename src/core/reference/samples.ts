@@ -3,7 +3,7 @@ import { curlLine } from '../pages/curl-line.js';
 export interface SampleRequest {
   method: string;
   origin: string;
-  /** Includes the query string and has the parameters filled in. */
+  /** With the query string and the parameters filled in. */
   path: string;
   headers: Record<string, string>;
   /** Empty if the request has no body. */
@@ -42,7 +42,6 @@ export function toSamples(request: SampleRequest): Sample[] {
 export const toCurl = ({ method, origin, path, headers, body }: SampleRequest): string =>
   curlLine({ method, url: origin + path, headers, body: printJson(body) }, ' \\\n  ');
 
-/** Indents JSON that does not fit on one line. */
 function printJson(body: string): string {
   if (body.length <= LINE || !/^[[{]/.test(body)) return body;
   return JSON.stringify(JSON.parse(body), null, 2);
@@ -109,7 +108,7 @@ export const toPython = (request: SampleRequest): string =>
     .map((call) => toMethodCall(request, request.typed!, call))
     .find((code) => code !== undefined) ?? toUrllib(request);
 
-/** Returns undefined if the request has fields that the call does not accept. */
+/** Undefined if the request has fields that the call does not accept. */
 function toMethodCall(
   { origin, body }: SampleRequest,
   { apiKey, params }: TypedCall,
@@ -174,10 +173,9 @@ const python: Notation = {
     value === null ? 'None' : value === true ? 'True' : value === false ? 'False' : `${value}`,
 };
 
-/** Maximum line length in characters. */
+/** Characters. */
 const LINE = 76;
 
-/** Prints a JSON value as a literal, on one line if it fits. */
 function print(value: unknown, notation: Notation, margin = ''): string {
   if (typeof value === 'string') return notation.text(value);
   if (typeof value !== 'object' || value === null) return notation.constant(value as null | boolean | number);

@@ -2,7 +2,6 @@ export interface SearchEntry {
   kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
   title: string;
   href: string;
-  /** Where the entry belongs, in a few words. */
   context: string;
   method?: string;
   text: string;
@@ -12,12 +11,12 @@ export interface SearchResult extends Omit<SearchEntry, 'text'> {
   snippet: { text: string; isMatch: boolean }[];
 }
 
-/** Points for a matching word, depending on where it occurs. Only the best match counts. */
+/** Only the best match counts. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
-/** Extra points by kind. For example, a whole guide helps more than one of its fields. */
+/** A whole guide helps more than one of its fields. */
 const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
 
-/** @returns a search function; results contain every significant word of the query, best first */
+/** @returns results that contain every significant word of the query, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
   const read = entries.map((entry) => ({
     entry,
@@ -40,12 +39,11 @@ export function createSearch(entries: readonly SearchEntry[]) {
   };
 }
 
-/** Stop words. */
 const fillers = new Set(
   'a an and are can do does for how i in is my of on or the to what when with'.split(' '),
 );
 
-/** Strips a plural s, so that `keys` also finds `key`. */
+/** `keys` also finds `key`. */
 const stemOf = (word: string): string => (/^[a-z]{3,}[^s]s$/.test(word) ? word.slice(0, -1) : word);
 
 interface ReadEntry {
@@ -81,7 +79,7 @@ function beginsWord(text: string, word: string): boolean {
   return false;
 }
 
-/** Maximum length of a snippet, in characters. */
+/** Characters. */
 const SNIPPET = 180;
 
 function toSnippet(text: string, words: string[]): SearchResult['snippet'] {

@@ -1,7 +1,7 @@
 /**
- * The standard normal distribution. CDF: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math.
- * Comp. 23 (1969), arranged as in R's pnorm, with a continued fraction beyond 5.66. Quantile: M. J. Wichura, Algorithm
- * AS 241, Applied Statistics 37 (1988), PPND16.
+ * CDF: W. J. Cody, Rational Chebyshev Approximations for the Error Function, Math. Comp. 23 (1969), arranged as in R's
+ * pnorm, with a continued fraction beyond 5.66. Quantile: M. J. Wichura, Algorithm AS 241, Applied Statistics 37
+ * (1988), PPND16.
  */
 
 const SQRT_32 = Math.sqrt(32);
@@ -65,7 +65,7 @@ export function millsRatio(y: number): number {
   return 1 / fraction;
 }
 
-/** Computes exp(−y²/2) as two factors, so that the rounding error of y² is not amplified. */
+/** Two factors do not amplify the rounding error of y². */
 function scaled(y: number, factor: number): number {
   const coarse = Math.trunc(y * 16) / 16;
   const rest = (y - coarse) * (y + coarse);
@@ -137,11 +137,7 @@ export const sigmoid = (z: number): number => 1 / (1 + Math.exp(-z));
 /** P(R > z | R > l) for a standard logistic R, where z ≥ l. */
 export const survivalAbove = (z: number, l: number): number => Math.exp(softplus(l) - softplus(z));
 
-/**
- * Central range of the hit rate of `n` independent trials with success probability `p`. At most half of the remaining
- * probability, (1 − coverage) / 2, lies on either side. Sums the exact probabilities, from log(n choose k) + k·log p +
- * (n−k)·log(1−p).
- */
+/** Central range for `n` independent trials: at most (1 − coverage) / 2 lies on either side. */
 export function binomialRange(n: number, p: number, coverage: number): { low: number; high: number } {
   const tail = (1 - coverage) / 2;
   if (n === 0 || p <= 0 || p >= 1) return { low: n === 0 ? 0 : p, high: n === 0 ? 1 : p };

@@ -19,9 +19,9 @@ import { csvColumns, nameOperators, readActors, toCsvCells, toEntryView, type Ac
 
 const PAGE_SIZE = 50;
 const CSV_BATCH = 500;
-/** Maximum number of entries that a search by object examines for one page. */
+/** Per page of a search by object. */
 const SCAN = 5_000;
-/** Maximum number of options in a filter. Further values can be selected through their links in the list. */
+/** Further values can be selected through their links in the list. */
 const MAX_CHOICES = 200;
 const PATH = '/dashboard/audit-log';
 
@@ -29,7 +29,6 @@ interface AuditPageDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   wording: Wording;
 }
 
-/** `/dashboard/audit-log`: who changed what, when and from where. For owners and admins. */
 export function auditPages(deps: AuditPageDeps): Router {
   const router = pageRouter();
   const mayRead = requireRole(...managingRoles);
@@ -60,11 +59,11 @@ export function auditPages(deps: AuditPageDeps): Router {
   return router;
 }
 
-/** Number of entries checked when the page opens. Each request for older entries checks `CHECKED_MORE`. */
+/** When the page opens. Each request for older entries checks `CHECKED_MORE`. */
 const CHECKED = 500;
 const CHECKED_MORE = 2_000;
 
-/** Checks the hash chain of the newest entries, or of older ones up to `upTo`. Ignores an invalid `upTo`. */
+/** The newest entries, or older ones up to `upTo`. */
 async function readChain({ db }: AuditPageDeps, { query }: Request, orgId: string) {
   const upTo =
     typeof query.upTo === 'string' && /^[1-9]\d{0,14}$/.test(query.upTo) ? Number(query.upTo) : undefined;
@@ -154,15 +153,13 @@ function toLabel({ name, email, note }: Actor): string {
   return more === '' ? name : `${name} (${more})`;
 }
 
-/** Returns a filter's options, sorted by label. The selected value is included even if no entry has it. */
+/** Sorted by label. The selected value is included even if no entry has it. */
 function toChoices(all: string, values: string[], label: (value: string) => string) {
   const options = [...new Set(values)].map((value) => ({ value, label: label(value) }));
   return [{ value: '', label: all }, ...options.sort((a, b) => a.label.localeCompare(b.label, 'en'))];
 }
 
-/**
- * Yields the rows of a CSV file in batches, newest first. Rows are never deleted, so no batch can skip or repeat rows.
- */
+/** Newest first. Rows are never deleted, so no batch can skip or repeat rows. */
 async function* readPieces(
   { db: { orm }, wording }: Pick<AuditPageDeps, 'db' | 'wording'>,
   orgId: string,

@@ -11,7 +11,7 @@ export interface Actor {
   note: string | null;
 }
 
-/** `actors` must come from the Organization's own log; otherwise, ids could reveal who other Users are. */
+/** `actors` must come from the Organization's own log: ids could reveal who other Users are. */
 export async function readActors(
   orm: Orm,
   orgId: string,
@@ -44,7 +44,7 @@ export async function readActors(
   };
 }
 
-/** Replaces operators' ids with names, for pages. Exports keep the logged ids. */
+/** For pages. Exports keep the logged ids. */
 export async function nameOperators(
   orm: Orm,
   actors: Iterable<string>,
@@ -92,7 +92,7 @@ export async function readLatestChanges(orm: Orm, wording: Wording, orgId: strin
   return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));
 }
 
-/** Removes links that lead to the Organization's pages, for readers who are not members. */
+/** Readers who are not members cannot open the Organization's pages. */
 export const withoutLinks = (entry: EntryView): EntryView => ({
   ...entry,
   href: undefined,
@@ -120,7 +120,7 @@ export const csvColumns = [
   'hash',
 ];
 
-/** Formats an entry for a file, including everything needed to recompute the hashes. */
+/** Includes everything needed to recompute the hashes. */
 export function toCsvCells(wording: Wording, row: AuditRow, actor: Actor) {
   const { id, seq, at, action, target, details, ip, requestId, hash } = row;
   const summary = toText(toSentence(wording, { action, target, details, email: actor.email }));

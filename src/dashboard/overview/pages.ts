@@ -11,18 +11,17 @@ import { listDisabled } from '../../accounts/webhooks/queries.js';
 import { toDisabledView } from '../../accounts/webhooks/view.js';
 import { readLatestChanges } from '../audit-log/view.js';
 
-/** A product's contribution to the overview. */
 export interface OverviewPanel {
   view: string;
   data: object;
-  /** If true, the panel replaces the rest of the page, for example with a new Organization's first steps. */
+  /** Replaces the rest of the page, for example with first steps. */
   isAlone?: boolean;
 }
 
 export interface OverviewRequest {
   session: SessionPrincipal;
   livemode: boolean;
-  /** Origin at which the reader reaches the service. */
+  /** At which the reader reaches the service. */
   origin: string;
 }
 
@@ -36,7 +35,6 @@ interface OverviewDeps extends Context {
   readPanels: readonly ReadOverviewPanel[];
 }
 
-/** `/dashboard`: the state of the Organization, or the first steps of a new one. */
 export function overviewPages(deps: OverviewDeps): Router {
   const router = pageRouter();
 
@@ -71,9 +69,9 @@ async function readOwnPanels({ db, clock, wording }: OverviewDeps, { orgId, role
   const until = new Date(now.getTime() + SOON_MS);
   return {
     expiringKeys: await listExpiringKeys(db.orm, orgId, { now, until, limit: SHOWN_KEYS }),
-    /** Undefined for people who may not read the audit log. */
+    /** Undefined without the right to read the audit log. */
     changes: isManager(role) ? await readLatestChanges(db.orm, wording, orgId) : undefined,
-    /** Empty for people who may not manage webhooks. */
+    /** Empty without the right to manage webhooks. */
     disabledWebhooks: isManager(role) ? (await listDisabled(db.orm, orgId)).map(toDisabledView) : [],
   };
 }

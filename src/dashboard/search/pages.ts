@@ -18,7 +18,6 @@ interface SearchDeps extends Pick<Context, 'db' | 'clock'> {
   finders: readonly FindForMember[];
 }
 
-/** `/dashboard/search`: finds pages, and records of the member's Organization. */
 export function searchPages({ sections, finders, ...deps }: SearchDeps): Router {
   const router = pageRouter();
   const all: FindForMember[] = [
@@ -48,7 +47,7 @@ const listPages = async (orm: Orm, sections: readonly Section[], me: SessionPrin
   { href: '/docs', label: 'Documentation', words: 'guides reference api' },
 ];
 
-/** Finds the Organization's records. Reads only the Organization's own rows, in index order, until a few match. */
+/** Reads only the Organization's own rows, in index order, until a few match. */
 function createAccountsFinder({ db, clock }: Pick<Context, 'db' | 'clock'>): FindForMember {
   return async (query, { orgId, role }) => {
     const filter = { search: query };

@@ -9,7 +9,7 @@ import { renderPage, type PageDeps } from '../../core/pages/layout.js';
 
 export interface SearchHit {
   href: string;
-  /** The record's name, chosen by a user. */
+  /** Chosen by a user. */
   name: string;
   note?: string | undefined;
 }
@@ -19,17 +19,17 @@ export interface SearchGroup {
   hits: SearchHit[];
 }
 
-/** Finds a few records of each kind that this member may see in the Organization. */
+/** A few of each kind that this member may see. */
 export type FindForMember = (query: string, me: SessionPrincipal) => Promise<SearchGroup[]>;
 export type FindForOperator = (query: string) => Promise<SearchGroup[]>;
 
-/** Maximum hits per kind. */
+/** Per kind. */
 export const MAX_HITS = 6;
 
 export interface FoundPage {
   href: string;
   label: string;
-  /** Additional search words for the page. */
+  /** For the search. */
   words?: string;
 }
 
@@ -41,7 +41,7 @@ export function findPages(query: string, pages: readonly FoundPage[]): SearchGro
   return { label: 'Pages', hits: hits.slice(0, MAX_HITS) };
 }
 
-/** Merges groups with the same label, in order of first appearance. Drops empty groups. */
+/** By label, in order of first appearance. Drops empty groups. */
 export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
   const byLabel = new Map<string, SearchHit[]>();
   for (const { label, hits } of groups) byLabel.set(label, [...(byLabel.get(label) ?? []), ...hits]);
@@ -50,7 +50,7 @@ export function joinGroups(groups: readonly SearchGroup[]): SearchGroup[] {
     .map(([label, hits]) => ({ label, hits: hits.slice(0, MAX_HITS) }));
 }
 
-/** Accepts text up to the length of the longest idempotency key. */
+/** The longest idempotency key has this length. */
 const querySchema = z.object({ q: text(255).optional() });
 
 export async function showSearch(

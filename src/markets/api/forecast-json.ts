@@ -9,7 +9,7 @@ import type { VenueNote } from '../market/source.js';
 import type { Station } from '../market/stations.js';
 import type { Place } from '../market/place.js';
 
-/** `hours` is the hourly forecast for the index area of the station's city. */
+/** `hours` is for the index area of the station's city. */
 export interface ForecastToWrite {
   station: Station;
   /** `days` or `hours` is undefined if that forecast is missing. */
@@ -96,7 +96,6 @@ const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => (
   models: toModelsJson(day),
 });
 
-/** The distribution behind the quantiles and probabilities. */
 const toDistributionJson = ({
   distribution: { mean, deviation, shape = 'normal', stays = null },
 }: DayForecast) => ({
@@ -168,6 +167,6 @@ const toTrainingJson = (fit: Fit | HourFit) => ({
 
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
-/** Time of the oldest run in the forecast, from which the forecast's age is measured. */
+/** A forecast's age is measured from it. */
 export const oldestRun = ({ days, hours }: ForecastToWrite): number =>
   Math.min(...[...(days?.days ?? []), ...(hours?.days ?? [])].map(({ fetchedAt }) => fetchedAt.getTime()));

@@ -38,7 +38,7 @@ const stationList = defineRoute({
 
 export const forecastRoutes = [forecast, stationList];
 
-/** Resolves an area to its city's station. */
+/** An area stands for its city's station. */
 function readForecastStation(given: string): string {
   const area = indexAreas.find(({ id }) => id === given.toUpperCase());
   const ofCity = area && stations.find(({ city }) => city === area.city);

@@ -9,7 +9,7 @@ interface Entry {
   stationId: string | null;
   json: string;
   changedAt: number;
-  /** Inputs of the cached `json`, which is reused until one of them changes. */
+  /** `json` is reused until one of these changes. */
   from: { market: ListedMarket; book: OrderBook; probability: number | null; state: string };
 }
 
@@ -18,26 +18,23 @@ interface Removal {
   removedAt: number;
 }
 
-/**
- * Number of snapshots for which removals are retained. There are at most about 30 snapshots a second, so this covers
- * about an hour. Readers absent for longer get a full snapshot.
- */
+/** About an hour at 30 snapshots a second. Readers absent for longer get a full snapshot. */
 const KEPT_REMOVALS = 100_000;
 
 const MAX_EVENTS = 64;
 
-/** Events for stream readers: a full snapshot, or the changes since the last refresh that a reader received. */
+/** A full snapshot, or the changes since the last refresh that a reader received. */
 export interface MarketFeed {
-  /** Number of the last refresh; 0 before the first. */
+  /** 0 before the first refresh. */
   readonly sequence: number;
   take(snapshot: Snapshot): void;
-  /** The encoded event, built once per refresh for all readers of the same station. */
+  /** Built once per refresh for all readers of the same station. */
   snapshotEvent(stationId: string | undefined): Buffer;
-  /** @returns undefined if `since` is too old or in the future */
+  /** Undefined if `since` is too old or in the future. */
   changesEvent(since: number, stationId: string | undefined): Buffer | undefined;
 }
 
-/** @param instance id of this process, because sequence numbers are only valid within one process */
+/** @param instance sequence numbers are only valid within one process */
 export function createMarketFeed(instance: string): MarketFeed {
   let entries = new Map<string, Entry>();
   const removals = new Map<string, Removal>();
@@ -52,7 +49,7 @@ export function createMarketFeed(instance: string): MarketFeed {
     let event = events.get(key);
     if (event) return event;
     event = make();
-    // Clients choose `since`, so the cache is capped to keep arbitrary values from exhausting memory.
+    // Clients choose `since`: arbitrary values must not exhaust memory.
     if (events.size < MAX_EVENTS) events.set(key, event);
     return event;
   }
@@ -125,7 +122,6 @@ interface EntryFacts {
   snapshot: Snapshot;
 }
 
-/** Returns the existing entry if nothing about the market has changed. */
 function toEntry({ market, probability, snapshot }: EntryFacts, known: Entry | undefined): Entry {
   const { data, sequence } = snapshot;
   const book = data.books.get(market.ticker) ?? emptyBook;

@@ -127,7 +127,7 @@ export const toQuoteJson = (market: ListedMarket, book: OrderBook) => ({
 
 export const bookStates = ['whole', 'best_prices', 'in_doubt'] as const;
 
-/** State of a market's book. Changes only when the book is read again. */
+/** Changes only when the book is read again. */
 export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketData>, ticker: string) {
   const bookState: (typeof bookStates)[number] = doubts?.has(ticker)
     ? 'in_doubt'
@@ -137,7 +137,7 @@ export function toBookStateJson({ doubts, shallow, bookTimes }: Partial<MarketDa
   return { bookState, bookAsOf: bookTimes?.get(ticker)?.toISOString() ?? null };
 }
 
-/** Price step at the market's current price. In some markets, steps are finer near $0 and $1. */
+/** In some markets, steps are finer near $0 and $1. */
 function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): Micros {
   const price = yesAsk ?? yesBid ?? lastPrice;
   const present = priceRanges.find(({ start, end }) => price !== null && price >= start && price <= end);
@@ -145,7 +145,7 @@ function tickSizeOf({ priceRanges, yesAsk, yesBid, lastPrice }: ListedMarket): M
   return priceRanges.map(({ step }) => step).reduce((least, step) => (step < least ? step : least));
 }
 
-/** The market's page at the venue, or our own page if the venue is simulated. */
+/** Our own page if the venue is simulated. */
 function urlOf(market: ListedMarket, marketSource: string): string {
   if (marketSource === 'kalshi') return `https://kalshi.com/markets/${market.seriesTicker.toLowerCase()}`;
   if (!isPlaced(market)) return '/dashboard/markets?kind=others';

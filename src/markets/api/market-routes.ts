@@ -11,10 +11,7 @@ import { signalListSchema, signalsQuerySchema } from './signal-schema.js';
 import type { SnapshotReads } from './snapshot-reads.js';
 import { readStationId } from '../market/stations.js';
 
-/**
- * The rate limit for reads is divided by this to get the limit for sizings. Sizing for a custom bankroll costs far more
- * than a read, whose answer all callers share.
- */
+/** Sizing for a custom bankroll costs far more than a read, whose answer all callers share. */
 const READS_PER_SIZING = 10;
 
 export const limitSizings = ({ clock, config }: Pick<Context, 'clock' | 'config'>): RequestHandler =>
@@ -72,7 +69,7 @@ const signals = defineRoute({
 
 export const marketRoutes = [markets, signals];
 
-/** Resolves to true if the request is within the limit; to false if the limiter has responded or passed on an error. */
+/** If false, the limiter has responded or passed on an error. */
 const isWithin = (limit: RequestHandler, req: Request, res: Response, next: NextFunction): Promise<boolean> =>
   new Promise((resolve) => {
     res.once('close', () => resolve(false));

@@ -6,7 +6,7 @@ import { jsonHeaders } from '../../core/http/headers.js';
 
 const PREFLIGHT_SECONDS = 3600;
 
-/** JSON headers, CORS and a rate limit per IP address for all reads. Credentials are neither required nor read. */
+/** Credentials are neither required nor read. */
 export function readLayer(context: Context): RequestHandler {
   const ready = requireReady(context.lifecycle);
   const limit = perAddressLimit(context, { name: 'reads', perMinute: context.config.limits.readsPerMinute });
@@ -21,7 +21,7 @@ export function readLayer(context: Context): RequestHandler {
     ready(req, res, (error?: unknown) => (error ? next(error) : void limit(req, res, next)));
   return (req, res, next) => {
     void jsonHeaders(req, res, () => undefined);
-    // Requests without an `Origin` header skip CORS, whose handling costs more than the response itself.
+    // CORS costs more than the response itself.
     if (req.headers.origin === undefined && req.method !== 'OPTIONS') void afterOrigin(req, res, next);
     else crossOrigin(req, res, () => void afterOrigin(req, res, next));
   };

@@ -27,22 +27,19 @@ import { toBookStateJson, toMarketJson, toSignalsJson } from './market-json.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 import type { marketsQuerySchema } from './schema.js';
 
-/** Maximum number of cached signal reports for custom bankrolls, so that anonymous callers cannot exhaust memory. */
+/** For custom bankrolls: anonymous callers must not exhaust memory. */
 const MAX_BANKROLLS = 32;
 
 export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
-/** Maximum number of cached answers per snapshot, so that anonymous callers cannot exhaust memory. */
+/** Per snapshot: anonymous callers must not exhaust memory. */
 const MAX_ANSWERS = 256;
 
 export interface MarketFilter extends Omit<z.output<typeof marketsQuerySchema>, 'station'> {
   stationId?: string | undefined;
 }
 
-/**
- * Minimum age of a cached answer before a book change replaces it. The full list is a megabyte, and `/stream` delivers
- * changes immediately.
- */
+/** The full list is a megabyte, and `/stream` delivers book changes immediately. */
 const ANSWER_MS = 250;
 
 interface Answer {
@@ -64,9 +61,8 @@ interface Present {
 }
 
 /**
- * Cached answers to the public reads. Each is built from a snapshot on the first request and encoded again when its age
- * in seconds changes. A market's fields are reused across snapshots while the market and its book are unchanged. Every
- * function throws AppError market_data_unavailable until the first load.
+ * Each answer is built on the first request and encoded again when its age in seconds changes. Every function throws
+ * AppError market_data_unavailable until the first load.
  */
 export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
   const { present, once } = createAnswers(store);
@@ -90,7 +86,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   const signals = (): Sent =>
     send(once('signals', (snapshot) => toSignalsJson(snapshot.signals, describeMarketOf(snapshot))));
 
-  /** Sizes the last refresh's signals for `bankroll`, as the server does for its own bankroll. */
+  /** As the server does for its own bankroll. */
   function sizeFor(refreshed: Snapshot, bankroll: Micros): Promise<SignalReport> {
     const { data, events, forecasts, gates } = refreshed;
     const at = new Date(clock.now());
@@ -121,7 +117,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
       const report = await sizing;
       const write = (snapshot: Snapshot) =>
         toSignalsJson(withholdDoubtful(report, snapshot.data.doubts), describeMarketOf(snapshot));
-      // Answers from the snapshot that the request started with, because a refresh may have changed the markets since.
+      // A refresh may have changed the markets since the request started.
       return send(once(`signals ${bankroll}`, write, at), undefined, at);
     },
 
@@ -145,7 +141,7 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
   };
 }
 
-/** Caches answers until the next refresh. */
+/** Answers are cached until the next refresh. */
 function createAnswers(store: SnapshotStore) {
   let made: Made | undefined;
 
@@ -180,7 +176,7 @@ function isWanted(market: ListedMarket, { stationId, kind, city, status }: Marke
   );
 }
 
-/** Matches both our name for the city and the name in the venue's rules. */
+/** By our name or the one in the venue's rules. */
 function namesCity(market: ListedMarket, city: string): boolean {
   const wanted = city.toLowerCase();
   const { station } = market;
@@ -215,7 +211,7 @@ function begin(refreshed: Snapshot): Made {
   };
 }
 
-/** Builds a market's fields for `/markets`, once per state of the market and its book. */
+/** Describes each state of a market and its book once. */
 function createMarketDescriber(): (snapshot: Snapshot, market: ListedMarket) => object {
   const described = new WeakMap<ListedMarket, { book: OrderBook; state: string; fields: object }>();
   return ({ data, marketSource }, market) => {

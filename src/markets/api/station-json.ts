@@ -5,13 +5,12 @@ import type { ClimateWatch, CrossChecks } from '../climate/watch.js';
 import type { IndexReader, IndexState } from '../weather/kalshi-index.js';
 import { indexAreas, stations, type IndexArea, type Station } from '../market/stations.js';
 
-/** Both fields are undefined in a simulated world. */
+/** Undefined in a simulated world. */
 export interface PlaceFacts {
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
   index: Pick<IndexReader, 'states'> | undefined;
 }
 
-/** Rebuilds the list only when one of its inputs changes. */
 export function createStationList({ climate, index }: PlaceFacts): () => CachedAnswer {
   let made:
     | { answer: CachedAnswer; checks: CrossChecks | undefined; states: readonly IndexState[] | undefined }

@@ -9,7 +9,7 @@ import { createMarketFeed } from './market-feed.js';
 export interface StreamLimits {
   readers: number;
   readersPerAddress: number;
-  /** Number of unread bytes at which a reader is dropped, because it would only fall further behind. */
+  /** A reader with more unread bytes is dropped: it would only fall further behind. */
   unreadBytes: number;
   heartbeatMs: number;
 }
@@ -22,7 +22,7 @@ const usualLimits: StreamLimits = {
   heartbeatMs: 15_000,
 };
 
-/** Delay before a client reconnects, randomised because a restart disconnects all clients at the same time. */
+/** Randomised, because a restart disconnects all clients at the same time. */
 const RETRY_MS = 2_000;
 const RETRY_SPREAD_MS = 3_000;
 
@@ -40,10 +40,7 @@ export interface ReaderWish {
 }
 
 export interface MarketStream {
-  /**
-   * Sends events until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited,
-   * unavailable
-   */
+  /** Until the reader disconnects or falls behind, or the stream stops. @throws AppError rate_limited, unavailable */
   open(res: Response, wish: ReaderWish): void;
   stop(): void;
 }
@@ -51,16 +48,16 @@ export interface MarketStream {
 interface Reader {
   res: Response;
   stationId: string | undefined;
-  /** Last refresh sent to the reader; undefined before the first. */
+  /** Undefined before the first refresh. */
   seen: number | undefined;
 }
 
 const heartbeat = Buffer.from(':\n\n');
 
-/** Sends each refresh to all readers. Events are encoded once for all of them. */
+/** Events are encoded once for all readers. */
 export function createMarketStream({ store, metrics, log, limits }: StreamDeps): MarketStream {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
-  // Unique per process, so that readers that were connected to another one start with a full snapshot.
+  // Readers of another process start with a full snapshot.
   const instance = randomBytes(6).toString('hex');
   const feed = createMarketFeed(instance);
   const readers = new Set<Reader>();
@@ -139,7 +136,7 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   };
 }
 
-/** Keeps proxies from caching, transforming or buffering the stream. */
+/** Proxies must not cache, transform or buffer the stream. */
 export function setStreamHeaders(res: Response): void {
   res.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
   res.setHeader('Cache-Control', 'no-store, no-transform');
@@ -149,7 +146,7 @@ export function setStreamHeaders(res: Response): void {
 
 const retryMs = (): number => RETRY_MS + Math.floor(Math.random() * RETRY_SPREAD_MS);
 
-/** Returns the sequence number in an event id; undefined if another process issued the id. */
+/** Undefined if another process issued the id. */
 function readSequence(eventId: string | undefined, instance: string): number | undefined {
   const [, digits] = new RegExp(`^${instance}-(\\d{1,15})$`).exec(eventId ?? '') ?? [];
   return digits === undefined ? undefined : Number(digits);

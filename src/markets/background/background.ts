@@ -36,7 +36,6 @@ export interface LocalBackground extends Background {
   past: Past | undefined;
 }
 
-/** Runs the background work on the calling thread. */
 export function createBackground(
   { db, clock, log, calibration }: BackgroundDeps,
   { names, furtherModels, pastDays }: BackgroundOptions,

@@ -21,7 +21,6 @@ export interface ThreadData extends BackgroundOptions {
   learned: Calibration;
 }
 
-/** Calls from the thread to the server. */
 export interface ThreadEvents {
   calibrate(part: Partial<Calibration>): void;
   log(line: string): void;

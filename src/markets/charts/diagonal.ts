@@ -2,12 +2,12 @@ import { formatCount, formatDecimal } from '../../core/pages/format.js';
 import { binomialRange } from '../../core/statistics/distributions.js';
 import { formatPercent, toPercent, toPixels, type ChartTable } from '../../core/charts/text.js';
 
-/** One group of forecasts: forecast share and observed share, both from 0 to 1. */
+/** Both shares are from 0 to 1. */
 interface Spot {
   given: number;
   found: number;
   n: number;
-  /** 90% range of the observed share for a reliable forecast. */
+  /** The observed share of a reliable forecast falls into this range in 90% of cases. */
   expected: { low: number; high: number } | null;
   label: string;
 }
@@ -32,7 +32,7 @@ interface DiagonalInput {
   tables: ChartTable[];
 }
 
-/** Plots forecast (x, in percent of the width) against observation (y, in pixels). Null if there is nothing to draw. */
+/** X is in percent of the width, y in pixels. Null if there is nothing to draw. */
 function toDiagonalChart({ sides, ...words }: DiagonalInput) {
   const most = Math.max(0, ...sides.flatMap(({ spots }) => spots.map(({ n }) => n)));
   if (most === 0) return null;
@@ -61,11 +61,11 @@ const toY = (share: number): number => HEIGHT * (1 - share);
 const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
   x: toPercent(given),
   y: toPixels(toY(found)),
-  /** The square root makes the point's area grow with the number of forecasts. */
+  /** The point's area grows with the number of forecasts. */
   radius: toPixels(MIN_RADIUS + (MAX_RADIUS - MIN_RADIUS) * Math.sqrt(n / most)),
   bar: expected && {
     y: toPixels(toY(expected.high)),
-    // Keeps the bar visible if the range is very narrow.
+    // A very narrow range stays visible.
     height: toPixels(Math.max(2, HEIGHT * (expected.high - expected.low))),
   },
   label,
@@ -74,16 +74,15 @@ const toPoint = ({ given, found, n, expected, label }: Spot, most: number) => ({
 const isOutside = ({ found, expected }: Pick<Spot, 'found' | 'expected'>): boolean =>
   expected !== null && (found < expected.low - 1e-12 || found > expected.high + 1e-12);
 
-/** Observed frequency of outcomes that were forecast with about the same probability. */
 export interface ReliabilityBin {
-  /** Covers probabilities from `from` to below `to`; the last bin includes `to`. */
+  /** From `from` to below `to`; the last bin includes `to`. */
   from: number;
   to: number;
   n: number;
-  /** Null for an empty bin, as is `frequency`. */
+  /** Null for an empty bin. */
   meanProbability: number | null;
   frequency: number | null;
-  /** 90% range of the frequency for a reliable forecast, given the bin's probabilities. Null for an empty bin. */
+  /** 90% range for a reliable forecast, given the bin's probabilities. Null for an empty bin. */
   expected: { low: number; high: number } | null;
 }
 
@@ -93,7 +92,7 @@ interface ReliabilitySide extends Pick<DiagonalSide, 'name' | 'label'> {
 
 type FullBin = ReliabilityBin & { meanProbability: number; frequency: number };
 
-/** Plots observed frequency against forecast probability for each side. Null while nothing has been counted. */
+/** Null while nothing has been counted. */
 export function toReliabilityChart(sides: readonly ReliabilitySide[]) {
   const full = sides.map(({ bins, ...side }) => ({ ...side, bins: bins.filter(isFull) }));
   return toDiagonalChart({
@@ -139,16 +138,16 @@ const toBinTable = ({ label, bins }: { label: string; bins: readonly FullBin[] }
   ]),
 });
 
-/** Probability that a calibrated forecast is within the plotted range. */
+/** A calibrated forecast is within the plotted range with this probability. */
 const CHANCE = 0.9;
 
-/** Share of outcomes inside the central interval of each nominal probability. */
+/** Outcomes inside the central interval of each nominal probability. */
 export interface CoverageSide extends Pick<DiagonalSide, 'name' | 'label'> {
   n: number;
   levels: readonly { nominal: number; actual: number }[];
 }
 
-/** Plots actual against nominal coverage of central prediction intervals. Null while nothing has been counted. */
+/** Null while nothing has been counted. */
 export function toCoverageChart(sides: readonly CoverageSide[]) {
   return toDiagonalChart({
     title: 'Coverage of the prediction intervals',

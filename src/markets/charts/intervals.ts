@@ -9,9 +9,9 @@ import {
   type ChartTable,
 } from '../../core/charts/text.js';
 
-/** A mean difference with its interval; negative values favour the model. */
+/** Negative values favour the model. */
 export interface IntervalRow {
-  /** Rows of the same group are listed together under its name. */
+  /** Listed together under its name. */
   group: string;
   label: string;
   n: number;
@@ -21,13 +21,10 @@ export interface IntervalRow {
 
 const LANE = 22;
 const HEAD = 26;
-/**
- * Maximum extent of the axis, as a multiple of the median distance from zero to an interval's farther end. Intervals
- * beyond it are cut off, so that the others stay readable.
- */
+/** Intervals beyond this multiple of the median distance from zero are cut off, so that the others stay readable. */
 const MAX_RATIO = 4;
 
-/** A forest plot with one lane per row. X is in percent of the width, y in pixels. Null without rows. */
+/** X is in percent of the width, y in pixels. Null without rows. */
 export function toIntervalChart(rows: readonly IntervalRow[]) {
   if (rows.length === 0) return null;
   const ticks = ticksOf(rows);
@@ -45,7 +42,7 @@ export function toIntervalChart(rows: readonly IntervalRow[]) {
     return {
       y: toPixels(y - LANE / 2),
       label: row.label,
-      /** Null if there are too few days, in which case `note` says so. */
+      /** Null if there are too few days; `note` says so. */
       interval: difference && {
         from: toX(difference.low),
         to: toX(difference.high),

@@ -4,14 +4,14 @@ import { DAY_MS } from '../../core/time.js';
 import { toLineChart } from '../../core/charts/line-chart.js';
 import { formatFixed, formatTick, toPercent } from '../../core/charts/text.js';
 
-/** Time span of one point; long series use longer spans. Dates are `YYYY-MM-DD`. */
+/** Long series use longer spans. Dates are `YYYY-MM-DD`. */
 type Period = 'day' | 'week' | 'month' | 'year';
 
 const MAX_DAYS = 45;
 const MAX_WEEKS = 53;
 const MAX_MONTHS = 240;
 
-/** Returns the shortest period whose points fit in a chart. */
+/** The shortest whose points fit in a chart. */
 export function choosePeriod(first: string, last: string): Period {
   const days = (Date.parse(last) - Date.parse(first)) / DAY_MS + 1;
   if (days <= MAX_DAYS) return 'day';
@@ -19,7 +19,7 @@ export function choosePeriod(first: string, last: string): Period {
   return days <= MAX_MONTHS * 31 ? 'month' : 'year';
 }
 
-/** First day of the period that contains the date; weeks begin on Monday. */
+/** Weeks begin on Monday. */
 export function startOf(date: string, period: Period): string {
   if (period === 'year') return `${date.slice(0, 4)}-01-01`;
   if (period === 'month') return `${date.slice(0, 7)}-01`;
@@ -28,7 +28,7 @@ export function startOf(date: string, period: Period): string {
   return toDate(ms - ((new Date(ms).getUTCDay() + 6) % 7) * DAY_MS);
 }
 
-/** Starts of all periods from `first` through `last`, including periods without data. */
+/** Includes periods without data. */
 export function periodsBetween(first: string, last: string, period: Period): string[] {
   const starts: string[] = [];
   const end = startOf(last, period);
@@ -36,7 +36,7 @@ export function periodsBetween(first: string, last: string, period: Period): str
   return starts;
 }
 
-/** Start of the next period: jumps to a day inside it, then back to its first day. */
+/** Jumps to a day inside the next period, then back to its first day. */
 const next = (start: string, period: Period): string =>
   startOf(toDate(Date.parse(start) + { day: 1, week: 7, month: 31, year: 366 }[period] * DAY_MS), period);
 
@@ -54,7 +54,7 @@ function formatPeriod(start: string, period: Period): string {
 const formatPeriodShort = (start: string, period: Period): string =>
   period === 'day' || period === 'week' ? shortDay.format(new Date(start)) : formatPeriod(start, period);
 
-/** Mean CRPS in °F over the forecasts of one climate day for which all four forecasters could be scored. */
+/** In °F, over the forecasts of a day for which all four forecasters could be scored. */
 export interface CrpsPoint {
   date: string;
   n: number;
@@ -71,7 +71,7 @@ interface Series {
   label: string;
 }
 
-/** Means over the day's `n` forecasts; null if they could not be scored. */
+/** Null if the day's forecasts could not be scored. */
 export interface SeriesPoint {
   date: string;
   n: number;
@@ -80,13 +80,13 @@ export interface SeriesPoint {
 
 const LABEL_HEIGHT = 15;
 
-/** A date at which the compared models changed. */
+/** The compared models changed on this date. */
 interface Mark {
   date: string;
   label: string;
 }
 
-/** CRPS of all four forecasters by climate day, in °F. Null while nothing has been scored. */
+/** In °F. Null while nothing has been scored. */
 export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[] = []) =>
   toSeriesChart({
     marks,
@@ -102,8 +102,8 @@ export const toCrpsChart = (points: readonly CrpsPoint[], marks: readonly Mark[]
   });
 
 /**
- * Means over time; smaller is better. Long series are grouped by week, month or year, with each day weighted by its
- * number of forecasts. Periods without forecasts leave gaps. `unit` follows the numbers and may be empty.
+ * Smaller is better. Grouped periods weight each day by its number of forecasts. Periods without forecasts leave gaps.
+ * `unit` follows the numbers and may be empty.
  */
 export function toSeriesChart({
   title,
@@ -141,7 +141,7 @@ export function toSeriesChart({
     axis: rows.map(({ start }) => formatPeriodShort(start, period)),
     lines: series
       .map(({ name }, i) => ({ name, values: rows.map(({ values }) => values[i]!) }))
-      // The first series is the chart's subject, so it is drawn on top.
+      // The first series is the chart's subject.
       .toReversed(),
     formatTick,
   });
@@ -168,7 +168,7 @@ export function toSeriesChart({
   };
 }
 
-/** Marks the first drawn period that reaches the date. Empty if the date is outside the chart. */
+/** The first drawn period that reaches the date. Empty outside the chart. */
 function placeMark(
   { date, label }: Mark,
   starts: readonly string[],
@@ -179,10 +179,7 @@ function placeMark(
   return [{ x: toPercent(starts.length === 1 ? 0.5 : index / (starts.length - 1)), label }];
 }
 
-/**
- * Shortens each gap to one period if most periods have no forecasts, for example outside the season, so that the data
- * gets more room.
- */
+/** If most periods have no forecasts, for example outside the season, each gap shrinks to one. */
 function shortenGaps(starts: readonly string[], has: (start: string) => boolean) {
   const isShortened = starts.filter(has).length < starts.length / 2;
   const kept = isShortened ? starts.filter((start, i) => has(start) || has(starts[i - 1]!)) : [...starts];
@@ -213,7 +210,7 @@ function describe(points: readonly SeriesPoint[], series: readonly Series[], uni
   return `Mean over ${formatCount(total, 'forecast')}: ${means.join(', ')}. Smaller is better.`;
 }
 
-/** Places each label at the end of its line, then shifts labels down and up until no two overlap. */
+/** At the end of each line, shifted until no two overlap. */
 function placeLabels(series: readonly Series[], { lines, height }: ReturnType<typeof toLineChart>) {
   const labels = series
     .flatMap(({ name, label }) => {

@@ -25,9 +25,7 @@ interface ListedProduct {
 }
 
 export interface ClimateReader {
-  /**
-   * Lists the station's reports that are still available from the weather service (about a week's worth), oldest first.
-   */
+  /** About a week's worth, oldest first. */
   list(station: Station, signal: AbortSignal): Promise<ListedProduct[]>;
   read(station: Station, product: ListedProduct, signal: AbortSignal): Promise<ClimateProduct | undefined>;
 }
@@ -54,9 +52,9 @@ export function createClimateReader({ baseUrl }: { baseUrl: string }): ClimateRe
 export interface ClimateProduct {
   stationId: string;
   date: string;
-  /** Issue time from the message's WMO header. */
+  /** From the message's WMO header. */
   issuedAt: Date;
-  /** True for a report covering the whole day, false for one on the day so far. */
+  /** False for a report on the day so far. */
   isFinal: boolean;
   isCorrection: boolean;
   /** Whole °F; null if the report gives no value (`MM`). */
@@ -67,15 +65,12 @@ export interface ClimateProduct {
 const months = `JANUARY FEBRUARY MARCH APRIL MAY JUNE JULY AUGUST SEPTEMBER OCTOBER NOVEMBER DECEMBER`.split(
   ' ',
 );
-/** Matches a header such as `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
+/** `CDUS41 KOKX 200644 CCA`, with the report's name on the next line. */
 const heading = /^[A-Z]{4}\d\d [A-Z]{4} (\d\d)(\d\d)(\d\d)(?: ([A-Z]{3}))?\s*\n(CLI[A-Z]{3})\s*$/m;
 
 /**
- * Parses the text of a climate report.
- *
- * Reports on the day so far contain `VALID TODAY AS OF 0400 PM`, or in Denver and Austin `VALID AS OF 0600 AM`. A final
- * report has no such line, is headed YESTERDAY and is issued after the day. The place name cannot identify the station:
- * CLIMSP is headed TWIN CITIES.
+ * A report on the day so far contains `VALID TODAY AS OF 0400 PM`, or in Denver and Austin `VALID AS OF 0600 AM`; a
+ * final one is headed YESTERDAY. The place name cannot identify the station: CLIMSP is headed TWIN CITIES.
  * @param near listed time of issue, because the header has neither month nor year
  * @returns undefined if the text is not a report for this station
  */
@@ -110,9 +105,7 @@ function readDate(text: string): string | undefined {
   return dateFrom(year!, index + 1, day!);
 }
 
-/**
- * Returns the time within a day of `near` that has this day of the month and time of day; undefined if no time matches.
- */
+/** The result is within a day of `near`; undefined if no time matches. */
 function issueTime(near: Date, day: number, hour: number, minute: number): Date | undefined {
   return [-1, 0, 1]
     .map((days) => {
@@ -122,7 +115,7 @@ function issueTime(near: Date, day: number, hour: number, minute: number): Date 
     .find((at) => at.getUTCDate() === day && Math.abs(at.getTime() - near.getTime()) <= DAY_MS);
 }
 
-/** Matches, for example, `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
+/** `MAXIMUM         78   3:53 PM  92 …`; an `R` after the value marks a record. */
 function readValue(section: string, name: 'MAXIMUM' | 'MINIMUM'): number | null {
   const [, value] = new RegExp(`^\\s*${name}\\s+(-?\\d{1,3})R?(?=\\s|$)`, 'm').exec(section) ?? [];
   return value === undefined ? null : Number(value);

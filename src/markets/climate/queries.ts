@@ -16,16 +16,13 @@ export interface NewReport extends DayKey {
   fetchedAt: Date;
   stage: ClimateStage;
   value: number;
-  /** True for a final report if no earlier final report can have been missed. */
+  /** No earlier final report can have been missed. */
   isCertain: boolean;
 }
 
 const SHOWN = 10;
 
-/**
- * Inserts a report unless it is already stored. A day's first final report is marked as the first only if no earlier
- * one can have been missed.
- */
+/** A day's first final report is the first only if no earlier one can have been missed. */
 export const insertReport = (
   orm: Orm,
   { station, kind, date, issuedAt, fetchedAt, stage, value, isCertain }: NewReport,
@@ -50,7 +47,7 @@ export const listReported = (orm: Orm, since: string): Promise<(DayKey & { isFin
     group by station, kind, date`,
   );
 
-/** Returns the observed extremes since a date: each day's first final report, or else its most extreme value so far. */
+/** Each day's first final report, or else its most extreme value so far. */
 export async function readObserved(orm: Orm, since: string): Promise<ObservedExtreme[]> {
   const rows = await selectRows<ReportRow>(
     orm,
@@ -73,7 +70,7 @@ export async function readObserved(orm: Orm, since: string): Promise<ObservedExt
 
 type ReportRow = DayKey & { isFinal: boolean; value: number; issuedMs: number; fetchedMs: number };
 
-/** Stores the venue's settlement values with the first final reports, overwriting values that the venue has revised. */
+/** Overwrites values that the venue has revised. */
 export const recordSettled = (orm: Orm, days: readonly (DayKey & { settled: number })[]): Promise<unknown> =>
   orm.execute(
     sql`update climate_products p set settled = d.settled

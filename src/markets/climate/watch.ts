@@ -20,28 +20,21 @@ import {
   type DayKey,
 } from './queries.js';
 
-/**
- * Delay between the end of the day and the first request for its final report. The report is issued at least an hour
- * after the end, and usually within three hours.
- */
+/** After the end of the day. The final report is issued at least an hour later, usually within three. */
 const EARLIEST_MS = 45 * MINUTE_MS;
 const MOST_COME_WITHIN_MS = 8 * HOUR_MS;
 const WHILE_OPEN_MS = 10 * MINUTE_MS;
-/**
- * Time of day from which reports on the day so far are requested. They appear from late afternoon on, and many offices
- * issue another in the evening.
- */
+/** Time of day. Reports on the day so far appear from late afternoon on. */
 const EVENING_MS = 16 * HOUR_MS;
 const UNTIL_EVENING_REPORT_MS = 15 * MINUTE_MS;
 const AFTER_EVENING_REPORT_MS = HOUR_MS;
 const WHILE_LATE_MS = HOUR_MS;
-/** Interval between requests once the final report is known. Corrections are recorded too, but they are not urgent. */
+/** Only corrections follow the final report, and they are not urgent. */
 const WHILE_KNOWN_MS = 3 * HOUR_MS;
-/** Reports older than this are not requested. */
 const WINDOW_MS = 3 * DAY_MS;
 const AT_ONCE = 2;
 const KEPT_DAYS = 400;
-/** Duration of the lease: longer than the pause between two passes, so that it does not expire between them. */
+/** Longer than the pause between two passes. */
 const LEASE_SECONDS = 15 * 60;
 
 export interface ClimateWatch {
@@ -62,10 +55,9 @@ export interface ClimateWatchOptions {
 }
 
 /**
- * Records the first final climate report of each station and day, and counts how often the venue settled on it. Since
- * 2026-08-14 another company relays the reports to the venue, so the latest report does not prove how a market settled:
- * on 2026-08-29 Miami's was corrected from 90 to 85, but the venue paid on 90. Evening reports are stored because they
- * bound the day's extreme. Only one instance sends requests: about 40 per station per day, 1,000 in all.
+ * Counts how often the venue settled on the first final report. Another company has relayed the reports to the venue
+ * since 2026-08-14, so the latest report proves nothing: on 2026-08-29 Miami's was corrected from 90 to 85, but the
+ * venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
  */
 export function createClimateWatch({
   reader,
@@ -131,7 +123,7 @@ function createReportKeeper({
   const seen = new Map<string, number>();
 
   return {
-    /** Logs failures instead of throwing, so that one station does not block the others. */
+    /** One station must not block the others. */
     async ask(station: Station, reported: ReadonlyMap<string, boolean>, signal: AbortSignal): Promise<void> {
       const now = clock.now();
       if (!isDue(station, reported, { now, last: askedAt.get(station.id) })) return;
@@ -139,7 +131,7 @@ function createReportKeeper({
       try {
         const listed = await reader.list(station, signal);
         const since = Math.max(now - WINDOW_MS, listed[0]?.issuedAt.getTime() ?? now);
-        // Reads oldest first and stops at a failure; otherwise a correction could be recorded as the first report.
+        // Oldest first: after a failure, a correction could be recorded as the first report.
         for (const product of listed.filter(
           ({ id, issuedAt }) => issuedAt.getTime() >= since && !seen.has(id),
         )) {
@@ -163,7 +155,7 @@ function createReportKeeper({
   };
 }
 
-/** @param isWhole true if no final report of the day can have been missed */
+/** @param isWhole no final report of the day can have been missed */
 async function keep(
   orm: Orm,
   report: ClimateProduct,

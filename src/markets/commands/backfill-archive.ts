@@ -24,9 +24,9 @@ export interface BackfillOptions {
   stations: readonly Station[];
   range: DateRange;
   pauses: Pauses;
-  /** Called after each answer with the number of days requested so far, out of all missing days. */
+  /** Days requested so far, out of all missing days. */
   onDays(done: number, all: number, what: string): void;
-  /** On abort, the current chunk is finished and no further chunk is started. */
+  /** The current chunk is finished. */
   stop: AbortSignal;
 }
 
@@ -48,9 +48,7 @@ interface Part<C extends Chunk = Chunk> {
 
 type StationChunk = Chunk & { station: Station };
 
-/**
- * Stores each answer as soon as it arrives, so that a later run can resume. A failing source does not stop the other.
- */
+/** Stores each answer at once, so that a later run can resume. A failing source does not stop the other. */
 export async function backfill(options: BackfillOptions): Promise<BackfillResult> {
   const { orm, archive, weather, markets, stations, range, stop } = options;
   const names: CoverageSources = {
@@ -61,7 +59,7 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
     reportKinds: ['daily_maximum'],
   };
   const before = await readCoverage(orm, names, stations, range);
-  // Never aborted: requests in flight are completed, and `stop` only ends pauses.
+  // Requests in flight are completed; `stop` only ends pauses.
   const { signal } = new AbortController();
   const { history: runsOf } = weather;
   const { history: reportsOf } = markets;
@@ -97,10 +95,7 @@ export async function backfill(options: BackfillOptions): Promise<BackfillResult
   };
 }
 
-/**
- * Processes stations one after another, so that an interrupted run leaves complete stations. Requests, including
- * retries, are at least `apartMs` apart.
- */
+/** An interrupted run leaves complete stations. Requests, including retries, are at least `apartMs` apart. */
 async function planPlaces(
   history: PlaceHistory,
   { orm, archive, weather, stations, range, pauses, stop }: BackfillOptions,
@@ -157,20 +152,20 @@ const explain = (error: unknown): string | undefined =>
 
 const ATTEMPTS = 5;
 const FIRST_PAUSE_MS = 5_000;
-/** Longest pause that a service may ask for; the command gives up on a service that asks for more. */
+/** The command gives up on a service that asks for more. */
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
 export interface Pauses {
   /** Rejects on abort. */
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
-  /** Number from 0 to 1 that varies pauses, so that several processes do not retry together. */
+  /** From 0 to 1; several processes must not retry together. */
   random: () => number;
   note: (text: string) => void;
 }
 
 /**
- * Makes up to five attempts while a service is busy or failing. Each pause is as long as the service requests, or
- * otherwise longer than the previous one. Other errors are not retried. An abort ends a pause, not a request.
+ * While a service is busy or failing. Each pause is as long as the service requests, or else longer than the previous
+ * one. An abort ends a pause, not a request.
  */
 export async function askAgain<T>(
   ask: () => Promise<T>,
@@ -202,7 +197,7 @@ interface Chunk extends DateRange {
 export const lastDayOver = (stations: readonly Station[], nowMs: number): string =>
   stations.map((station) => climateDayAt(station, new Date(nowMs - DAY_MS)).date).toSorted()[0]!;
 
-/** Requests that cover every missing day. Each spans at most about 31 days and starts and ends with a missing day. */
+/** Each spans at most about 31 days and starts and ends with a missing day. */
 export function planChunks({ from, to }: DateRange, isThere: (date: string) => boolean): Chunk[] {
   const chunks: Chunk[] = [];
   for (const date of daysBetween(from, to)) {
@@ -216,9 +211,9 @@ export function planChunks({ from, to }: DateRange, isThere: (date: string) => b
   return chunks;
 }
 
-/** Days to fetch by default; training uses no older data. */
+/** Training uses no older data. */
 export const DEFAULT_DAYS = 90;
-/** Maximum number of days to fetch; the service deletes older data. */
+/** The service deletes older data. */
 export const MAX_DAYS = 400;
 
 export interface RangeFlags {
@@ -227,7 +222,7 @@ export interface RangeFlags {
   to?: string;
 }
 
-/** Reads the date range from the flags. Its last day must be over at every station. @throws CommandError */
+/** The last day must be over at every station. */
 export function readRange(flags: RangeFlags, stations: readonly Station[], nowMs: number): DateRange {
   const last = lastDayOver(stations, nowMs);
   const to = readDate('--to', flags.to) ?? last;

@@ -137,7 +137,7 @@ function fitsText({ fits }: FitBook, stations: readonly Station[]): string {
   return `Forecasts are corrected for ${ways.join(' and for ')}.`;
 }
 
-/** Trains on the archive and stores the fits; a running service picks them up within the hour. */
+/** A running service picks up the fits within the hour. */
 async function learn(
   db: MaintenanceDatabase,
   archive: Archive,

@@ -42,14 +42,13 @@ function readTime(given: string): Date {
   return time;
 }
 
-/** Ignores the environment's database and venue, which belong to the real service. */
+/** The environment's database and venue belong to the real service. */
 function configure(player: TapePlayer, dataDir: string): Config {
   const { PORT, HOST, LOG_LEVEL } = process.env;
   const markets = player.marketSource === 'kalshi' ? 'kalshi' : 'simulated';
   return readConfig({ PORT, HOST, LOG_LEVEL, DATA_DIR: dataDir, MARKET_SOURCE: markets });
 }
 
-/** Resolves to the exit status. */
 async function replay(path: string, flags: Flags): Promise<number> {
   const player = await openTapePlayer({ path, ...flags });
   const interrupt = listenForInterrupt();
@@ -67,7 +66,7 @@ async function replay(path: string, flags: Flags): Promise<number> {
       products: { trading: { replay: player } },
     });
     const service = await Promise.race([starting, stopped]);
-    // Does not wait for a service that is still starting, because its database is discarded.
+    // The database of a service that is still starting is discarded.
     if (!service) return 130;
     process.stdout.write(
       `${service.greeting ?? ''}\nPlaying ${path} from ${new Date(player.clock.now()).toISOString()}.\n`,

@@ -2,6 +2,6 @@ import type { ConsoleDeps } from '../../console/page.js';
 import type { LiveTrading } from '../live/live.js';
 
 export interface MarketConsoleDeps extends ConsoleDeps {
-  /** Undefined unless the configuration allows an Organization to trade live. */
+  /** Undefined unless the configuration allows live trading. */
   live: LiveTrading | undefined;
 }

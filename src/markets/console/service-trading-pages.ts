@@ -25,7 +25,6 @@ const notices = {
   accepted: 'The venue’s figures were accepted.',
 };
 
-/** `/console/trading`: limits and kill switch for all customers' orders, and the account at the venue. */
 export function serviceTradingPages(deps: MarketConsoleDeps): Router {
   const router = pageRouter();
 
@@ -84,7 +83,7 @@ function addReconciliation(router: Router, deps: MarketConsoleDeps): void {
       };
       await renderPage(deps, req, res, page, { form, report });
     },
-    // Raised if the venue cannot be read or the outcome of an order is unknown.
+    // The venue cannot be read, or an order's outcome is unknown.
     codes: new Set(['unavailable']),
   });
 }

@@ -26,7 +26,7 @@ const notices = {
 
 const counts = new Set(['maxOrderContracts', 'maxPositionContracts', 'maxOpenOrders']);
 
-/** Converts form fields for the operator API, which takes counts as numbers and amounts as strings. */
+/** The operator API takes counts as numbers and amounts as strings. */
 const toInput = (fields: FormFields): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(filledIn(fields)).map(([name, value]) => {
@@ -36,7 +36,6 @@ const toInput = (fields: FormFields): Record<string, unknown> =>
     }),
   );
 
-/** `/console/customers/{slug}/trading` */
 export function customerTradingPages(deps: MarketConsoleDeps): Router {
   const { orm } = deps.db;
   const router = pageRouter();

@@ -6,7 +6,7 @@ import { findFirstStep } from './trading.js';
 
 const schema = z.object({
   keys: z.object({
-    /** A test key, so it trades only on paper. It can read the portfolio and place orders. */
+    /** A test key, so it trades only on paper. */
     trading: z.string(),
   }),
 });
@@ -23,8 +23,8 @@ export const demo: DemoPart = {
     const scopes = ['trading:read', 'trading:write'];
     const key = { name: 'paper trader', livemode: false, scopes, now: source.at };
     const owner = { orgId: first.id, userId: first.ownerId };
-    // Reading the portfolio would open the account with a deposit dated today, which would count as a loss on the
-    // earlier days.
+    // Reading the portfolio would open the account with a deposit of today, which would count as a loss on earlier
+    // days.
     if (marketSource === 'simulated')
       await openPaperAccount(tx, { orgId: first.id, cash, at: new Date(findFirstStep(nowMs)) });
     return { keys: { trading: (await addMembersKey(tx, owner, key)).secret } };

@@ -21,35 +21,29 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import type { DemoKeys } from '../../demo/demo.js';
 import type { JudgedRecord } from '../scores/queries.js';
 
-/**
- * Maximum number of attempts to acquire the settlement lease, one per second. Together they take longer than the lease
- * lasts.
- */
+/** One attempt per second, longer than the lease lasts. */
 const LEASE_TRIES = 90;
 const RECENT_DAYS = 5;
-/** Steps in which the past is replayed: at each step, markets settle and values are recorded. */
+/** At each step, markets settle and values are recorded. */
 const STEP_MS = { recent: 6 * HOUR_MS, earlier: 12 * HOUR_MS };
-/** Hour in UTC at which orders are placed. */
+/** UTC. */
 const ORDER_HOUR = 18;
-/** Number of signals followed at each step that places orders. */
+/** Orders per step that places any. */
 const ORDERS_AT_ONCE = 5;
-/** Contracts per order: few enough to stay within the daily limits. */
+/** Few enough to stay within the daily limits. */
 const MAX_CONTRACTS = 15;
-/** Contracts and lifetime of a resting order. Small, because simulated prints have only one or two contracts. */
+/** Simulated prints have only one or two contracts. */
 const MAX_RESTING = 5;
 const RESTING_MS = 15 * MINUTE_MS;
 const MAX_REFRESH_MS = 5 * MINUTE_MS;
 
-/** Unix time of the first orders, in milliseconds. */
+/** Unix milliseconds. */
 export function findFirstStep(nowMs: number): number {
   const orderMs = ORDER_HOUR * HOUR_MS;
   return Math.ceil((nowMs - TRADED_DAYS * DAY_MS - orderMs) / STEP_MS.earlier) * STEP_MS.earlier + orderMs;
 }
 
-/**
- * Paper-trades the signals of the past days with the production code, at their original times in the simulated world
- * and with the fits and open gates of those times. The demo shows the resulting profit and loss.
- */
+/** At the original times in the simulated world, with the fits and open gates of those times. */
 export async function seedDemoTrading(
   context: Pick<Context, 'config' | 'db' | 'clock' | 'log'>,
   demo: { keys: Pick<DemoKeys, 'trading'> },
@@ -67,7 +61,7 @@ export async function seedDemoTrading(
   // Replayed events are not logged at info level, not counted in the service's metrics and not recorded on the tape.
   const log = context.log.child({}, { level: 'warn' });
   const metrics = createMetrics([createMarketMetrics], { ofProcess: false });
-  // Reconstructing one part of the past is enough and keeps the first start short.
+  // One part of the past is enough and keeps the first start short.
   const [part] = pastParts;
   const trading = createTradingServices(
     {
@@ -90,7 +84,7 @@ export async function seedDemoTrading(
     if (!reconstructed) return;
     past.ms = nowMs;
     const training = await reconstructed.learn(part!, signal);
-    // Held only in memory; another job stores the same records once the service is ready.
+    // In memory; another job stores the same records once the service is ready.
     const records: JudgedRecord[] = [];
     for await (const recalled of reconstructed.recall(part!, training, signal))
       records.push(...recalled.map(toJudged));
@@ -99,7 +93,7 @@ export async function seedDemoTrading(
       signal.throwIfAborted();
       past.ms = ms;
       stepMs = nowMs - ms > RECENT_DAYS * DAY_MS ? earlier : recent;
-      // Orders are also placed at the end, so that some positions are open.
+      // Some positions stay open.
       const isLast = ms + stepMs >= nowMs - HOUR_MS;
       const isOrdering = isLast || new Date(ms).getUTCHours() === ORDER_HOUR;
       trading.calibration.replace({ fits: await training.fitsAt(new Date(past.ms)) });
@@ -118,13 +112,13 @@ export async function seedDemoTrading(
   }
 }
 
-/** Waits for the lease of a killed process to expire. Gives up if another instance holds it. */
+/** A killed process may hold the lease. Gives up if another instance holds it. */
 async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<void> {
   for (let tries = 0; tries < LEASE_TRIES && !(await settlement.settle()); tries++)
     await setTimeout(1_000, undefined, { signal });
 }
 
-/** Drops prices and members, which gates do not need. */
+/** Gates need neither prices nor members. */
 function toJudged({ record, report }: Recalled): JudgedRecord {
   const { kind, station, date, leadHours, method } = record;
   const { advantage, worstAdvantage } = report
@@ -134,7 +128,7 @@ function toJudged({ record, report }: Recalled): JudgedRecord {
   return { kind, station, date, leadHours, method, advantage, worstAdvantage, settledAt };
 }
 
-/** Fills and marks the orders at the times at which the running service would. */
+/** At the times at which the running service would. */
 async function lookAfterOrders(
   { refresher, resting, marker }: TradingServices,
   past: { ms: number },
@@ -154,7 +148,7 @@ async function lookAfterOrders(
   past.ms = startMs;
 }
 
-/** Buys the best signals immediately, and also rests a bid for the best of them if resting has an edge. */
+/** Rests a bid for the best signal if resting has an edge. */
 async function followSignals(
   orders: Orders,
   { signals }: Snapshot,
@@ -163,7 +157,7 @@ async function followSignals(
 ): Promise<void> {
   const best = signals.events
     .flatMap((event) => event.signals)
-    // Bids on long shots hardly ever fill, so resting would show no value.
+    // Bids on long shots hardly ever fill.
     .filter(({ price }) => price >= 10n * CENT && price <= 90n * CENT)
     .toSorted((a, b) => b.edge - a.edge)
     .slice(0, ORDERS_AT_ONCE);
@@ -197,7 +191,7 @@ async function followSignals(
       contracts: Math.min(contracts, MAX_RESTING),
       limitPrice: rest.price,
       timeInForce: 'good_till_time',
-      // Not cancelled on a new observation, so that the demo shows what resting orders earn.
+      // Without a cancel on observations, the demo shows what resting orders earn.
       rest: { expiresAt, postOnly: true, cancelOn: ['stale', 'gate_closed'] },
     });
   }

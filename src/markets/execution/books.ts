@@ -3,7 +3,7 @@ import { isSameBook, type OrderBook } from '../market/book.js';
 import type { MarketData } from '../market/source.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 
-/** How long books are retained: longer than the time from a fill to its mark. */
+/** Longer than the time from a fill to its mark. */
 const KEPT_MS = 3 * MINUTE_MS;
 const MAX_KEPT = 500;
 
@@ -11,19 +11,19 @@ interface KnownBook {
   atMs: number;
   /** Undefined if the book was in doubt. */
   book: OrderBook | undefined;
-  /** True if the venue streamed the change, so the previous book was valid until that moment. */
+  /** The previous book was valid until the venue streamed this change. */
   isTold: boolean;
 }
 
-/** Recent books, with the times at which they became known. */
+/** With the times at which they became known. */
 export interface BookLog {
-  /** @param isTold true if the venue streamed the changes; false if every book was read again */
+  /** @param isTold the venue streamed the changes; otherwise every book was read again */
   add(
     data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>,
     at: Date,
     isTold: boolean,
   ): void;
-  /** Returns the book as of `at` if data later than `since` confirms it. */
+  /** If data later than `since` confirms the book. */
   bookAt: (ticker: string, since: Date, at: Date) => OrderBook | undefined;
 }
 

@@ -15,13 +15,13 @@ import {
   type PriceMark,
 } from './queries.js';
 
-/** Marking looks at the minute after a fill, but waits a little longer because some prints are listed late. */
+/** A minute, and a little longer because some prints are listed late. */
 const LOOK_MS = MINUTE_MS;
 export const WAIT_MS = LOOK_MS + 5_000;
-/** Maximum age of a fill that is still marked; one read of prints spans an hour. */
+/** One read of prints spans an hour. */
 const MAX_AGE_MS = PRINTS_SPAN_MS - WAIT_MS;
 const AT_ONCE = 500;
-/** Maximum markets per run; the prints of each cost one request. */
+/** Per run; the prints of each cost one request. */
 const MARKETS_AT_ONCE = 40;
 const READS_AT_ONCE = 4;
 const LEASE_SECONDS = 90;
@@ -31,7 +31,7 @@ interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   books: BookMemory;
 }
 
-/** Marks fills a minute after they happen, on one instance for all Organizations. */
+/** One instance marks the fills of all Organizations. */
 export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
   const stopping = new AbortController();
   const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
@@ -83,7 +83,7 @@ export function createMarker({ db: { orm }, clock, log, markets, books }: Marker
 
   const marking = shareRun(markDue);
   return {
-    /** @returns the number of marked fills */
+    /** Returns the number of marked fills. */
     mark: marking.run,
     async stop(): Promise<void> {
       stopping.abort();
@@ -102,9 +102,9 @@ export type MarkableFill = Pick<
 >;
 
 /**
- * Marks a fill with its price 15, 30 and 60 seconds later: the mid price of the book at that time if data from after
- * the fill confirms the book, otherwise the last print since the fill. The fill would have missed if no other taker on
- * its side got its price or better and the first book known from after the fill has nothing left at that price.
+ * 15, 30 and 60 seconds later: the book's mid price if data from after the fill confirms the book, otherwise the last
+ * print since the fill. The fill would have missed if no other taker on its side got its price or better and the first
+ * later book has nothing left there.
  * @param prints of the fill's market, oldest first; undefined if the source has none
  */
 export function markFill(

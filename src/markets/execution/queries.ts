@@ -7,15 +7,15 @@ import { perContract, valueOf } from '../market/contracts.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 import { executionMarks } from './table.js';
 
-/** Seconds after a fill at which its price is sampled. */
+/** Seconds after a fill. */
 export const horizons = [15, 30, 60] as const;
 
-/** A fill that awaits its mark, or the shadow paper fill of a live order (`n` is 0). */
+/** A fill, or the shadow paper fill of a live order (`n` is 0). */
 export interface DueMark extends Omit<
   typeof executionMarks.$inferSelect,
   'markedAt' | 'missed' | 'after15' | 'after30' | 'after60'
 > {
-  /** Price per contract. */
+  /** Per contract. */
   price: Micros;
   hasTaken: boolean;
 }
@@ -37,7 +37,7 @@ type DueRow = Omit<DueMark, 'price' | 'value' | 'fees' | 'at' | 'n' | 'hasTaken'
   at: string;
 };
 
-/** True for orders that never rest, so that all of their fills are immediate. */
+/** Such orders never rest, so all of their fills are immediate. */
 const takesAtOnce = sql`o.time_in_force in ('immediate_or_cancel', 'fill_or_kill')`;
 
 export async function listDueFills(orm: Orm, { from, until, limit }: Span): Promise<DueMark[]> {
@@ -104,7 +104,7 @@ export async function writeMarks(
     });
 }
 
-/** A resting live order with its last known queue position. */
+/** Has its last known queue position. */
 export interface QueuedLive {
   orgId: string;
   id: string;
@@ -148,14 +148,14 @@ export async function insertPlaces(
       .onConflictDoNothing();
 }
 
-/** The scope of a report; `until` is exclusive. */
+/** `until` is exclusive. */
 export interface ExecutionPeriod {
   orgId: string;
   from: Date;
   until: Date;
 }
 
-/** 1 for a purchase, which gains when the price rises; -1 for a sale. */
+/** A purchase gains when the price rises. */
 const direction = sql`case m.action when 'buy' then 1 else -1 end`;
 const settledValue = sql`case m.side when 'yes' then s.value else ${String(DOLLAR)}::bigint - s.value end`;
 
@@ -168,7 +168,7 @@ const marksOf = ({ orgId, from, until }: ExecutionPeriod, mode: TradeMode, n: SQ
   where m.org_id = ${orgId}::uuid and m.mode = ${mode} and m.at >= ${from.toISOString()}::timestamptz
     and m.at < ${until.toISOString()}::timestamptz and ${n}`;
 
-/** Gain of a fill valued at `price`, in fractional millionths of a dollar; null if the price is unknown. */
+/** In fractional millionths of a dollar; null if the price is unknown. */
 const gainAt = (price: SQL): SQL => sql`${direction} * (${price} * m.contracts - m.value)`;
 const roundedSum = (amount: SQL, filter: SQL): SQL =>
   sql`round(sum(${amount}) filter (where ${filter}))::text`;
@@ -211,13 +211,13 @@ export async function sumFills(orm: Orm, period: ExecutionPeriod, mode: TradeMod
     judged: number('judged'),
     missed: number('missed'),
     missedContracts: number('missedContracts'),
-    /** For each of the `horizons`, the fills whose price at that time is known, and their gain before fees. */
+    /** Fills whose price at that time is known, and their gain before fees. */
     after: columns.map((_, i) => ({
       fills: number(`n${i}`),
       contracts: number(`c${i}`),
       gain: amount(`g${i}`),
     })),
-    /** Two entries, both after fees: valued at the price a minute later, and at the market's payout. */
+    /** After fees: at the price a minute later, and at the market's payout. */
     pnl: ends.map((_, i) => ({ fills: number(`e${i}`), all: amount(`p${i}`), missed: amount(`q${i}`) })),
   };
 }
@@ -285,18 +285,16 @@ export async function sumShadowed(orm: Orm, period: ExecutionPeriod) {
     orders: number('orders'),
     live: { contracts: number('live'), fees: amount('liveFees')! },
     paper: { contracts: number('paper'), fees: amount('paperFees')! },
-    /** Two entries, both after fees: valued at the price a minute later, and at the market's payout. */
+    /** After fees: at the price a minute later, and at the market's payout. */
     pnl: ends.map((_, i) => ({ orders: number(`e${i}`), live: amount(`l${i}`), paper: amount(`p${i}`) })),
-    /** Median time from sending to the venue's response. */
+    /** Median, from sending to the venue's response. */
     roundTripMs: row!.roundTripMs === null ? null : Math.round(number('roundTripMs')),
   };
 }
 
 export type QueueErrors = Awaited<ReturnType<typeof readQueueErrors>>;
 
-/**
- * Compares the paper queue that is simulated for live orders with the venue's queue positions, over all recorded rows.
- */
+/** The simulated paper queue against the venue's positions, over all recorded rows. */
 export async function readQueueErrors(orm: Orm, { orgId, from, until }: ExecutionPeriod) {
   const [row] = await selectRows<{
     orders: number;

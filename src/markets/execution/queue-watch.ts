@@ -21,20 +21,14 @@ import { createPrintReader, rememberBook } from '../orders/resting.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { insertPlaces, listShadowedResting, type QueuedLive } from './queries.js';
 
-/** Maximum markets per read; each costs a request for its prints. */
+/** Each costs a request for its prints. */
 const MARKETS_AT_ONCE = 40;
 const MAX_ORDERS = 500;
-/**
- * Time after which a market is due for another read. Slightly under a minute, so that a run a minute later finds it
- * due.
- */
+/** Slightly under a minute, so that a run a minute later finds the market due. */
 const DUE_MS = 55 * SECOND_MS;
-/** Trades within this time share one read. The delay also gives the venue time to update its numbers. */
+/** Trades within this time share one read, and the venue has time to update its numbers. */
 const GATHER_MS = SECOND_MS;
-/**
- * Time after which an unchanged queue position is written again, so that one read of prints spans the time since the
- * last row.
- */
+/** One read of prints spans the time since the last row. */
 const WRITTEN_EVERY_MS = 15 * MINUTE_MS;
 const LEASE_SECONDS = 90;
 
@@ -46,7 +40,7 @@ interface QueueWatchDeps {
   gatherMs?: number | undefined;
 }
 
-/** Records where resting live orders stand in the venue's queue, and where paper trading would place them. */
+/** In the venue's queue, and in the queue of paper trading. */
 export function createQueueWatch(
   context: WorkContext,
   { live, markets, snapshots, gatherMs = GATHER_MS }: QueueWatchDeps,
@@ -55,7 +49,7 @@ export function createQueueWatch(
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'queue-positions', { lengthSeconds: LEASE_SECONDS });
   const readPrints = createPrintReader(context, markets, stopping.signal);
-  /** Books as of the last read. The venue has since listed all prints from before that read. */
+  /** As of the last read. The venue has since listed all earlier prints. */
   const shown = new Map<string, ShownBook>();
   const readAt = new Map<string, number>();
   let prices = new Map<string, Set<Micros>>();
@@ -109,7 +103,7 @@ export function createQueueWatch(
 
   const reading = shareRun(readDue);
   return {
-    /** Reads each market that was last read at least a minute ago, or before a trade at an order's price. */
+    /** Markets last read at least a minute ago, or before a trade at an order's price. */
     read: reading.run,
     async stop(): Promise<void> {
       stopping.abort();
@@ -126,15 +120,12 @@ interface MarketView {
   venueAhead: ReadonlyMap<string, number>;
   known: KnownPrints;
   book: OrderBook;
-  /** The book at the last read. */
+  /** At the last read. */
   shown: ShownBook | undefined;
   at: Date;
 }
 
-/**
- * Returns the queue positions that need a new row.
- * @param orders all orders in one market, oldest first
- */
+/** Positions that need a new row. @param orders all in one market, oldest first */
 function placeOrders(
   orders: readonly QueuedLive[],
   { venueAhead, known, book, shown, at }: MarketView,
@@ -142,7 +133,7 @@ function placeOrders(
   return orders.flatMap((order, i) => {
     const seen = advanceShadow(order, orders.slice(i), known, shown);
     const paperAhead = aheadInAll(book, bidOf(order), seen.atPrice);
-    // The venue stops listing an order when the order ends, before we record the end, so the last known number is used.
+    // The venue stops listing an order before we record its end.
     const venue = venueAhead.get(order.venueOrderId ?? '') ?? order.venueAhead;
     const isSame = venue === order.venueAhead && paperAhead === order.paperAhead;
     const isFresh = Date.parse(seen.at) - Date.parse(order.seen.at) < WRITTEN_EVERY_MS;
@@ -155,9 +146,8 @@ function placeOrders(
 const yesPriceOf = ({ side, price }: Bid): Micros => (side === 'yes' ? price : DOLLAR - price);
 
 /**
- * Advances the paper queue that runs alongside a live order. Each order is advanced individually, because the account's
- * earlier orders are already part of the book's queue.
- * @param behind this order and the account's later orders in the same market
+ * Each order individually, because the account's earlier orders are already part of the book's queue.
+ * @param behind this order and the account's later ones in the market
  */
 function advanceShadow(
   order: QueuedLive,

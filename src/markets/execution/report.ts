@@ -19,10 +19,7 @@ import {
 import { readQueueCorrection, type QueueCorrection } from '../orders/queries.js';
 import { MOST_DAYS, USUAL_DAYS, type executionSchema } from './schema.js';
 
-/**
- * A period of whole UTC days.
- * @throws AppError invalid_request
- */
+/** Whole UTC days. */
 export function toPeriod(
   { from, to }: { from?: string | undefined; to?: string | undefined },
   nowMs: number,

@@ -6,19 +6,18 @@ import { findFit, findMix, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook, ty
 import type { ForecastMethod } from './forecast.js';
 import { mixCandidates } from './mix.js';
 
-/** Maximum age of a fit. Seasons and weather models change, so older fits are not used. */
+/** Seasons and weather models change. */
 export const LONGEST_AGE_DAYS = 7;
-/** °F by which a fit may extrapolate beyond its range: a fit to a cool month does not apply to a hot spell. */
+/** °F beyond its range: a fit to a cool month does not apply to a hot spell. */
 const FAR_F = 10;
-/** °F. No forecast is certain to within half a degree, and a standard deviation above 15 carries no information. */
+/** °F. No forecast is certain to half a degree, and one of 15 carries no information. */
 export const POSSIBLE_DEVIATION_F = { lowest: 0.5, highest: 15 };
 /** °F. Larger than any plausible sum of grid-point bias and daily error. */
 const LARGEST_CORRECTION_F = 12;
 
 /**
- * Corrects each model for its past forecast errors, using the pooled fit of all stations, averaged with the station's
- * own seasonal fit if the archive is long enough. A model without a fit is not corrected. Models are weighted by their
- * recent skill.
+ * The pooled fit of all stations, averaged with the station's own seasonal fit if its archive is long enough. Models
+ * are weighted by their recent skill.
  */
 export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   const candidates = [ensemble, ...further].map((run) => ({ run, corrected: correct(run, fits, at) }));
@@ -71,10 +70,7 @@ const toCorrected = (method: ForecastMethod, correction: Correction, fallback: s
   shape: 'logistic',
 });
 
-/**
- * @returns the correction, or a readable reason for not having one; undefined if the station's archive is too short for
- * a fit of its own
- */
+/** A readable reason instead of a correction; undefined if the archive is too short for a fit of its own. */
 function correctBy(
   fits: FitBook,
   stationId: string | null,
@@ -91,10 +87,7 @@ function correctBy(
   return applyFit(fit, ensemble);
 }
 
-/**
- * Returns the model whose fit applies, undefined for the first model. An earlier run of the first model uses the first
- * model's fit for the lead time of that run.
- */
+/** Undefined for the first model. An earlier run uses the first model's fit for that run's lead time. */
 const fittedModel = ({ model }: Pick<Ensemble, 'model'>): string | undefined =>
   model === EARLIER_RUN ? undefined : model;
 
@@ -132,18 +125,12 @@ function applyFit(fit: Fit, ensemble: Ensemble): Correction | string {
   return { fit, meanF: mean + beyond, deviationF: clamp(learnedF, POSSIBLE_DEVIATION_F) };
 }
 
-/**
- * A model's stated standard deviation is too small by about this factor. Multiplying by 1.5 improves the log score from
- * −2.493 (as published) to −2.419.
- */
+/** Stated deviations are too small: a factor of 1.5 improves the log score from −2.493 to −2.419. */
 const STATED_FACTOR = 1.5;
-/** Days, summed over all stations, after which the learned standard deviation has the same weight as the stated one. */
+/** Over all stations. Then the learned deviation weighs as much as the stated one. */
 const STATED_DAYS = 60;
 
-/**
- * Returns a standard deviation that starts near 1.5 times the stated one and approaches the learned one as days
- * accumulate.
- */
+/** From near 1.5 times the stated deviation toward the learned one as days accumulate. */
 function withStated({ spreadF }: Ensemble, learnedF: number, days: number): number {
   if (spreadF === undefined) return learnedF;
   const share = days / (days + STATED_DAYS);

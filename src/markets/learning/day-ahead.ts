@@ -8,19 +8,16 @@ import { fitLinearInSteps, predictLinear, type LinearCase, type LinearRule } fro
    distribution: M. Gebetsberger et al., Adv. Stat. Clim. Meteorol. Oceanogr. 5 (2019). Seasonal terms: M. N. Lang et
    al., Nonlin. Processes Geophys. 27 (2020). */
 
-/** An ensemble's forecast for a day or an hour, in the unit of the observations. */
+/** In the unit of the observations. */
 export interface AheadRow {
   day: number;
   hour?: number | undefined;
-  /** Name of the group, such as a station, that has its own bias and spread. */
+  /** Has its own bias and spread, such as a station. */
   group: string;
   mean: number;
-  /** Sample variance of the members; 0 for a single member. */
+  /** 0 for a single member. */
   variance: number;
-  /**
-   * True if the run is from an older version of the model. The bias of that version may differ from the newest
-   * version's; its spread is assumed to be the same.
-   */
+  /** An older version of the model may have another bias; its spread is assumed to be the same. */
   isOlder?: boolean | undefined;
 }
 
@@ -28,45 +25,37 @@ export interface AheadCase extends AheadRow {
   observed: number;
 }
 
-/**
- * `shrunk` fits all groups together, shrinks group differences toward 0 and slopes toward 1, and weights recent days
- * more; `seasonal` fits one group.
- */
+/** `shrunk` pools all groups, shrinks their differences and weights recent days more; `seasonal` fits one group. */
 export type AheadDesign = 'shrunk' | 'seasonal';
 
 export interface AheadFit {
   /**
-   * Keyed by variable. Also contains the errors' `bias` and `deviation`, the ensemble means' `centre` and `width`, and,
-   * if the spread varies, the mean logarithm of the `spread`.
+   * By variable. Also the errors' `bias` and `deviation`, the means' `centre` and `width`, and, if the spread varies,
+   * the mean logarithm of the `spread`.
    */
   coefficients: Readonly<Record<string, number>>;
-  /** Mean CRPS of the cases plus the ridge penalty, in the unit of the observations. */
+  /** With the ridge penalty, in the unit of the observations. */
   trainingCrps: number;
   hasConverged: boolean;
 }
 
 const YEAR_DAYS = 365.25;
 const LEAST_ROWS = 20;
-/** Convergence tolerance. A tolerance ten times smaller changes no score by even a thousandth (measured). */
+/** A tolerance ten times smaller changes no score by even a thousandth (measured). */
 const TOLERANCE = 1e-4;
-/** Limits of the scale, in standard deviations of the errors. */
+/** In standard deviations of the errors. */
 const SCALE = { lowest: 0.01, highest: 10 };
-/**
- * Lower bound for the spread, as a share of the errors' standard deviation; a smaller spread carries no more
- * information.
- */
+/** Share of the errors' standard deviation; a smaller spread carries no more information. */
 const LEAST_SPREAD = 0.02;
-/** Natural logarithm. Spreads are limited to between a quarter and four times the usual spread. */
+/** Spreads are limited to between a quarter and four times the usual one. */
 const FURTHEST_SPREAD = Math.log(4);
 
-/** Name of the variable for the bias of older versions relative to that of the newest version. */
+/** For the bias of older versions relative to the newest. */
 const OLDER = 'older version';
 
 type Visit = (name: string, value: number) => void;
 
-/**
- * Calls `ofLocation` or `ofScale` with the name and value of each variable that applies to the row; all others are 0.
- */
+/** Variables that do not apply to the row are 0. */
 function eachVariable(
   row: AheadRow,
   coefficients: AheadFit['coefficients'],
@@ -100,17 +89,11 @@ function eachVariable(
 interface Named {
   location: string[];
   logScale: string[];
-  /**
-   * Ridge penalty that shrinks a variable's coefficient toward 0: the CRPS of one day, in units of the errors' standard
-   * deviation.
-   */
+  /** Shrinks a coefficient toward 0: the CRPS of one day, in units of the errors' standard deviation. */
   ridge: (name: string) => number;
 }
 
-/**
- * Half-life of a day's weight. Weighting recent days more lowers a mix's CRPS by 1.3 % (measured; 15 to 30 days do
- * equally well).
- */
+/** Weighting recent days more lowers a mix's CRPS by 1.3 % (measured; 15 to 30 days do equally well). */
 const HALF_LIFE_DAYS = 20;
 const LOOSE_RIDGE = 0.1;
 const BIAS_RIDGE = 3;
@@ -121,7 +104,7 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
     const hours = [...new Set(rows.map(({ hour }) => hour))]
       .filter((hour) => hour !== undefined)
       .sort((a, b) => a - b);
-    // Rows of the same day have correlated errors, so the ridge is scaled to days instead of rows.
+    // Errors of a day are correlated, so the ridge is scaled to days instead of rows.
     const perDay = rows.length / new Set(rows.map(({ group, day }) => `${group} ${day}`)).size;
     const ridges: Record<string, number> = {
       bias: BIAS_RIDGE * perDay,
@@ -163,13 +146,12 @@ const designs: Readonly<Record<AheadDesign, (rows: readonly AheadRow[]) => Named
 
 const olderIn = (rows: readonly AheadRow[]): string[] => (rows.some(({ isOlder }) => isOlder) ? [OLDER] : []);
 
-/** @param near starting point: coefficients of a fit to almost the same cases */
+/** @param near starting point: a fit to almost the same cases */
 export const fitAhead = (...input: Parameters<typeof fitAheadInSteps>): AheadFit | undefined =>
   allAtOnce(fitAheadInSteps(...input));
 
 /**
- * Runs `fitAhead` one search step at a time. Fits the residuals of the members' mean in units of their own standard
- * deviation, so that ridges do not depend on the unit.
+ * Fits residuals in units of their own standard deviation, so that ridges do not depend on the unit.
  * @returns undefined for fewer than 20 rows, or for rows without variation
  */
 export function* fitAheadInSteps(
@@ -227,10 +209,7 @@ export function* fitAheadInSteps(
   };
 }
 
-/**
- * Returns the mean of each group. A group's slope applies to deviations from the group's own mean, so that it does not
- * change the group's bias.
- */
+/** A group's slope applies to deviations from its own mean, so that it does not change the group's bias. */
 const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
   Object.fromEntries(
     [...groupBy(cases, ({ group }) => group)].map(([group, own]) => [
@@ -241,7 +220,7 @@ const centresOf = (cases: readonly AheadCase[]): Record<string, number> =>
 
 const ROWS_AT_ONCE = 500;
 
-/** Returns the mean and standard deviation of the forecast. An unknown group or hour gets the common forecast. */
+/** An unknown group or hour gets the common forecast. */
 export function predictAhead(
   coefficients: AheadFit['coefficients'],
   row: AheadRow,
@@ -269,10 +248,7 @@ export function predictAhead(
   };
 }
 
-/**
- * Returns the fit for one target as two lines: mean a + b·m and ln deviation c + d·ln s, for the members' mean m and
- * standard deviation s.
- */
+/** Two lines: mean a + b·m and ln deviation c + d·ln s, for the members' mean m and standard deviation s. */
 export function lineOf(
   coefficients: AheadFit['coefficients'],
   row: Pick<AheadRow, 'day' | 'hour' | 'group' | 'isOlder'>,
@@ -284,7 +260,7 @@ export function lineOf(
   return { a, b: at(1).mean - a, c: Math.log(deviation) - d * spread, d };
 }
 
-/** Returns the warm bias that the fit attributes to a group's or an hour's members, relative to the common bias. */
+/** Relative to the common bias. */
 export const biasOf = (
   { deviation = 0, ...coefficients }: AheadFit['coefficients'],
   { group, hour }: Pick<AheadRow, 'group' | 'hour'>,

@@ -15,14 +15,12 @@ import {
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
 import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
 
-/**
- * °F. Minimum standard deviation of raw ensembles: a grid point is not the station, and hourly values miss the peak.
- */
+/** °F, for raw ensembles: a grid point is not the station, and hourly values miss the peak. */
 const MIN_RAW_DEVIATION_F = 1;
-/** An observation within this time of the day's end, or later, covers the whole day. */
+/** Such an observation covers the whole day. */
 const COVERS_DAY_MS = 90 * MINUTE_MS;
 
-/** Cap on probabilities, because the report may still be missing or differ from the station's own readings. */
+/** The report may be missing or differ from the station's own readings. */
 const MOST_SURE = 1 - 1e-7;
 const noHourFits: HourFits = { fits: [], missing: [] };
 
@@ -38,16 +36,13 @@ export interface Ensemble extends Pick<
   varianceF: number;
 }
 
-/** The forecast derived from an ensemble, before observations are applied. */
+/** Observations are not applied yet. */
 export type Corrected = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'
 >;
 
-/**
- * Turns an ensemble's mean and spread into a forecast, using the fits available at `at`.
- * @param further runs of other models, and an earlier run of the same model, for the same target
- */
+/** @param further runs of other models, and an earlier run of the same model */
 export type Correction = (
   ensemble: Ensemble,
   fits: FitBook,
@@ -55,7 +50,7 @@ export type Correction = (
   further: readonly Ensemble[],
 ) => Corrected;
 
-/** Corrects the newest run of each target and bounds it by observations, ignoring data that was unknown at `at`. */
+/** Ignores data that was unknown at `at`. */
 export const modelWith = (correct: Correction): ForecastModel =>
   modelOf(function* ({ source, weather, events, fits, at }) {
     const known = groupKnownWeather(weather, at);
@@ -152,10 +147,7 @@ function forecastDay(known: Known): DayForecast {
   };
 }
 
-/**
- * Applies the observations to a corrected forecast. Hourly markets settle on the observed index value, whereas a day's
- * observed extreme is only a bound for the reported value.
- */
+/** Hourly markets settle on the observed index value; a day's observed extreme only bounds the report. */
 function givenObservation({ ensemble, run, corrected, observed, fits, at }: Known): {
   distribution: TemperatureDistribution;
   running: RunningDay | null;

@@ -6,9 +6,9 @@ import { newestAt, type HourFits } from './running-day.js';
 export interface Mix {
   id: string;
   kind: TemperatureKind;
-  /** Lead of the first model's runs; see `fitLeadOf`. */
+  /** See `fitLeadOf`. */
   leadHours: number;
-  /** Per model: mean squared error relative to the first model's on the same dates. */
+  /** Mean squared error relative to the first model's on the same dates. */
   skill: Readonly<Record<string, Known>>;
   correlation: Readonly<Record<string, Known>>;
   firstDate: string;
@@ -26,20 +26,16 @@ export interface Known {
   dates: number;
 }
 
-/** Leads are grouped in steps of this many hours, because runs of the same half day perform about equally. */
+/** Runs of the same half day perform about equally. */
 export const LEAD_STEP_HOURS = 12;
-/**
- * Maximum lead of a fit. Hourly markets open a day before their hour, and a run is already hours old when it arrives.
- */
+/** Hourly markets open a day before their hour, and a run is already hours old when it arrives. */
 export const MAX_LEAD_HOURS: Readonly<Record<TemperatureKind, number>> = {
   daily_maximum: 72,
   daily_minimum: 72,
   hourly: 48,
 };
 
-/**
- * Returns the hours from a run's start to its target's end, rounded up to half days and limited to the fitted range.
- */
+/** From a run's start to its target's end, rounded up to half days and limited to the fitted range. */
 export function fitLeadOf(kind: TemperatureKind, modelRunAt: Date, end: Date): number {
   const hours = (end.getTime() - modelRunAt.getTime()) / HOUR_MS;
   const steps = Math.ceil(hours / LEAD_STEP_HOURS);
@@ -50,26 +46,26 @@ export interface Fit {
   id: string;
   model?: string | undefined;
   kind: TemperatureKind;
-  /** Station or area of a seasonal fit; null for a fit of all stations. */
+  /** Null for a fit of all stations. */
   stationId: string | null;
   /** See `fitLeadOf`. */
   leadHours: number;
   coefficients: AheadFit['coefficients'];
-  /** Number of training days (hours for hourly fits) over all stations, from `firstDate` to `lastDate`. */
+  /** Days (hours for hourly fits) over all stations, from `firstDate` to `lastDate`. */
   n: number;
   firstDate: string;
   lastDate: string;
-  /** °F: range of the members' means in training, beyond which the fit is unreliable. */
+  /** °F: means in training, beyond which the fit is unreliable. */
   lowestMeanF: number;
   highestMeanF: number;
-  /** °F: CRPS of the fit and of the uncorrected ensemble, over the training data. */
+  /** °F: CRPS of the fit and of the uncorrected ensemble, in training. */
   trainingCrps: number;
   rawCrps: number;
   knownThrough: Date;
   trainedAt: Date;
 }
 
-/** The fits in use: one per kind and lead over all stations, plus one for each station with a long archive. */
+/** One per kind and lead over all stations, and one for each station with a long archive. */
 export interface FitBook {
   madeAt: Date | null;
   fits: readonly Fit[];
@@ -86,7 +82,7 @@ export interface MissingFit extends FitOf {
 
 export const noFits: FitBook = Object.freeze({ madeAt: null, fits: [] });
 
-/** Returns the newest fit available at the given time; a null station means all stations. */
+/** Available at the given time; a null station means all stations. */
 export const findFit = (
   { fits }: FitBook,
   { kind, stationId, leadHours, model }: FitOf,

@@ -1,15 +1,17 @@
 import type { Steps } from '../../core/steps.js';
 import { minimizeInSteps, type Objective } from './minimize.js';
 
-/* Censored regression: the location and ln scale of a logistic distribution are linear in the variables, and each case
-   has its own bound. J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression with
-   crch, R J. 8 (2016), by minimum mean CRPS. */
+/*
+ * Location and ln scale of a logistic distribution are linear in the variables, and each case has its own
+ * bound. J. W. Messner, G. J. Mayr, A. Zeileis, Heteroscedastic Censored and Truncated Regression with crch,
+ * R J. 8 (2016), by minimum mean CRPS.
+ */
 
 export interface LinearCase {
-  /** Indices of the nonzero variables, first for the location, then for ln scale. */
+  /** Nonzero variables, first for the location, then for ln scale. */
   places: ArrayLike<number>;
   values: ArrayLike<number>;
-  /** Outcome and lower bound, both relative to the location's origin. The bound is −Infinity without censoring. */
+  /** Relative to the location's origin. The bound is −Infinity without censoring. */
   observed: number;
   bound: number;
   /** Default: 1. */
@@ -18,11 +20,11 @@ export interface LinearCase {
 
 export interface LinearRule {
   ofLocation: number;
-  /** Each variable's coefficient in the absence of data. */
+  /** In the absence of data. */
   prior: ArrayLike<number>;
-  /** Each variable's penalty for a distance of one from the prior, as a CRPS in units of one case. */
+  /** For a distance of one from the prior, as a CRPS in units of one case. */
   ridge: ArrayLike<number>;
-  /** Limits of the scale itself, regardless of the coefficients. */
+  /** Regardless of the coefficients. */
   scale: { lowest: number; highest: number };
   tolerance?: number;
 }
@@ -30,19 +32,16 @@ export interface LinearRule {
 interface LinearFit {
   coefficients: Float64Array;
   trainingCrps: number;
-  /** False if the search stopped before reaching a minimum; the fit is then the best point found. */
+  /** If false, the fit is the best point found. */
   hasConverged: boolean;
 }
 
-/** Default tolerance for the gradient of the mean CRPS, with each variable scaled to its own width. */
+/** For the gradient of the mean CRPS, with each variable scaled to its own width. */
 const TOLERANCE = 1e-5;
-/** Largest gradient that still counts as converged when rounding stops the search. */
+/** Still converged when rounding stops the search. */
 const LOOSE_TOLERANCE = 1e-3;
 
-/**
- * Runs the fit one search step at a time.
- * @param near starting point: coefficients of a fit to almost the same cases
- */
+/** @param near starting point: a fit to almost the same cases */
 export function* fitLinearInSteps(
   cases: readonly LinearCase[],
   rule: LinearRule,
@@ -64,7 +63,7 @@ export function* fitLinearInSteps(
   };
 }
 
-/** Returns the location and scale of a case. The location has the same origin as the case's `observed`. */
+/** The location has the same origin as the case's `observed`. */
 export function predictLinear(
   coefficients: ArrayLike<number>,
   variables: ArrayLike<number>,
@@ -77,12 +76,9 @@ export function predictLinear(
   return { location, scale: Math.min(highest, Math.max(lowest, Math.exp(logScale))) };
 }
 
-/** The cases as sparse rows: with a bias for each of 160 stations, nearly all variables are 0. */
+/** Sparse: with a bias for each of 160 stations, nearly all variables are 0. */
 interface Rows {
-  /**
-   * Start of each row in `places` and `values`, followed by the end of the last row. `scaleBegins` has the start of
-   * each row's scale part.
-   */
+  /** In `places` and `values`, followed by the end of the last row. */
   begins: Int32Array;
   scaleBegins: Int32Array;
   places: Int32Array;
@@ -118,14 +114,11 @@ interface Axes {
   toSlopes(byCoefficient: ArrayLike<number>, slopes: Float64Array): void;
 }
 
-/**
- * If the other variables explain all but this share of a variable's mean square, the remainder is rounding error, which
- * is about 1e-14 for 167 stations.
- */
+/** Rounding error is about 1e-14 of a variable's mean square for 167 stations. */
 const ROUNDING = 1e-10;
 
 function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule): Steps<Axes> {
-  // Upper triangular, row-major: variable j is the sum of triangle[i, j] times axis i.
+  // Upper triangular, row-major.
   const triangle = productsOf(rows, size);
   const squares = Float64Array.from({ length: size }, (_, j) => triangle[j * size + j]!);
   for (let i = 0; i < size; i++) {
@@ -165,7 +158,7 @@ function* axesOf(rows: Rows, { ofLocation, prior: { length: size } }: LinearRule
   };
 }
 
-/** Returns the mean products of each pair of location variables and of scale variables; upper triangle only. */
+/** Upper triangle only, separate for location and scale variables. */
 function productsOf({ begins, scaleBegins, places, values }: Rows, size: number): Float64Array {
   const n = scaleBegins.length;
   const products = new Float64Array(size * size);
@@ -178,7 +171,7 @@ function productsOf({ begins, scaleBegins, places, values }: Rows, size: number)
     add(begins[i]!, scaleBegins[i]!);
     add(scaleBegins[i]!, begins[i + 1]!);
   }
-  // Divides last, so that the counts of a station's rows stay exact.
+  // Counts of a station's rows stay exact.
   return products.map((sum) => sum / n);
 }
 

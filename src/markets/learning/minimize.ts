@@ -11,15 +11,14 @@ export interface Minimum {
 
 const MAX_ITERATIONS = 200;
 const MAX_TRIALS = 50;
-/** Weak Wolfe conditions: minimum share of the predicted descent, and maximum remaining share of the slope. */
+/** Weak Wolfe conditions: minimum share of the predicted descent. */
 const DESCENT = 1e-4;
 const SLOPE = 0.9;
 
 /**
- * Finds a local minimum by BFGS with a bisecting line search for the weak Wolfe conditions: J. Nocedal, S. J. Wright,
- * Numerical Optimization (2006), algorithm 6.1; A. S. Lewis, M. L. Overton, Nonsmooth Optimization via Quasi-Newton
- * Methods, Math. Program. 141 (2013), algorithm 2.6. Suitable for a few variables of size about 1. Stops when no
- * gradient component exceeds the tolerance, or when the function cannot be lowered further.
+ * BFGS with a bisecting line search for the weak Wolfe conditions: J. Nocedal, S. J. Wright, Numerical Optimization
+ * (2006), algorithm 6.1; A. S. Lewis, M. L. Overton, Math. Program. 141 (2013), algorithm 2.6. For a few variables of
+ * size about 1.
  */
 export const minimize = (objective: Objective, start: ArrayLike<number>, tolerance: number): Minimum =>
   allAtOnce(minimizeInSteps(objective, start, tolerance));
@@ -54,9 +53,7 @@ export function* minimizeInSteps(
 
 type Place = Pick<Minimum, 'point' | 'value' | 'gradient'>;
 
-/**
- * Finds a point along the direction that satisfies both Wolfe conditions; undefined if rounding errors prevent this.
- */
+/** Undefined if rounding errors prevent a point that satisfies both Wolfe conditions. */
 function searchLine(objective: Objective, from: Place, direction: Float64Array): Place | undefined {
   const slope = dot(from.gradient, direction);
   const point = new Float64Array(direction.length);
@@ -75,7 +72,7 @@ function searchLine(objective: Objective, from: Place, direction: Float64Array):
   return undefined;
 }
 
-/** Returns −H g, or −g if rounding has made H indefinite. */
+/** −H g, or −g if rounding has made H indefinite. */
 function descentFrom(inverse: Float64Array, gradient: Float64Array): Float64Array {
   const direction = multiply(inverse, gradient).map((x) => -x);
   return dot(direction, gradient) < 0 ? direction : gradient.map((x) => -x);

@@ -4,23 +4,17 @@ import { type ModelPart } from './forecast.js';
 import type { Known, Mix } from './fits.js';
 
 export interface ModelError {
-  /** Identifies the target day or hour and its place; the same for all models. */
+  /** The target and its place; the same for all models. */
   key: string;
   date: string;
   errorF: number;
-  /** True if the error is from a version of the model older than the newest. */
+  /** From a version of the model older than the newest. */
   isOlder?: boolean | undefined;
 }
 
-/**
- * Half-life of an error's weight. Weather persists for weeks and models change, so data that is two months old gets a
- * quarter of the weight.
- */
+/** Weather persists for weeks and models change. */
 const HALF_LIFE_DAYS = 30;
-/**
- * Weight of an error made by an older version of the model. The effective number of dates is not reduced, so the prior
- * does not gain weight.
- */
+/** The effective number of dates is not reduced, so the prior does not gain weight. */
 const OLDER_SHARE = 0.25;
 const PRIOR_DATES = 10;
 
@@ -33,8 +27,7 @@ const MOST_RMS = 1.5;
 export const pairOf = (a: string, b: string): string => [a, b].toSorted().join(' ');
 
 /**
- * Learns the models' relative skill and correlation over all stations. Returns undefined unless there are errors of the
- * first model and of at least one other.
+ * Undefined without errors of the first model and of another.
  * @param errors by model, all for the same kind and lead
  */
 export function learnMix(
@@ -99,9 +92,7 @@ export interface Candidate {
 }
 
 /**
- * Averages several corrected models, weighted by recent skill. The standard deviation follows from those of the models
- * and the correlation of their errors. Uncorrected models get no weight; if a single model remains, its forecast is
- * unchanged.
+ * The deviation follows from those of the models and the correlation of their errors. Uncorrected models get no weight.
  * @param candidates the first model first
  * @param mix undefined without past errors, which gives all models equal weight
  */
@@ -126,7 +117,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
       reason: weight > 0 ? null : reasonForNoWeight(corrected),
     };
   });
-  // The first model determines the stated method as long as it has a nonzero weight.
+  // The first model states the method while its weight is not zero.
   const lead = used.includes(main!) ? main! : (heaviest(used, weights) ?? main!);
   if (used.length < 2) return { ...lead.corrected, models };
   const shares = models.filter(({ weight }) => weight > 0);
@@ -150,9 +141,8 @@ const heaviest = (
   candidates.toSorted((a, b) => weights.get(modelOf(b))! - weights.get(modelOf(a))!)[0];
 
 /**
- * Returns nonnegative weights that sum to one and minimize the expected squared error of the mean. Moves weight between
- * pairs until no move helps: J. C. Platt, Sequential Minimal Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R.
- * Ramanathan, Improved Methods of Combining Forecasts, J. Forecasting 3 (1984).
+ * Nonnegative weights that sum to one and minimize the expected squared error. J. C. Platt, Sequential Minimal
+ * Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R. Ramanathan, J. Forecasting 3 (1984).
  */
 function weightsOf(models: readonly string[], mix: Mix | undefined): Map<string, number> {
   const products = models.map((a) => models.map((b) => productOf(a, b, mix)));
@@ -211,9 +201,7 @@ function likenessOf({ value, dates }: Known): number {
 const UNKNOWN: Known = { value: 1, dates: 0 };
 const skillOf = (model: string, mix: Mix | undefined): Known => mix?.skill[model] ?? UNKNOWN;
 
-/**
- * Returns the standard deviation of a weighted mean of errors, √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ), with ρ = 1 for pairs without data.
- */
+/** √(Σ wᵢ wⱼ ρᵢⱼ σᵢ σⱼ), with ρ = 1 for pairs without data. */
 function mixedDeviation(shares: readonly ModelPart[], mix: Mix | undefined): number {
   let variance = 0;
   for (const a of shares)

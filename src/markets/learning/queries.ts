@@ -10,7 +10,7 @@ import { dateOf } from '../market/climate-day.js';
 import { knownVersions, versionOn } from '../weather/versions.js';
 import { ensembleRuns } from './table.js';
 
-/** Names of the price and forecast sources. Fits and scores for one pair of sources do not apply to another pair. */
+/** Fits and scores for one pair of sources do not apply to another. */
 export interface SourceNames {
   marketSource: string;
   forecastSource: string;
@@ -22,18 +22,18 @@ export interface KnownRun extends Target {
   fetchedAt: Date;
   members: number;
   meanF: number;
-  /** Sample variance of the members, °F²; 0 for a single member. */
+  /** °F²; 0 for a single member. */
   varianceF: number;
   curveF?: readonly number[] | undefined;
-  /** Model version named by the source, or else the version known for the run's date. */
+  /** Named by the source, or else known for the run's date. */
   version?: string | undefined;
   isNearMidnight?: true | undefined;
 }
 
-/** Training ignores curves fetched more than this many hours before the start of the day (UTC). */
+/** Training ignores curves fetched this many hours before the start of the day (UTC). */
 const CURVE_AHEAD_HOURS = 12;
 
-/** True if training uses the run's curve. A day's maximum and minimum share the maximum's curve. */
+/** A day's maximum and minimum share the maximum's curve. */
 export const usesCurve = ({
   kind,
   date,
@@ -41,10 +41,10 @@ export const usesCurve = ({
 }: Pick<DayEnsemble, 'kind' | 'date' | 'fetchedAt'>): boolean =>
   kind === 'daily_maximum' && fetchedAt.getTime() > Date.parse(date) - CURVE_AHEAD_HOURS * HOUR_MS;
 
-/** Maximum number of rows deleted per statement; the next clean-up deletes the rest. */
+/** The next clean-up deletes the rest. */
 const DELETED_AT_ONCE = 5_000;
 
-/** Inserts rows, leaving existing ones unchanged. Resolves to the number of new rows. */
+/** Returns the number of new rows. */
 async function insertNew(orm: Orm, insert: SQL): Promise<number> {
   const [added] = await selectRows<{ count: number }>(
     orm,
@@ -107,21 +107,16 @@ interface Window {
   at: Date;
 }
 
-/**
- * Maximum number of runs read: enough for 90 days of hourly runs at leads up to three days, or for the hours of 60 days
- * at four runs a day.
- */
+/** 90 days of hourly runs at leads up to three days, or the hours of 60 days at four runs a day. */
 const MAX_RUNS = 12_000;
 const milliseconds = (column: string) => sql.raw(`(extract(epoch from ${column}) * 1000)::float8`);
 
-/**
- * For other models, training needs one run per half day. Every run of the first model is read, for days in progress.
- */
+/** Every run of the first model is read, for days in progress. */
 const oneOfHalfDay = sql.raw('floor(extract(epoch from model_run_at) / 43200)');
 
 /**
- * Reads the rows as one JSON text, which for thousands of rows takes a quarter of the time that columns take.
- * @param to exclusive end date; if given, only one run per half day is read for every model
+ * One JSON text takes a quarter of the time that columns take.
+ * @param to exclusive; if given, one run per half day is read for every model
  */
 export async function readRuns(
   orm: Orm,
@@ -160,7 +155,7 @@ export async function readRuns(
   const runs = answer?.runs ?? [];
   return runs.map(
     ([date, hour, modelRunMs, fetchedMs, members, meanF, varianceF, curveF, version, isNearMidnight]) => ({
-      // Objects with literal fields take half the memory of spread objects.
+      // Spread objects take twice the memory.
       model: isMain ? undefined : model,
       kind,
       stationId,
@@ -178,7 +173,7 @@ export async function readRuns(
   );
 }
 
-/** Drops the stored hour of a daily target, which is meaningless. */
+/** A daily target's stored hour is meaningless. */
 export const toTarget = ({ hour, ...target }: Target): Target =>
   target.kind === 'hourly' ? { ...target, hour } : target;
 
@@ -268,7 +263,7 @@ export async function readFirstDate(
 const LOOKED_BACK_DAYS = 31;
 
 /**
- * Deletes old runs. The first model's daily runs are retained longer, because seasonal fits learn from them.
+ * Seasonal fits learn from the first model's daily runs.
  * @param long every run for a date before this is deleted
  */
 export async function deleteOldRuns(orm: Orm, before: string, long: string): Promise<void> {

@@ -21,54 +21,54 @@ export interface HourFit extends SameDayFit {
   kind: DailyKind;
   firstDate: string;
   lastDate: string;
-  /** °F: mean CRPS of the uncorrected forecast curve, over the training data. */
+  /** °F, of the uncorrected curve in training. */
   rawCrps: number;
   knownThrough: Date;
   trainedAt: Date;
 }
 
-/** The fits in use, one per kind and hour. */
+/** One per kind and hour. */
 export interface HourFits {
   fits: readonly HourFit[];
   missing: readonly { kind: DailyKind; hour: number; reason: string }[];
 }
 
 export interface RunningDay {
-  /** Latest hour (local standard time) with a known temperature; null if no hour is known yet. */
+  /** Local standard time; the latest with a known temperature. */
   hour: number | null;
   /** Probability that the report equals the extreme reached so far. */
   stays: number;
-  /** The fit for days in progress at `hour`; null if the day-ahead forecast was used instead. */
+  /** Null if the day-ahead forecast was used instead. */
   fit: HourFit | null;
-  /** Readable reason for not using a fit; null if a fit was used. */
+  /** Null if a fit was used. */
   fallback: string | null;
-  /** Weight of the day-ahead forecast, from 0 to 1; the fit gets the rest. */
+  /** From 0 to 1; the fit gets the rest. */
   dayAheadShare: number;
 }
 
-/** Maximum age of a fit. The daily temperature cycle changes with the season, so older fits are not used. */
+/** The daily temperature cycle changes with the season. */
 const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
-/** Assumed correlation between the errors of the fit and the day-ahead forecast, as for models without data. */
+/** The same value as for models without data. */
 const IN_COMMON = 0.5;
 
 export interface KnownDay {
   kind: DailyKind;
   stationId: string;
   extremeF: number;
-  /** °F for hours 0 to 23: `hoursF` from reports, `curveF` from the forecast. */
+  /** °F: `hoursF` from reports, `curveF` from the forecast. */
   hoursF: readonly (number | null)[];
   curveF: readonly number[];
 }
 
-/** Returns the whole degree that the day's report is certain to reach. */
+/** The day's report is certain to reach it. */
 export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
   kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
 
-/** −1 for minima, which are handled as maxima of negated temperatures. */
+/** Minima are maxima of negated temperatures. */
 export const signOf = (kind: DailyKind): 1 | -1 => (kind === 'daily_maximum' ? 1 : -1);
 
-/** Returns the day as seen by fits at its latest known hour; undefined if no hour is known yet. */
+/** At the latest known hour; undefined if none is known yet. */
 export function daySoFarOf({ kind, stationId, extremeF, hoursF, curveF }: KnownDay): DaySoFar | undefined {
   const hour = latestHour(hoursF);
   if (hour === null) return undefined;
@@ -96,14 +96,11 @@ export interface RunningInput extends Omit<KnownDay, 'hoursF' | 'curveF'> {
   meanF: number;
   deviationF: number;
   shape: DistributionShape;
-  /** True if models other than the first, which provides the curve, contribute to the day-ahead forecast. */
+  /** The first model alone provides the curve. */
   isMixed: boolean;
 }
 
-/**
- * Forecasts a day in progress: its extreme is either the one reached so far or a later value beyond it, according to
- * the hour's fit, the day-ahead forecast, or both.
- */
+/** Either the extreme reached so far or a later value beyond it. */
 export function forecastRunning(
   input: RunningInput,
   { fits, missing }: HourFits,
@@ -141,10 +138,9 @@ export function forecastRunning(
 }
 
 /**
- * Returns the weight of the day-ahead forecast, which includes models that the first model's hourly curve does not
- * reflect. The weight minimizes the expected squared error: J. M. Bates, C. W. J. Granger, The Combination of
- * Forecasts, Oper. Res. Q. 20 (1969). The scale of a logistic distribution is its expected CRPS. If the maximum so far
- * has reached the day-ahead forecast, that forecast is probably too low, and its weight is reduced.
+ * The fit does not see the models behind the day-ahead forecast. Minimizes the expected squared error: J. M. Bates, C.
+ * W. J. Granger, Oper. Res. Q. 20 (1969). The scale of a logistic distribution is its expected CRPS. A maximum that has
+ * reached the day-ahead forecast reduces its weight.
  */
 function shareOf({ scale, hasPeaked }: CensoredDistribution, { trainingCrps }: HourFit): number {
   const common = IN_COMMON * scale * trainingCrps;
@@ -184,7 +180,7 @@ function reasonForFallback(
 const isOld = ({ trainedAt }: HourFit, at: Date): boolean =>
   at.getTime() - trainedAt.getTime() > LONGEST_AGE_DAYS * DAY_MS;
 
-/** Censors the day-ahead forecast: all mass that the reached degree rules out moves onto that degree. */
+/** All mass that the reached degree rules out moves onto that degree. */
 function censorDayAhead(
   { kind, meanF: mean, deviationF: deviation, shape }: RunningInput,
   bound: Pick<TemperatureDistribution, 'atLeast' | 'atMost'>,

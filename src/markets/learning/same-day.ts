@@ -10,38 +10,35 @@ import { minimizeInSteps, type Objective } from './minimize.js';
  * Truncated Regression with crch, R J. 8 (2016); each day has its own bound.
  */
 
-/** A day as known at an hour, in °F. For minima, every temperature is negated. */
+/** In °F. For minima, every temperature is negated. */
 export interface DaySoFar {
   stationId: string;
-  /** Latest hour (local standard time) with a known temperature, 0 to 22. */
+  /** Local standard time, 0 to 22. */
   hour: number;
-  /** Highest temperature so far, including reports between whole hours. */
+  /** Includes reports between whole hours. */
   reachedF: number;
-  /**
-   * Later temperatures matter only above this bound: for whole-degree reports, half a degree above the degree already
-   * reached. Default: `reachedF`.
-   */
+  /** For whole-degree reports, half a degree above the degree already reached. Default: `reachedF`. */
   boundF?: number | undefined;
-  /** Temperatures of up to three hours, ending with the latest. */
+  /** Up to three hours, ending with the latest. */
   recentF: readonly number[];
-  /** Ensemble mean at hours 0 to 23. */
+  /** At hours 0 to 23. */
   curveF: readonly number[];
 }
 
 export interface SameDayCase extends DaySoFar {
-  /** The day's final value, °F, or the bound if the temperature did not exceed it. */
+  /** °F, or the bound if the temperature did not exceed it. */
   observedF: number;
 }
 
 export const LAST_HOUR = 22;
-/** Number of most recent hours used for changes and means. */
+/** Hours for changes and means. */
 const RECENT = 3;
-/** Number of remaining hours whose mean shows whether the peak is broad. */
+/** Their mean shows whether the peak is broad. */
 const BROAD = 4;
-/** Minimum number of cases for a fit: a little more than three times the number of coefficients in mean and scale. */
+/** A little more than three times the number of coefficients. */
 export const MIN_SAME_DAY_CASES = 60;
 
-/** Names of the coefficients of the mean, in the order of `variablesOf`. */
+/** In the order of `variablesOf`. */
 const meanNames = ['a', 'b', 'c', 'd', 'e', 'broad', 'below', 'shift'] as const;
 const scaleNames = ['g0', 'g1', 'g2', 'g3', 'g4'] as const;
 const names = [...meanNames, ...scaleNames];
@@ -57,20 +54,14 @@ const rule = Object.freeze({
 });
 const HURDLE_RIDGE = 2.5;
 const TOLERANCE = 1e-6;
-/**
- * If the temperature still rises on fewer than this share of days, the censored fit alone becomes unstable, so a hurdle
- * is added.
- */
+/** If the temperature rises on fewer days, the censored fit alone becomes unstable, so a hurdle is added. */
 const LATE = 0.5;
-/**
- * Factor by which the scale is widened, because errors on future days are a tenth larger than on training days
- * (measured).
- */
+/** Errors on future days are a tenth larger than on training days (measured). */
 const WIDER = 1.1;
-/** Number of days of a station's own data that weigh as much as the pooled data. */
+/** A station's own data then weighs as much as the pooled data. */
 const PRIOR_DAYS = 10;
 
-/** Returns the variables of the mean, then those of the scale. */
+/** First those of the mean, then those of the scale. */
 function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biases): Float64Array {
   const { stationId, hour, reachedF, recentF, curveF } = day;
   const biasF = stationBiasF[stationId] ?? 0;
@@ -103,28 +94,25 @@ function variablesOf(day: DaySoFar, { stationBiasF, stationExtremeBiasF }: Biase
 
 const meanOf = (values: readonly number[]): number => values.reduce((sum, x) => sum + x, 0) / values.length;
 
-/** °F by which each station's curve is too warm; a grid point is often too warm by day and too cold by night. */
+/** °F: a grid point is often too warm by day and too cold by night. */
 interface Biases {
-  /** Bias over the hours so far. */
+  /** Over the hours so far. */
   stationBiasF: Readonly<Record<string, number>>;
-  /** Bias at the day's extreme; empty for a fit of an earlier version. */
+  /** At the day's extreme; empty for a fit of an earlier version. */
   stationExtremeBiasF: Readonly<Record<string, number>>;
 }
 
 export interface SameDayFit extends Biases {
   hour: number;
   coefficients: Readonly<Record<string, number>>;
-  /**
-   * Coefficients of the log-odds that the temperature rises further; null if it does so on at least half of the days,
-   * so that no hurdle is needed.
-   */
+  /** Log-odds that the temperature rises further; null if it does so on at least half of the days. */
   hurdle: readonly number[] | null;
   n: number;
   trainingCrps: number;
 }
 
 /**
- * Minimizes the mean CRPS of the censored distribution, with a ridge penalty.
+ * Minimum mean CRPS with a ridge penalty.
  * @param cases all at one hour
  * @param near starting point: a fit to almost the same cases
  * @returns undefined for fewer than `MIN_SAME_DAY_CASES`
@@ -154,7 +142,7 @@ export function* fitSameDayInSteps(
   };
 }
 
-/** Returns the mean CRPS of the curve in °F, corrected only by the stations' biases. */
+/** In °F, corrected only by the stations' biases. */
 export function crpsOfCurve(cases: readonly SameDayCase[], biases: Biases): number {
   const out = new Float64Array(3);
   const rows = cases.map((each) => variablesOf(each, biases));
@@ -167,7 +155,7 @@ export function crpsOfCurve(cases: readonly SameDayCase[], biases: Biases): numb
   return sum / cases.length;
 }
 
-/** Returns cases whose temperatures are relative to the extreme reached so far. */
+/** Relative to the extreme reached so far. */
 const linearCasesOf = (cases: readonly SameDayCase[], rows: readonly Float64Array[]): LinearCase[] =>
   cases.map((each, i) => {
     const bound = boundOf(each) - each.reachedF;
@@ -190,7 +178,7 @@ const biasSoFar = ({ hour, recentF, curveF }: SameDayCase): number =>
 
 const biasOfExtreme = ({ curveF, observedF }: SameDayCase): number => Math.max(...curveF) - observedF;
 
-/** Returns each station's mean bias in °F, shrunk toward the mean of all stations. */
+/** In °F, shrunk toward the mean of all stations. */
 function biasesOf(
   cases: readonly SameDayCase[],
   biasOf: (each: SameDayCase) => number,
@@ -210,10 +198,7 @@ function biasesOf(
   );
 }
 
-/**
- * Fits a ridge-penalized logistic regression for whether the temperature rises further. The intercept is shrunk toward
- * the log-odds of the share of rising days.
- */
+/** The intercept is shrunk toward the log-odds of the share of rising days. */
 function* fitHurdle(
   cases: readonly SameDayCase[],
   rows: readonly Float64Array[],
@@ -250,10 +235,10 @@ function* fitHurdle(
   return hurdleVariables.map((_, k) => point[k]! / widths[k]!);
 }
 
-/** Indices of all variables of the mean, plus the distance to the curve's peak. */
+/** All variables of the mean, and the distance to the curve's peak. */
 const hurdleVariables: readonly number[] = [0, 1, 2, 3, 4, 5, 6, 10];
 
-/** A day's maximum as known at an hour, in °F. For minima, every temperature is negated. */
+/** In °F. For minima, every temperature is negated. */
 export interface CensoredDistribution {
   boundF: number;
   location: number;
@@ -271,13 +256,13 @@ export function predictSameDay(fit: SameDayFit, day: DaySoFar): CensoredDistribu
   let hasPeaked = censored;
   if (fit.hurdle) {
     const odds = hurdleVariables.reduce((sum, from, k) => sum + fit.hurdle![k]! * row[from]!, 0);
-    // Averages the censored fit and the hurdle, because each is accurate where the other is not.
+    // Each is accurate where the other is not.
     hasPeaked = (censored + sigmoid(-odds)) / 2;
   }
   return { boundF, location: day.reachedF + location, scale, hasPeaked };
 }
 
-/** Returns the probability that the temperature, before rounding, is at most this value; 0 below the bound. */
+/** Before rounding; 0 below the bound. */
 export function probabilityAtMost(
   { boundF, location, scale, hasPeaked }: CensoredDistribution,
   temperatureF: number,
@@ -288,7 +273,7 @@ export function probabilityAtMost(
   return 1 - (1 - hasPeaked) * above;
 }
 
-/** Returns the probability that the temperature exceeds this value; precise even when small. */
+/** Precise even when small. */
 export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
   const { boundF, location, scale, hasPeaked } = distribution;
   if (temperatureF < boundF) return 1;

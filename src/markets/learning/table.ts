@@ -21,10 +21,7 @@ import { MAIN_MODEL } from '../weather/weather.js';
 import { type ForecastMethod } from './forecast.js';
 import type { Fit, Mix } from './fits.js';
 
-/**
- * `hour` is the local hour of hourly targets. Daily targets store a meaningless 0, so that the column can be part of
- * keys.
- */
+/** Daily targets store a meaningless 0, so that the local hour can be part of keys. */
 const targetColumns = {
   kind: text().$type<TemperatureKind>().notNull().default('daily_maximum'),
   station: text().notNull(),
@@ -49,7 +46,7 @@ const learnedColumns = {
   trainedAt: time('trained_at').notNull(),
 };
 
-/** Name of one of the source's models. Rows written before other models were added belong to the first model. */
+/** Rows from before other models were added belong to the first. */
 const modelColumn = () => text('model').notNull().default(MAIN_MODEL);
 
 export interface BracketCost {
@@ -62,9 +59,9 @@ interface RecordedBracket {
   floor: number | null;
   cap: number | null;
   model: number;
-  /** The market's probability from mid prices, normalized to sum to one over the possible outcomes. */
+  /** From mid prices, normalized to sum to one over the possible outcomes. */
   market: number | null;
-  /** Cost at the time of the record; null without a price, omitted in records of earlier versions. */
+  /** Null without a price, missing in records of earlier versions. */
   cost?: BracketCost | null;
 }
 
@@ -74,7 +71,7 @@ interface RecordedModel {
   /** °F. */
   mean: number;
   deviation: number;
-  /** Omitted for a normal distribution. */
+  /** Undefined for a normal distribution. */
   shape?: DistributionShape;
 }
 
@@ -84,8 +81,8 @@ export interface ModelScore {
 }
 
 /**
- * Forecasts of the model and the market at a fixed time before a day's end or before an hour, with the outcome. Each
- * forecast is written once, while it is current, so it contains nothing learned later.
+ * Model and market at a fixed time before a day's end or an hour. Written once, while current, so it contains nothing
+ * learned later.
  */
 export const forecastRecords = pgTable(
   'forecast_records',
@@ -99,22 +96,22 @@ export const forecastRecords = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     mean: doublePrecision().notNull(),
     deviation: doublePrecision().notNull(),
-    /** Whole degree that a maximum was certain to reach (`atLeast`), or that a minimum could not exceed (`atMost`). */
+    /** A maximum was certain to reach it (`atLeast`); a minimum could not exceed it (`atMost`). */
     atLeast: integer('at_least'),
     atMost: integer('at_most'),
-    /** Probability that the extreme stays at that degree; null if the distribution was truncated there instead. */
+    /** At that degree; null if the distribution was truncated there instead. */
     stays: doublePrecision(),
     /** Null means a normal distribution. */
     shape: text().$type<DistributionShape>(),
     members: doublePrecision().array(),
-    /** The models with nonzero weight, if several had a run; set only for forecasts made before the day. */
+    /** Models with nonzero weight, if several had a run; only for forecasts made before the day. */
     models: jsonb().$type<RecordedModel[]>(),
-    /** Mean and standard deviation of the reports known for the last 30 days; null if there were too few. */
+    /** Mean of the reports of the last 30 days; null if there were too few. */
     climateMean: doublePrecision('climate_mean'),
     climateDeviation: doublePrecision('climate_deviation'),
-    /** Ordered from coldest to warmest. */
+    /** From coldest to warmest. */
     brackets: jsonb().$type<RecordedBracket[]>().notNull(),
-    /** Reported temperature, set once the venue has settled: whole degrees for a day, hundredths for an hour. */
+    /** Once the venue has settled: whole degrees for a day, hundredths for an hour. */
     outcome: doublePrecision(),
     settledAt: time('settled_at'),
     modelLogScore: doublePrecision('model_log_score'),
@@ -122,13 +119,13 @@ export const forecastRecords = pgTable(
     marketLogScore: doublePrecision('market_log_score'),
     marketRps: doublePrecision('market_rps'),
     /**
-     * Logarithm of the model's probability of the outcome divided by the outcome's cost, and the minimum of this value
-     * over all possible outcomes. Null without prices.
+     * ln of the model's probability of the outcome divided by its cost, and its minimum over all outcomes. Null without
+     * prices.
      */
     advantage: doublePrecision(),
     worstAdvantage: doublePrecision('worst_advantage'),
     modelScores: jsonb('model_scores').$type<Record<string, ModelScore>>(),
-    /** CRPS in °F, over the same degrees for all four forecasts. */
+    /** °F, over the same degrees for all four forecasts. */
     modelCrps: doublePrecision('model_crps'),
     rawCrps: doublePrecision('raw_crps'),
     climateCrps: doublePrecision('climate_crps'),
@@ -140,7 +137,7 @@ export const forecastRecords = pgTable(
       name: 'forecast_records_pk',
       columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.date, t.hour, t.leadHours],
     }),
-    // Serves the scores of recent days and the records of a day that has just settled.
+    // For the scores of recent days and the records of a day that has just settled.
     index('forecast_records_recent').on(t.marketSource, t.forecastSource, t.kind, t.date),
     check('forecast_records_lead', sql`${t.leadHours} >= 0`),
     hourCheck('forecast_records_hour', t),
@@ -149,7 +146,7 @@ export const forecastRecords = pgTable(
 
 export type ForecastRecord = typeof forecastRecords.$inferSelect;
 
-/** One row per ensemble run and temperature target, as first received. Written once. */
+/** Keeps what was first received. Written once. */
 export const ensembleRuns = pgTable(
   'ensemble_runs',
   {
@@ -159,17 +156,14 @@ export const ensembleRuns = pgTable(
     modelRunAt: time('model_run_at').notNull(),
     fetchedAt: time('fetched_at').notNull(),
     members: doublePrecision().array().notNull(),
-    /**
-     * Mean and sample variance of the members (variance 0 for a single member), stored so that training need not read
-     * the members.
-     */
+    /** Training need not read the members. The variance of a single member is 0. */
     mean: doublePrecision().notNull(),
     variance: doublePrecision().notNull(),
-    /** For a day: the members' hourly means in °F. Stored with the maximum only; the minimum has the same curve. */
+    /** Hourly means in °F, with the maximum only; the minimum has the same curve. */
     curve: doublePrecision().array(),
-    /** Version named by the source; null if it names none. */
+    /** Null if the source names none. */
     version: text(),
-    /** True if the model's window may miss the day's extreme. Such runs are not used for training. */
+    /** The model's window may miss the day's extreme. Not used for training. */
     nearMidnight: boolean('near_midnight').notNull().default(false),
   },
   (t) => [
@@ -182,9 +176,7 @@ export const ensembleRuns = pgTable(
   ],
 );
 
-/**
- * Hourly station temperatures, as known when each was first received. Hours are in local standard time. Written once.
- */
+/** As known when each was first received, in local standard time. Written once. */
 export const observedHours = pgTable(
   'observed_hours',
   {
@@ -196,7 +188,7 @@ export const observedHours = pgTable(
     fetchedAt: time('fetched_at').notNull(),
     /** °F on the hour. */
     temperature: doublePrecision().notNull(),
-    /** The day's extremes so far, in °F; null if a later hour was already known. */
+    /** In °F; null if a later hour was already known. */
     highest: doublePrecision(),
     lowest: doublePrecision(),
   },
@@ -207,7 +199,7 @@ export const observedHours = pgTable(
   ],
 );
 
-/** Settlement values of a day or an hour. A correction adds a row, so that the value known earlier is preserved. */
+/** A correction adds a row, so that the value known earlier is preserved. */
 export const climateReports = pgTable(
   'climate_reports',
   {
@@ -227,7 +219,7 @@ export const climateReports = pgTable(
   ],
 );
 
-/** Fits with their training data. Written once. */
+/** Written once. */
 export const forecastFits = pgTable(
   'forecast_fits',
   {
@@ -237,9 +229,7 @@ export const forecastFits = pgTable(
     /** Null for a fit of all stations. */
     station: text(),
     leadHours: integer('lead_hours').notNull(),
-    /**
-     * Null for fits of earlier versions with a normal distribution, which are retained as the basis of past forecasts.
-     */
+    /** Null for fits of earlier versions with a normal distribution, which past forecasts used. */
     coefficients: jsonb().$type<Fit['coefficients']>(),
     a: doublePrecision(),
     b: doublePrecision(),
@@ -252,7 +242,7 @@ export const forecastFits = pgTable(
     highestMean: doublePrecision('highest_mean').notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /** The fit's input, one entry per target. Empty for seasonal fits, because the archive still has the data. */
+    /** Empty for seasonal fits, because the archive still has the data. */
     training: jsonb()
       .$type<
         {
@@ -275,7 +265,7 @@ export const forecastFits = pgTable(
   ],
 );
 
-/** Weights for mixing several models. Written once. */
+/** Written once. */
 export const forecastMixes = pgTable(
   'forecast_mixes',
   {
@@ -288,7 +278,7 @@ export const forecastMixes = pgTable(
   (t) => [index('forecast_mixes_newest').on(t.forecastSource, t.marketSource, t.trainedAt)],
 );
 
-/** The last verdict on each gate, so that each change is reported once. */
+/** Each change is reported once. */
 export const signalGates = pgTable(
   'signal_gates',
   {
@@ -302,7 +292,7 @@ export const signalGates = pgTable(
   (t) => [primaryKey({ columns: [t.marketSource, t.forecastSource, t.kind, t.station, t.leadHours] })],
 );
 
-/** Fits for days in progress, one per kind and hour, with their training data. Written once. */
+/** One per kind and hour. Written once. */
 export const sameDayFits = pgTable(
   'same_day_fits',
   {
@@ -316,10 +306,7 @@ export const sameDayFits = pgTable(
     n: integer().notNull(),
     trainingCrps: doublePrecision('training_crps').notNull(),
     rawCrps: doublePrecision('raw_crps').notNull(),
-    /**
-     * One reference per training day. The data itself stays in the archive, because the fits made in one day cover tens
-     * of thousands of days.
-     */
+    /** References: the fits of one day cover tens of thousands of days of the archive. */
     training: jsonb()
       .$type<[station: string, date: string, modelRunAt: string, observed: number][]>()
       .notNull(),

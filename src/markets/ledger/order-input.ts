@@ -9,7 +9,7 @@ export type Action = 'buy' | 'sell';
 export interface RestTerms {
   /** Null for an order that is good until cancelled. */
   expiresAt: Date | null;
-  /** Maker only: never takes liquidity already in the book. */
+  /** Never takes liquidity already in the book. */
   postOnly: boolean;
   cancelOn: readonly CancelCause[];
 }
@@ -17,16 +17,16 @@ export interface RestTerms {
 export interface OrderInput {
   orgId: string;
   mode: TradeMode;
-  /** The key or member placing the order. Its authority is read again in the order's transaction. */
+  /** Its authority is read again in the order's transaction. */
   by: KeyAuthority | MemberAuthority;
   idempotencyKey: string;
   ticker: string;
   side: Side;
   action: Action;
   contracts: number;
-  /** Worst acceptable price, for a contract of `side`. */
+  /** Worst acceptable, for a contract of `side`. */
   limitPrice: Micros;
   timeInForce: TimeInForce;
-  /** Set only for an order that may rest. */
+  /** For an order that may rest. */
   rest?: RestTerms | undefined;
 }

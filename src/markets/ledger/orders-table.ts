@@ -20,18 +20,18 @@ import { timesInForce } from '../market/book.js';
 /** Millionths of a dollar. */
 export const micros = (name: string) => bigint(name, { mode: 'bigint' });
 
-/** Contracts to two decimals; see `contracts.ts`. Exact in Postgres; raw SQL reads `::float8`, the nearest double. */
+/** Two decimals, exact in Postgres; raw SQL reads `::float8`, the nearest double. */
 export const contractsColumn = (name: string) => numeric(name, { precision: 12, scale: 2, mode: 'number' });
 
 export const liveAccounts = pgTable('live_accounts', {
   orgId: uuid('org_id').primaryKey(),
-  /** Signed hundredths of contracts by market (negative: NO), held at opening or accepted later. */
+  /** Signed hundredths by market (negative: NO), held at opening or accepted later. */
   foreignPositions: jsonb('foreign_positions').$type<Record<string, number>>().notNull(),
-  /** Accepted order differences, each as `<venue order id> <ours> <venue's>`. They are not reported again. */
+  /** As `<venue order id> <ours> <venue's>`. Not reported again. */
   accepted: jsonb('accepted').$type<string[]>().notNull(),
-  /** Set when a venue answer could not be understood. No instance sends orders until the problem is accepted. */
+  /** A venue answer could not be understood. No instance sends orders until a person accepts the problem. */
   problem: text('problem'),
-  /** The venue's order group for resting orders, so that one request cancels all of them. */
+  /** One request cancels all resting orders in the venue's group. */
   orderGroupId: text('order_group_id'),
   openedAt: time('opened_at').notNull(),
   updatedAt: time('updated_at').notNull(),
@@ -41,9 +41,8 @@ export const tradeModes = ['paper', 'live'] as const;
 export type TradeMode = (typeof tradeModes)[number];
 
 /**
- * `pending`: stored, outcome unknown (only live orders stay pending: on their way to the venue, or the answer was
- * lost). `resting`: the unfilled part is in the book. Final: `filled`, `partially_filled` (the rest was cancelled),
- * `cancelled` (nothing filled), `rejected` (refused by the venue).
+ * `pending`: the outcome is unknown; only live orders stay so. `resting`: the unfilled part is in the book. Final:
+ * `filled`, `partially_filled` (the rest was cancelled), `cancelled` (nothing filled), `rejected` (by the venue).
  */
 export const orderStatuses = [
   'pending',
@@ -55,21 +54,21 @@ export const orderStatuses = [
 ] as const;
 export type OrderStatus = (typeof orderStatuses)[number];
 
-/** An open order can still be filled, so it keeps its reservation. */
+/** An open order keeps its reservation. */
 export const isOpen = (status: OrderStatus): boolean => status === 'pending' || status === 'resting';
 
-/** Automatic cancellation triggers: a new observation, untrusted data, or a signal whose gate closed. */
+/** Automatic cancellation on a new observation, untrusted data, or a signal whose gate closed. */
 export const cancelCauses = ['observation', 'stale', 'gate_closed'] as const;
 export type CancelCause = (typeof cancelCauses)[number];
 
-/** Progress through the venue's prints: all before `at` are processed; `counted` lists later prints already used. */
+/** All prints before `at` are processed; `counted` lists later ones already used. */
 export interface PrintsSeen {
   at: string;
-  /** Unix time in milliseconds by print id. */
+  /** Unix milliseconds by print id. */
   counted: Record<string, number>;
 }
 
-/** Orders that passed the risk gate, one per idempotency key. Written before anything is sent to a venue. */
+/** Passed the risk gate. Written before anything is sent to a venue. */
 export const tradingOrders = pgTable(
   'trading_orders',
   {
@@ -77,18 +76,15 @@ export const tradingOrders = pgTable(
     id: uuid().notNull(),
     mode: text({ enum: tradeModes }).notNull(),
     idempotencyKey: text('idempotency_key').notNull(),
-    /** SHA-256 of the order's fields, hex. Reusing the idempotency key with a different hash is a conflict. */
+    /** SHA-256, hex. Reusing the idempotency key with another hash is a conflict. */
     requestHash: text('request_hash').notNull(),
-    /** Id sent to the venue; derived from Organization and idempotency key. */
+    /** Derived from Organization and idempotency key. */
     clientOrderId: text('client_order_id').notNull(),
     venueOrderId: text('venue_order_id'),
     ticker: text().notNull(),
     eventTicker: text('event_ticker').notNull(),
     seriesTicker: text('series_ticker').notNull(),
-    /**
-     * The bracket in words. Stored because a ticker alone does not show which tail a bracket is, and markets disappear
-     * from the listing.
-     */
+    /** A ticker alone does not show which tail a bracket is, and markets disappear from the listing. */
     label: text().notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     action: text({ enum: ['buy', 'sell'] }).notNull(),
@@ -98,7 +94,7 @@ export const tradingOrders = pgTable(
     status: text({ enum: orderStatuses }).notNull(),
     reason: text(),
     filledContracts: contractsColumn('filled_contracts').notNull().default(0),
-    /** Fee accumulator; see `OrderAccount`. */
+    /** See `OrderAccount`. */
     exact: micros('exact')
       .notNull()
       .default(sql`0`),
@@ -108,23 +104,20 @@ export const tradingOrders = pgTable(
     fees: micros('fees')
       .notNull()
       .default(sql`0`),
-    /** Cash reserved for the unfilled part of a purchase. */
+    /** For the unfilled part of a purchase. */
     reserved: micros('reserved')
       .notNull()
       .default(sql`0`),
-    /** Set for `good_till_time` only. */
+    /** For `good_till_time` only. */
     expiresAt: time('expires_at'),
     postOnly: boolean('post_only').notNull().default(false),
     cancelOn: text('cancel_on', { enum: cancelCauses }).array().notNull().default([]),
-    /** Cancellation was requested, and the venue has not confirmed it yet. */
+    /** The venue has not confirmed it yet. */
     cancelRequestedAt: time('cancel_requested_at'),
     cancelReason: text('cancel_reason'),
-    /**
-     * Time since which the outcome of the last request to the venue has been unknown. Set before a resting live order
-     * is changed.
-     */
+    /** Outcome of the last request to the venue. Set before a resting live order is changed. */
     unknownSince: time('unknown_since'),
-    /** Contracts ahead of a resting paper order at its price. Null while unknown and for other orders. */
+    /** At its price, for a resting paper order; null while unknown. */
     queueAhead: contractsColumn('queue_ahead'),
     /** Null until the first print counts. Prints from before the order rested never count. */
     printsSeen: jsonb('prints_seen').$type<PrintsSeen>(),
@@ -149,7 +142,7 @@ export const tradingOrders = pgTable(
     index('trading_orders_open')
       .on(t.orgId, t.mode)
       .where(sql`${t.status} in ('pending', 'resting')`),
-    // Serves reads of resting orders by market, across Organizations.
+    // Reads resting orders by market, across Organizations.
     index('trading_orders_resting')
       .on(t.mode, t.ticker, t.orgId)
       .where(sql`${t.status} = 'resting'`),
@@ -188,20 +181,19 @@ export const tradingFills = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.orderId, t.n] }),
-    // A venue fill is booked once, even if the venue reports it again.
+    // The venue may report a fill again.
     uniqueIndex('trading_fills_venue')
       .on(t.orgId, t.venueFillId)
       .where(sql`${t.venueFillId} is not null`),
-    // Serves the fill marks, across Organizations.
+    // For fill marks, across Organizations.
     index('trading_fills_time').on(t.filledAt),
     check('trading_fills_contracts', sql`${t.contracts} > 0`),
   ],
 );
 
 /**
- * Liquidity that paper orders have taken from a market's book, so that the same contract is not sold twice. Valid for
- * the book with this hash; the next book starts fresh. Instances may briefly hold different books, so a row stays until
- * no order is matched against its book.
+ * The same contract is not sold twice. Valid for the book with this hash; the next book starts fresh. Instances may
+ * briefly hold different books, so a row stays until no order is matched against its book.
  */
 export const paperBooks = pgTable(
   'paper_books',
@@ -209,35 +201,29 @@ export const paperBooks = pgTable(
     orgId: uuid('org_id').notNull(),
     ticker: text().notNull(),
     bookHash: text('book_hash').notNull(),
-    /** Bids taken: `[side of the bid, price in millionths, contracts]`. */
+    /** `[side of the bid, price in millionths, contracts]`. */
     taken: jsonb().$type<[side: 'yes' | 'no', price: string, contracts: number][]>().notNull(),
     updatedAt: time('updated_at').notNull(),
   },
   (t) => [primaryKey({ columns: [t.orgId, t.ticker, t.bookHash] }), index('paper_books_old').on(t.updatedAt)],
 );
 
-/** State of the paper queue that runs alongside a live order. */
+/** Runs alongside a live order. */
 export interface ShadowPlace extends PrintsSeen {
-  /** Contracts ahead of the order at its price; null while unknown. */
+  /** Contracts ahead; null while unknown. */
   atPrice: number | null;
 }
 
-/**
- * A live order's position in the venue's queue, and the position that paper trading would assign to it. The first row
- * is written with the order, and another whenever a number changes.
- */
+/** The first row is written with the order, and another whenever a number changes. */
 export const queuePositions = pgTable(
   'queue_positions',
   {
     orgId: uuid('org_id').notNull(),
     orderId: uuid('order_id').notNull(),
     at: time('at').notNull(),
-    /**
-     * Contracts that must match before the order does, including better prices, as the venue reports them. Null in the
-     * first row.
-     */
+    /** Contracts that must match first, as the venue reports them. Null in the first row. */
     venueAhead: contractsColumn('venue_ahead'),
-    /** The same number in the paper queue. Null while unknown. */
+    /** In the paper queue. Null while unknown. */
     paperAhead: contractsColumn('paper_ahead'),
     printsSeen: jsonb('prints_seen').$type<ShadowPlace>().notNull(),
   },

@@ -13,15 +13,15 @@ import {
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros, tradeModes } from './orders-table.js';
 
-/** An Organization's cash in one mode. Cash is checked and spent under this row's lock. */
+/** Cash is checked and spent under this row's lock. */
 export const tradingAccounts = pgTable(
   'trading_accounts',
   {
     orgId: uuid('org_id').notNull(),
     mode: text({ enum: tradeModes }).notNull(),
-    /** Invariant: equals the sum of the ledger's `cash`. */
+    /** Invariant: the sum of the ledger's `cash`. */
     cash: micros('cash').notNull(),
-    /** Deficit at the last settlement: a corrected payout may already have been spent. */
+    /** A corrected payout may already have been spent. */
     overdrawn: micros('overdrawn')
       .notNull()
       .default(sql`0`),
@@ -37,8 +37,7 @@ export const tradingAccounts = pgTable(
 );
 
 /**
- * A position is on one side of a market: buying the other side closes pairs at a dollar each, as at the venue. The row
- * of a closed position is retained for its realised profit.
+ * Buying the other side closes pairs at a dollar each, as at the venue. A closed position keeps its realised profit.
  */
 export const tradingPositions = pgTable(
   'trading_positions',
@@ -49,9 +48,9 @@ export const tradingPositions = pgTable(
     eventTicker: text('event_ticker').notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
-    /** Average-cost basis of the held contracts, without fees. */
+    /** Average cost of the held contracts, without fees. */
     cost: micros('cost').notNull(),
-    /** Lifetime profit, before fees; losses are negative. */
+    /** Lifetime, before fees; losses are negative. */
     realised: micros('realised').notNull(),
     fees: micros('fees').notNull(),
     openedAt: time('opened_at').notNull(),
@@ -59,13 +58,13 @@ export const tradingPositions = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker] }),
-    // Serves the calculation of an event's worst-case loss.
+    // For an event's worst-case loss.
     index('trading_positions_event').on(t.orgId, t.mode, t.eventTicker),
-    // Serves the portfolio and the scan of accounts with open positions.
+    // For the portfolio and the scan of accounts with open positions.
     index('trading_positions_open')
       .on(t.orgId, t.mode, t.ticker)
       .where(sql`${t.contracts} > 0`),
-    // Serves settlement, which reads by market across Organizations.
+    // Settlement reads by market across Organizations.
     index('trading_positions_to_settle')
       .on(t.ticker, t.orgId, t.mode)
       .where(sql`${t.contracts} > 0`),
@@ -75,18 +74,16 @@ export const tradingPositions = pgTable(
 );
 
 /**
- * `adjustment`: a live account's cash brought in line with the venue. `transfer`: cash moved between the venue's
- * exchange shards; an account's cash is on one of them.
+ * `adjustment`: in line with the venue's cash. `transfer`: between the venue's exchange shards; an account's cash is on
+ * one of them.
  */
 export const ledgerKinds = ['deposit', 'fill', 'settlement', 'correction', 'adjustment', 'transfer'] as const;
 export type LedgerKind = (typeof ledgerKinds)[number];
 
 /**
- * Double entry: each row posts one event to five accounts in millionths of a dollar, inflows positive, summing to zero.
- * Append-only.
- *
- * `cash` and `positions` (at cost) are assets, `fees` are expenses; `realised` and `capital` are sources, so profits,
- * deposits and transfers in are negative there.
+ * Double entry, append-only: five accounts in millionths of a dollar, inflows positive, sum zero. `cash` and
+ * `positions` (at cost) are assets, `fees` are expenses; `realised` and `capital` are sources, so profits, deposits and
+ * transfers in are negative there.
  */
 export const ledgerEntries = pgTable(
   'ledger_entries',
@@ -99,7 +96,7 @@ export const ledgerEntries = pgTable(
     ticker: text(),
     orderId: uuid('order_id'),
     fillN: integer('fill_n'),
-    /** Row number in `trading_settlements`. */
+    /** In `trading_settlements`. */
     settlementN: integer('settlement_n'),
     transferId: text('transfer_id'),
     cash: micros('cash').notNull(),
@@ -111,14 +108,14 @@ export const ledgerEntries = pgTable(
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // UUIDv7 ids sort by time. Serves the daily loss and the profit curve.
+    // UUIDv7 ids sort by time. For the daily loss and the profit curve.
     index('ledger_entries_list').on(t.orgId, t.mode, t.id),
-    // Serves the daily loss check of every order, which excludes deposits and withdrawals. Few rows have capital.
+    // Every order's daily loss check excludes deposits and withdrawals, which are few.
     index('ledger_entries_capital')
       .on(t.orgId, t.mode, t.at)
       .where(sql`${t.capital} <> 0`),
     index('ledger_entries_at').on(t.orgId, t.mode, t.at),
-    // Fills, settlement reports and transfers are each booked once.
+    // Each fill, settlement report and transfer is booked once.
     uniqueIndex('ledger_entries_fill')
       .on(t.orgId, t.orderId, t.fillN)
       .where(sql`${t.orderId} is not null`),
@@ -150,8 +147,8 @@ export const settlementStates = [
 export type SettlementState = (typeof settlementStates)[number];
 
 /**
- * Settlement reports from the venue for markets that the Organization held when they closed, with one row per change.
- * Money moves with `finalized` and `void`, and with later corrections of either.
+ * Markets held when they closed, with one row per change. Money moves with `finalized` and `void`, and with
+ * corrections.
  */
 export const tradingSettlements = pgTable(
   'trading_settlements',
@@ -161,33 +158,30 @@ export const tradingSettlements = pgTable(
     ticker: text().notNull(),
     n: integer().notNull(),
     state: text({ enum: settlementStates }).notNull(),
-    /**
-     * Payout of a YES contract; null while unknown and for void markets. A fraction of a dollar means that the market
-     * settled at the last fair price.
-     */
+    /** Per YES contract; null while unknown and for void markets. A fraction of a dollar is the last fair price. */
     value: micros('value'),
-    /** Settlement temperature in °F if known: whole degrees from a report, hundredths from an index. */
+    /** °F if known: whole degrees from a report, hundredths from an index. */
     temperature: doublePrecision(),
     eventTicker: text('event_ticker').notNull(),
     side: text({ enum: ['yes', 'no'] }).notNull(),
     contracts: contractsColumn('contracts').notNull(),
-    /** Cost at settlement. Corrections need it after the position is closed. */
+    /** At settlement. Corrections need it after the position is closed. */
     cost: micros('cost').notNull(),
-    /** Cash moved by this row: the payout, or its difference from the previous payout. 0 for a report that moves no money. */
+    /** The payout, or its difference from the previous one. 0 for a report that moves no money. */
     cashChange: micros('cash_change').notNull(),
     at: time('at').notNull(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.mode, t.ticker, t.n] }),
     index('trading_settlements_at').on(t.orgId, t.mode, t.at),
-    // Both indexes serve reads of recent settlements, which the venue may still amend.
+    // The venue may still amend recent settlements.
     index('trading_settlements_recent').on(t.at),
     index('trading_settlements_ticker').on(t.ticker, t.orgId, t.mode, t.n),
     check('trading_settlements_contracts', sql`${t.contracts} > 0`),
   ],
 );
 
-/** Account valuations, recorded every 15 minutes while a position is open and at each change. */
+/** Every 15 minutes while a position is open, and at each change. */
 export const portfolioHistory = pgTable(
   'portfolio_history',
   {
@@ -195,7 +189,7 @@ export const portfolioHistory = pgTable(
     mode: text({ enum: tradeModes }).notNull(),
     at: time('at').notNull(),
     cash: micros('cash').notNull(),
-    /** Proceeds of selling all open positions, after fees. */
+    /** After fees. */
     liquidation: micros('liquidation').notNull(),
     realised: micros('realised').notNull(),
     unrealised: micros('unrealised').notNull(),

@@ -36,8 +36,8 @@ export function bookFills(
 }
 
 /**
- * Like `applyFill`, but for a fill that has already happened at the venue, so it is booked regardless of what the
- * ledger holds. Selling more than is held buys the other side at its complementary price.
+ * Has happened at the venue, so it is booked whatever the ledger holds. Selling more than is held buys the other side
+ * at its complementary price.
  */
 export function applyVenueFill(held: Holding | undefined, fill: BookedFill): Booking {
   const own = held?.side === fill.side ? held.contracts : 0;
@@ -63,14 +63,14 @@ const addPostings = (a: Postings, b: Postings): Postings => ({
   capital: a.capital + b.capital,
 });
 
-/** Contracts held in one market. `cost` is their purchase price without fees. */
+/** `cost` is without fees. */
 export interface Holding {
   side: Side;
   contracts: number;
   cost: Micros;
 }
 
-/** Postings of one event in millionths of a dollar, summing to zero. See `ledgerEntries`. */
+/** Millionths of a dollar, summing to zero. See `ledgerEntries`. */
 export interface Postings {
   cash: Micros;
   positions: Micros;
@@ -94,8 +94,7 @@ export interface BookedFill {
 }
 
 /**
- * Applies a fill to a holding at average cost. Buying the side that is not held closes pairs: the venue immediately
- * pays a dollar for each YES and NO contract held together.
+ * At average cost. Buying the side that is not held closes pairs: the venue pays a dollar for each YES and NO together.
  * @throws RangeError if more is sold than held
  */
 export function applyFill(held: Holding | undefined, fill: BookedFill): Booking {
@@ -113,7 +112,7 @@ export function applyFill(held: Holding | undefined, fill: BookedFill): Booking 
   return book(own, { ...fill, closed, proceeds, opened, paid: valueOf(fill.price, opened) });
 }
 
-/** Holdings by ticker if all pending purchases fill at their limits. */
+/** If all pending purchases fill at their limits. */
 export function withPurchases(
   holdings: ReadonlyMap<string, Holding>,
   purchases: readonly (Pick<BookedFill, 'side' | 'contracts'> & { ticker: string; limitPrice: Micros })[],
@@ -154,7 +153,7 @@ function book(
   };
 }
 
-/** Cost of `some` of the contracts. The last contracts take the rounding remainder. */
+/** The last contracts take the rounding remainder. */
 const shareOfCost = ({ contracts, cost }: Holding, some: number): Micros =>
   some === contracts ? cost : partOf(cost, some, contracts);
 

@@ -9,10 +9,7 @@ import { tradingOrders, type TradeMode } from './orders-table.js';
 import { tradingAccounts, tradingPositions } from './portfolio-table.js';
 import type { Holding, Position } from './positions.js';
 
-/**
- * Maximum holdings per read; more than the number of markets that the venue lists at any one time, over all cities and
- * days.
- */
+/** More than the markets that the venue lists at one time, over all cities and days. */
 const MAX_HOLDINGS = 500;
 
 export const findPaperCash = async (orm: Orm, orgId: string): Promise<Micros | undefined> =>
@@ -41,7 +38,7 @@ export const listPaperPurchases = (orm: Orm, orgId: string) =>
       and(
         ofAccount(tradingOrders, { orgId, mode: 'paper' }),
         eq(tradingOrders.action, 'buy'),
-        // Spelled out so that the planner matches the partial index.
+        // The planner matches the partial index to these literals.
         sql`${tradingOrders.status} in ('pending', 'resting')`,
       ),
     )
@@ -58,9 +55,8 @@ export const ofAccount = (table: Record<'orgId' | 'mode', AnyPgColumn>, { orgId,
 export const beforeAll: Account = { orgId: '00000000-0000-0000-0000-000000000000', mode: 'live' };
 
 /**
- * Locks the account until the transaction ends, and returns its cash; undefined if it was never opened. Read everything
- * that the lock protects only after this call: a statement that waits for a lock still sees other tables as they were
- * before the wait.
+ * Returns the cash; undefined if the account was never opened. Read everything that the lock protects only after this
+ * call: a statement that waits for a lock sees other tables as they were before the wait.
  */
 export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Micros | undefined> {
   const [row] = await selectRows<{ cash: string }>(
@@ -70,7 +66,7 @@ export async function lockAccount(tx: Orm, { orgId, mode }: Account): Promise<Mi
   return row && BigInt(row.cash);
 }
 
-/** Opens the paper account with play money, and only once even under concurrent calls. */
+/** Opens it once even under concurrent calls. */
 export async function openPaperAccount(
   orm: Orm,
   { orgId, cash, at }: { orgId: string; cash: Micros; at: Date },
@@ -132,7 +128,7 @@ export function listHoldings(
     .limit(limit);
 }
 
-/** Tickers held by any account, sorted. Reads the index once per market, however many accounts hold it. */
+/** Reads the index once per market, however many accounts hold it. */
 export async function listHeldTickers(orm: Orm, after: string, limit: number): Promise<{ ticker: string }[]> {
   const found: { ticker: string }[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!.ticker) {

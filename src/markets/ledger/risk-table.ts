@@ -3,21 +3,21 @@ import { boolean, check, integer, pgTable, text, uuid } from 'drizzle-orm/pg-cor
 import { time } from '../../core/db/sql.js';
 import { contractsColumn, micros } from './orders-table.js';
 
-/** Limits declared for an Organization. Null, or no row, means the service's default. */
+/** Null, or no row, means the service's default. */
 export const riskLimits = pgTable(
   'risk_limits',
   {
     orgId: uuid('org_id').primaryKey(),
     maxOrderContracts: contractsColumn('max_order_contracts'),
-    /** Highest cost of one purchase at its limit price, fee included. */
+    /** One purchase at its limit price, fee included. */
     maxOrderCost: micros('max_order_cost'),
     maxPositionContracts: contractsColumn('max_position_contracts'),
-    /** Worst-case loss of one event after the order. */
+    /** Worst case, after the order. */
     maxEventLoss: micros('max_event_loss'),
     /** Loss since midnight UTC, realised and marked, fees included. */
     maxDailyLoss: micros('max_daily_loss'),
     maxOpenOrders: integer('max_open_orders'),
-    /** How far a limit price may be beyond the best price in the book. */
+    /** Largest distance from the best price in the book. */
     priceCollar: micros('price_collar'),
     updatedAt: time('updated_at').notNull(),
   },
@@ -34,16 +34,14 @@ export type SwitchState = (typeof switchStates)[number];
 
 const state = (name: string) => text(name, { enum: switchStates }).notNull().default('open');
 
-/**
- * The strictest of these two switches and the service's switch applies. Times are null for a switch that was never set.
- */
+/** The strictest of these two and the service's switch applies. Times are null for one that was never set. */
 export const tradingSwitches = pgTable(
   'trading_switches',
   {
     orgId: uuid('org_id').primaryKey(),
     ownState: state('own_state'),
     ownReason: text('own_reason'),
-    /** User who set the switch; retained after the user's account is deleted. */
+    /** Kept after the user's account is deleted. */
     ownBy: uuid('own_by'),
     ownAt: time('own_at'),
     operatorState: state('operator_state'),

@@ -9,7 +9,7 @@ import type { Holding } from './positions.js';
 export type HeldBracket = Pick<Holding, 'side' | 'contracts' | 'cost'> & { ticker: string };
 
 interface EventOutcome {
-  /** Ticker of the winning bracket or of the highest threshold passed; null for every other outcome. */
+  /** The winning bracket or the highest threshold passed; null for every other outcome. */
   ticker: string | null;
   payout: Micros;
   result: Micros;
@@ -24,10 +24,9 @@ export interface EventOutcomes {
 }
 
 /**
- * Payout of one event's positions in each outcome, netted as in `endsOf`: YES on one bracket of a day covers NO on
- * another. Excludes void markets, which refund the cost. If the relation between the markets is unknown, only the worst
- * and best outcomes are listed.
- * @param event the event's brackets from cold to warm; undefined if the venue does not list it
+ * Netted as in `endsOf`: YES on one bracket covers NO on another. Excludes void markets, which refund the cost. Markets
+ * without a known relation give only the worst and best outcomes.
+ * @param event brackets from cold to warm; undefined if the venue does not list it
  */
 export function eventOutcomes(
   eventTicker: string,
@@ -39,7 +38,7 @@ export function eventOutcomes(
   const cost = held.reduce((sum, position) => sum + position.cost, 0n);
   const bound = held.filter(({ ticker }) => !free.has(ticker));
   const loose = held.filter(({ ticker }) => free.has(ticker));
-  // Each unrelated position pays out on all of its contracts or on none.
+  // Each pays on all of its contracts or on none.
   const most = loose.reduce((sum, position) => sum + valueOf(DOLLAR, position.contracts), 0n);
   const toOutcome = (ticker: string | null, payout: Micros): EventOutcome => ({
     ticker,
@@ -69,9 +68,8 @@ const lower = (a: Micros, b: Micros): Micros => (a < b ? a : b);
 const higher = (a: Micros, b: Micros): Micros => (a > b ? a : b);
 
 /**
- * Basis of a valuation. `book`: sold into the current bids. `expected`: at the venue's result, which is not final or
- * not booked yet. `closed`: no orders and no result. `not_listed`: no longer shown by the venue, result unknown.
- * `unknown`: no market data.
+ * `book`: sold into the current bids. `expected`: the venue's result, not final or not booked. `closed`: no orders and
+ * no result. `not_listed`: no longer shown, result unknown. `unknown`: no market data.
  */
 type Valuation = 'book' | 'expected' | 'closed' | 'not_listed' | 'unknown';
 
@@ -79,7 +77,7 @@ export interface Mark {
   valuation: Valuation;
   /** After fees. Null only for `unknown`. */
   value: Micros | null;
-  /** Fees of the sale; 0 if the position is not sold. */
+  /** 0 if the position is not sold. */
   fees: Micros;
   unsellableContracts: number;
   status: MarketStatus | null;
@@ -90,7 +88,7 @@ export interface Quotes {
   market: Pick<Market, 'status' | 'settlementValue'> | undefined;
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
-  /** YES payout in the venue's latest recorded report; null without a report. */
+  /** YES payout in the latest report; null without one. */
   knownValue: Micros | null;
 }
 
@@ -107,11 +105,8 @@ export const quoteSale = (
   });
 
 /**
- * Liquidation value of a position: sold into the full depth of the bids for its side, after the rounded taker fee.
- * Contracts without a bid are worth nothing.
- *
- * Uses the venue's book without deducting the Organization's paper fills. The next book, seconds later, no longer
- * reflects those fills, so deducting them would only make the mark jump.
+ * Sold into the bids after the taker fee; contracts without a bid are worth nothing. The Organization's own paper fills
+ * are not deducted: the next book, seconds later, no longer reflects them, so the mark would only jump.
  */
 export function markPosition(held: Pick<Holding, 'side' | 'contracts'>, quotes: Quotes | undefined): Mark {
   if (!quotes) return mark('unknown', { value: null, status: null });
@@ -131,7 +126,7 @@ function markOnBook(
   { book, feeRule }: Quotes,
 ): Mark {
   const status = 'active';
-  // Without a fee rule the proceeds are unknown, and the order could not be placed.
+  // Without a fee rule the proceeds are unknown.
   if (!book || !isSupported(feeRule))
     return mark('book', { value: 0n, status, unsellableContracts: contracts });
   const quote = quoteSale(book, feeRule, { side, contracts });

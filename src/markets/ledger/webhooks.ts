@@ -3,10 +3,7 @@ import { queueForModes, type Listener, type NewMessage } from '../../accounts/we
 import type { WebhookType } from '../../accounts/webhooks/types.js';
 import type { TradeMode } from './orders-table.js';
 
-/**
- * Sends paper events to live and test endpoints, and live events only to live endpoints, matching what keys can see.
- * @param listeners see `queueForModes`
- */
+/** Paper events to live and test endpoints, live events only to live ones, as keys see them. */
 export const queueForTradeMode = <T extends WebhookType>(
   tx: Tx,
   mode: TradeMode,

@@ -9,19 +9,16 @@ import { parseDollars, type Micros } from '../market/money.js';
 import { dollars } from '../venue/kalshi-schema.js';
 import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
 
-/**
- * A message about one of the account's orders. Only a hint: the order is looked up, and only the result of the lookup
- * is booked.
- */
+/** Only a hint: the order is looked up, and only the result is booked. */
 export interface OrderHint {
   venueOrderId: string;
   clientOrderId: string;
-  /** Null if the message is about the order rather than a fill. */
+  /** Null if the message is about the order itself. */
   fillId: string | null;
-  /** Filled contracts in a message about the order; null for a fill. */
+  /** Null for a fill. */
   filled: number | null;
   remaining: number | null;
-  /** Sending time by the venue's clock, in Unix milliseconds. */
+  /** By the venue's clock, in Unix milliseconds. */
   sentAtMs: number | undefined;
 }
 
@@ -32,7 +29,7 @@ const count = z
   .transform(parseCount);
 const sent = { sending_ts_ms: z.number().optional().catch(undefined) };
 
-/** Only the fields in use. See the venue's AsyncAPI document. */
+/** See the venue's AsyncAPI document. */
 const messageSchema = z.discriminatedUnion('type', [
   z.object({
     type: z.literal('fill'),
@@ -61,9 +58,9 @@ export interface AccountStreamTimings extends Pick<
 > {
   /** Hints within this time share one lookup. */
   gatherMs: number;
-  /** First pause before another lookup of a hint that the venue's lists do not show yet; doubles each time. */
+  /** The venue's lists may lag behind a hint. Doubles each time. */
   retryMs: number;
-  /** If a subscription is unanswered for this long, the connection is restarted. */
+  /** Without an answer by then, the connection is restarted. */
   answerMs: number;
 }
 
@@ -82,7 +79,7 @@ interface AccountStreamOptions extends Pick<ConnectionOptions, 'url' | 'headers'
   clock: Clock;
   metrics: Pick<Metrics, 'streamFrames' | 'streamLatency' | 'streamReconnects' | 'liveFillLatency'>;
   timings?: Partial<AccountStreamTimings> | undefined;
-  /** Looks up the hinted orders. Resolves to the hints whose changes are not booked yet. */
+  /** Returns the hints whose changes are not booked yet. */
   lookUp: (hints: readonly OrderHint[]) => Promise<readonly OrderHint[]>;
   /** Called when messages may have been missed: a connection opens, or a message cannot be read. */
   onMissed: () => void;
@@ -93,10 +90,7 @@ export type TradeListener = (ticker: string, yesPrice: Micros) => void;
 
 export type AccountStream = ReturnType<typeof createAccountStream>;
 
-/**
- * Receives the venue's messages about the account's orders and fills, and about trades in the markets of resting
- * orders.
- */
+/** Also receives trades in the markets of resting orders. */
 export function createAccountStream(options: AccountStreamOptions) {
   const { url, headers, log, metrics, clock } = options;
   const times = { ...usualTimings, ...options.timings };
@@ -125,8 +119,7 @@ export function createAccountStream(options: AccountStreamOptions) {
         else if (message.msg.channel === 'fill') clearTimeout(unanswered);
         return undefined;
       case 'error':
-        // The venue rejected a subscription, or a buffer overflowed. Reconnects with backoff and subscribes from
-        // scratch.
+        // The venue rejected a subscription, or a buffer overflowed.
         log.warn({ msg: message.msg }, "the venue's stream of the account reports an error; reconnecting");
         connection.restart();
     }
@@ -158,7 +151,7 @@ export function createAccountStream(options: AccountStreamOptions) {
   });
 
   return {
-    /** Subscribes to the trades of these markets instead of the previous ones. */
+    /** Replaces the previous markets. */
     follow(tickers: readonly string[]): void {
       if (tickers.join() === followed.join()) return;
       followed = tickers;
@@ -197,7 +190,7 @@ function toHint({
     : { ...order, fillId: null, filled: msg.fill_count_fp, remaining: msg.remaining_count_fp };
 }
 
-/** Collects hints and looks them up, one batch at a time. */
+/** Looks up one batch at a time. */
 function createHints(
   { lookUp, metrics, clock, log }: AccountStreamOptions,
   { gatherMs, retryMs }: AccountStreamTimings,

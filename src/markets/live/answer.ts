@@ -12,12 +12,12 @@ import {
 
 type Reading =
   | { kind: 'body'; json: unknown }
-  /** The venue refuses the request; with `isBusy`, only temporarily. */
+  /** With `isBusy`, the refusal is temporary. */
   | { kind: 'refused'; reason: string; isBusy?: boolean }
   | { kind: 'conflict'; reason: string }
-  /** The request may have been carried out. */
+  /** The venue may have carried out the request. */
   | { kind: 'unclear'; reason: string }
-  /** Like `unclear`, but the answer does not match the known API, so nothing more is sent to the venue. */
+  /** Contradicts the known API, so nothing more is sent to the venue. */
   | { kind: 'unexpected'; reason: string };
 
 type Failure = Exclude<Reading, { kind: 'body' }>;
@@ -42,7 +42,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   }
   const error = readError(json);
   if (status >= 200 && status < 300) {
-    // The venue has been observed to return 2xx with an error in the body.
+    // The venue has returned 2xx with an error in the body.
     if (error !== undefined) return { kind: 'unexpected', reason: `${status} with the error ${error}` };
     return { kind: 'body', json };
   }
@@ -53,7 +53,7 @@ function read({ status, body, contentType }: VenueAnswer): Reading {
   return { kind: 'unexpected', reason: `${status} ${error}` };
 }
 
-/** The venue's code for a killed order, which it reports as a conflict. */
+/** The venue reports a killed order as a conflict. */
 const killed = /insufficient_resting_volume$/;
 
 function readAs<T extends z.ZodType>(answer: VenueAnswer, schema: T) {
@@ -82,7 +82,7 @@ export function readAnswer(answer: VenueAnswer, order: SentOrder): OrderVerdict 
   return { kind: 'accepted', venueOrderId, filled, remaining };
 }
 
-/** Reads the answer to a cancellation or a decrease. Its order state is not trusted; the order is looked up. */
+/** The order is looked up, because the answer's state is not trusted. */
 export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVerdict {
   const reading = readAs(answer, changedOrderSchema);
   if (reading.kind === 'conflict') return { kind: 'refused', reason: reading.reason };
@@ -94,7 +94,7 @@ export function readChange(answer: VenueAnswer, venueOrderId: string): ChangeVer
 
 export const readOrderGroup = (answer: VenueAnswer) => readAs(answer, orderGroupSchema);
 
-/** Returns `code: message` without characters that cannot be stored or shown. */
+/** Without characters that cannot be stored or shown. */
 function readError(json: unknown): string | undefined {
   const parsed = errorSchema.safeParse(json);
   if (!parsed.success) return undefined;

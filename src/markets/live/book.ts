@@ -17,10 +17,10 @@ import {
 } from './queries.js';
 import type { ShardTransfer } from './wire.js';
 
-/** Maximum number of accepted order differences; beyond it, the oldest are dropped. */
+/** Beyond it, the oldest are dropped. */
 const MAX_ACCEPTED = 500;
 
-/** Opens the account with the venue's cash. Positions already at the venue belong to others. */
+/** Positions already at the venue belong to others. */
 export function openLiveAccount(
   orm: Orm,
   { orgId, cash, foreignPositions, at }: OpenedAccount,
@@ -45,12 +45,12 @@ export function openLiveAccount(
 interface OpenedAccount {
   orgId: string;
   cash: Micros;
-  /** Hundredths of contracts by market. */
+  /** By market. */
   foreignPositions: Record<string, number>;
   at: Date;
 }
 
-/** Books a rounding difference as a fee, because the venue rounds the amount of each fill separately. */
+/** The venue rounds the amount of each fill separately. */
 export function bookRounding(
   orm: Orm,
   orgId: string,
@@ -90,7 +90,7 @@ export function bookTransfers(
   });
 }
 
-/** Adopts the venue's side of every difference and writes an audit row. */
+/** Adopts the venue's side and writes an audit row. */
 export function acceptDifferences(
   { by, ...deps }: ChangeDeps & { by: Authority },
   {
@@ -139,7 +139,6 @@ async function assertUnchanged(tx: Orm, orgId: string, { fingerprint }: AccountC
   throw new AppError('unavailable', detail, { retryAfterSeconds: 1 });
 }
 
-/** Writes a ledger entry and moves the account's cash by the same amount. */
 async function moveCash(
   tx: Orm,
   orgId: string,

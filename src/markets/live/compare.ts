@@ -22,10 +22,10 @@ export interface AccountComparison extends Comparison {
   otherShards: readonly ShardBalance[];
 }
 
-/** A difference between the venue and this service. Values are strings because they may be a count, an amount or a state. */
+/** Values are strings: a count, an amount or a state. */
 export type LiveDifference = z.infer<typeof differenceSchema>;
 
-/** Contracts at the venue that are not ours: positive for YES, negative for NO. */
+/** Positive for YES, negative for NO. */
 export interface ForeignPosition {
   ticker: string;
   contracts: string;
@@ -39,13 +39,11 @@ export type OurOrder = Pick<
 export interface Ours {
   cash: Micros;
   positions: readonly { ticker: string; side: 'yes' | 'no'; contracts: number }[];
-  /** Our orders, matched by client order id. Includes at least every order that the venue lists. */
+  /** Matched by client order id. Includes at least every order that the venue lists. */
   orders: readonly OurOrder[];
-  /**
-   * Client order ids that the venue must list, because they were placed well within the period that its list covers.
-   */
+  /** Client order ids that the venue must list: placed well within the period that its list covers. */
   expected: ReadonlySet<string>;
-  /** Contracts held by others, in hundredths; see `liveAccounts`. */
+  /** Hundredths; see `liveAccounts`. */
   foreignPositions: Readonly<Record<string, number>>;
   accepted: readonly string[];
   settled: readonly { ticker: string; side: 'yes' | 'no'; contracts: number; cashChange: Micros }[];
@@ -56,7 +54,7 @@ export interface Venues {
   positions: readonly VenuePosition[];
   orders: readonly VenueOrder[];
   fills: readonly VenueFillAnswer[];
-  /** Settlements of the markets that we hold and that the venue no longer shows. */
+  /** Only markets that we hold and that the venue no longer shows. */
   settlements: readonly VenueSettlement[];
   transfers: readonly ShardTransfer[];
 }
@@ -65,12 +63,12 @@ export type Comparison = ReturnType<typeof compareWithVenue>;
 
 const SHOWN = 100;
 
-/** Converts cents, which may be fractional for fractional contracts. */
+/** Fractional contracts have fractional cents. */
 const toMicros = (cents: number): Micros => BigInt(Math.round(cents * Number(CENT)));
 
 export const keyOf = ({ subject, ours, venues }: LiveDifference): string => `${subject} ${ours} ${venues}`;
 
-/** Compares orders, fills, positions and cash. Pure; the caller ensures that nothing changed during the reads. */
+/** Pure; the caller ensures that nothing changed during the reads. */
 export function compareWithVenue(ours: Ours, venues: Venues) {
   const orders = compareOrders(ours, venues);
   const positions = comparePositions(ours, venues);
@@ -99,26 +97,22 @@ export function compareWithVenue(ours: Ours, venues: Venues) {
       ...cash,
     ],
     settling: positions.settling,
-    /**
-     * The part of the cash difference (the venue's minus ours) that pending settlements, resting orders and transfers
-     * do not explain.
-     */
+    /** The part that pending settlements, resting orders and transfers do not explain. */
     cashDifference,
     transfers: venues.transfers.filter(({ isPending }) => !isPending),
-    /** Contracts held by others, in hundredths, assuming that the venue is right. */
+    /** In hundredths, assuming that the venue is right. */
     foreignPositions: positions.foreignPositions,
-    /** Our orders that are in a different state at the venue; they are looked up. */
+    /** In a different state at the venue; looked up. */
     late: orders.late,
-    /** The subset of `late` that rests in our ledger and is unknown to the venue. */
+    /** Rest in our ledger and are unknown to the venue. */
     lost: orders.lost,
     foreign: { ...orders.foreign, positions: positions.foreign },
   };
 }
 
 /**
- * Returns the part of a cash difference that nothing explains. The venue deducts what resting orders may take, by its
- * own calculation, and may or may not count a pending transfer already, so any difference from `least` to `most` is
- * acceptable.
+ * The venue deducts what resting orders may take, by its own calculation, and may already count a pending transfer: any
+ * difference from `least` to `most` is acceptable.
  */
 const differenceOf = (difference: Micros, { least, most }: { least: Micros; most: Micros }): Micros =>
   difference > most ? difference - most : difference < least ? difference - least : 0n;
@@ -188,7 +182,7 @@ function compareOrders({ orders, expected }: Ours, venues: Venues) {
 const describe = (status: string, filled: number, left: number): string =>
   `${status}, ${formatHundredths(filled)} filled${left > 0 ? `, ${formatHundredths(left)} left` : ''}`;
 
-/** The most cash that another party's resting order can hold: we know neither its side nor what it closes. */
+/** We know neither the order's side nor what it closes. */
 const maxHoldOf = ({ remaining_count_fp: count }: VenueOrder): Micros => valueOf(DOLLAR, parseCount(count));
 
 function listForeign(venues: Venues, byName: Map<string, OurOrder>, ourVenueIds: Set<string>) {
@@ -220,8 +214,8 @@ const signed = ({ side, contracts }: { side: 'yes' | 'no'; contracts: number }):
   toHundredths(side === 'yes' ? contracts : -contracts);
 
 /**
- * Our positions plus those of others must match the venue's. A settled market disappears from the two sides at
- * different times; this does not count as a difference, and the expected cash covers its payout.
+ * A settled market disappears from the two sides at different times, which is no difference; the expected cash covers
+ * its payout.
  */
 function comparePositions(ours: Ours, venues: Venues) {
   const held = new Map(ours.positions.map((position) => [position.ticker, signed(position)]));
@@ -239,8 +233,7 @@ function comparePositions(ours: Ours, venues: Venues) {
     const others = ours.foreignPositions[ticker] ?? 0;
     if (theirs - mine !== 0) foreignPositions[ticker] = theirs - mine;
     if (others !== 0) foreign.push({ ticker, contracts: formatHundredths(others) });
-    // The positions match, or others have closed theirs in a market where we hold nothing, which can affect only the
-    // cash.
+    // Others have closed theirs in a market where we hold nothing: only the cash can differ.
     if (mine + others === theirs || (mine === 0 && theirs === 0)) continue;
     const paidThere = settledThere.get(ticker);
     if (mine !== 0 && theirs === 0 && paidThere) {

@@ -15,7 +15,7 @@ import { toWireOrder } from './wire.js';
 
 const hosts = new Set(['external-api.demo.kalshi.co', 'demo-api.kalshi.co']);
 
-/** True for the venue's demo environment, which uses play money. */
+/** The venue's demo environment uses play money. */
 export function isDemoUrl(baseUrl: string): boolean {
   if (!URL.canParse(baseUrl)) return false;
   const { protocol, host, username, password, pathname, search, hash } = new URL(baseUrl);
@@ -35,18 +35,18 @@ interface DemoDeps {
   client: KalshiClient;
   clock: Clock;
   onStep: (step: DemoStep) => void;
-  /** Pauses before another lookup of something that the venue does not list yet. */
+  /** The venue may not list something yet. */
   pausesMs?: readonly number[];
 }
 
-/** The run cannot start or continue; the message is for the person who started it. */
+/** The message is for the person who started the run. */
 export class DemoRunError extends Error {
   override name = 'DemoRunError';
 }
 
 type Order = LiveOrder & { timeInForce: 'good_till_time' | 'immediate_or_cancel' };
 
-/** The order expires after this time, in case the run is killed. */
+/** The run may be killed. */
 const LIFETIME_MS = 5 * MINUTE_MS;
 const usualPausesMs = [0, 250, 500, 1_000, 2_000, 4_000];
 const marketSchema = z.object({
@@ -56,8 +56,7 @@ const marketSchema = z.object({
 });
 
 /**
- * Trades one contract with play money: one order rests, is decreased and is cancelled; another fills. The account must
- * then differ by that fill alone. The run changes only its own orders.
+ * One order rests, is decreased and is cancelled; another fills. The account must then differ by that fill alone.
  * @throws DemoRunError, UnexpectedAnswerError, VenueUnavailableError
  */
 export async function runDemo(deps: DemoDeps, series: string, signal: AbortSignal): Promise<DemoStep[]> {
@@ -144,7 +143,7 @@ const REMAINING = 0.5;
 interface Account {
   cash: Micros;
   step: Micros;
-  /** Hundredths of contracts by market; negative for NO. */
+  /** Hundredths by market; negative for NO. */
   positions: ReadonlyMap<string, number>;
   resting: readonly string[];
 }
@@ -204,7 +203,7 @@ function orderOf(ticker: string, limitPrice: Micros, clock: Clock, timeInForce: 
   };
 }
 
-/** Sends an order once. If the response is lost, looks up whether the order arrived. */
+/** If the response is lost, looks up whether the order arrived. */
 async function place(deps: DemoDeps, order: Order, signal: AbortSignal): Promise<string> {
   await deps.venue.takeTurn(signal);
   const verdict = await deps.venue.createOrder(toWireOrder(order)).then(
@@ -251,10 +250,7 @@ async function expectEnd(deps: DemoDeps, order: Order, signal: AbortSignal): Pro
   return found.outcome.fills;
 }
 
-/**
- * Cancels the order after a failure, so that it does not stay in the book. If the cancellation fails too, the order
- * expires.
- */
+/** If the cancellation fails too, the order expires. */
 async function withdrawQuietly(deps: DemoDeps, order: Order): Promise<void> {
   const signal = AbortSignal.timeout(10_000);
   try {
@@ -299,7 +295,7 @@ function compare(before: Account, after: Account, fills: readonly VenueFill[], t
     if ((expected.get(market) ?? 0) !== (after.positions.get(market) ?? 0))
       return `the venue holds ${(after.positions.get(market) ?? 0) / 100} contracts of ${market} instead of ${(expected.get(market) ?? 0) / 100}`;
   if (before.resting.join() !== after.resting.join()) return 'the resting orders are not those from before';
-  // A purchase that closes NO contracts receives a dollar for each pair.
+  // Closing NO contracts receives a dollar for each pair.
   const pairs = Math.min(bought, Math.max(0, -(before.positions.get(ticker) ?? 0)));
   const cash = before.cash - cost + (DOLLAR * BigInt(pairs)) / 100n;
   const gap = after.cash > cash ? after.cash - cash : cash - after.cash;

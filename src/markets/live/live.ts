@@ -25,32 +25,28 @@ import { createVenue } from './venue.js';
 import type { Authority } from '../../accounts/audit/audit.js';
 import type { LiveDifference } from './compare.js';
 
-/** Sends orders to the venue and monitors the account there, which belongs to one Organization. */
+/** The account at the venue belongs to one Organization. */
 export interface LiveTrading extends LiveExecutor {
   readonly report: LiveReport;
-  /** The report for the Organization that trades live; undefined for any other. */
+  /** Undefined for any other Organization. */
   reportOf(orgId: string): LiveReport | undefined;
-  /** Rechecks the orders that wait to be sent, and immediately rejects those that a switch now blocks. */
+  /** Rejects waiting orders that a switch now blocks. */
   reviewWaiting(): void;
-  /**
-   * Recovers lost orders and compares our account with the venue's. A concurrent call joins the running reconciliation.
-   * Never rejects.
-   */
+  /** A concurrent call joins the running reconciliation. Never rejects. */
   reconcile(): Promise<void>;
-  /** Books changes of the orders that rest at the venue. A concurrent call joins the running pass. Never rejects. */
+  /** A concurrent call joins the running pass. Never rejects. */
   watchResting(): Promise<void>;
   /**
-   * Compares again and adopts the venue's side of every difference.
-   * @returns the accepted differences; empty if both sides agreed
+   * Adopts the venue's side of every difference; none if both sides agreed.
    * @throws AppError unavailable while the accounts cannot be compared
    */
   accept(source: Source, by: Authority): Promise<{ accepted: LiveDifference[]; report: LiveReport }>;
   /**
-   * Contracts that must match before each resting order in these markets, by the venue's order id.
+   * Contracts that must match before each, by the venue's order id.
    * @throws UnexpectedAnswerError, VenueUnavailableError
    */
   listQueuePositions(tickers: readonly string[], signal: AbortSignal): Promise<Map<string, number>>;
-  /** Replaces the markets whose trades are reported. Reports arrive only while the venue's stream is connected. */
+  /** Replaces the followed markets. Reports arrive only while the venue's stream is connected. */
   followTrades(tickers: readonly string[], listener: TradeListener): void;
   stop(): Promise<void>;
 }
@@ -64,7 +60,7 @@ export interface LiveTimings {
   secondLookMs: number;
 }
 
-/** Longest duration of a reconciliation; reconciliations start a minute apart. */
+/** Reconciliations start a minute apart. */
 const LEASE_SECONDS = 90;
 
 const timings: LiveTimings = {
@@ -83,7 +79,7 @@ export interface LiveOptions {
   streamTimings?: Partial<AccountStreamTimings> | undefined;
 }
 
-/** Undefined unless the configuration names an Organization that trades live. */
+/** Undefined unless the configuration names an Organization. */
 export function createLiveTrading(
   context: WorkContext,
   { key, budget, timings: given, streamTimings }: LiveOptions,
@@ -168,7 +164,7 @@ async function acceptVenue(
 ): ReturnType<LiveTrading['accept']> {
   const { db, status } = deps;
   let { account, comparison } = await compareToAccept(deps, slug, signal);
-  // An order that the venue has no record of will no longer fill.
+  // The venue has no record of the order.
   for (const { orgId, id } of await listOrdersNamed(db.orm, account.orgId, comparison.lost))
     await recordOutcome(
       db.orm,
@@ -186,7 +182,7 @@ async function acceptVenue(
   return { accepted: comparison.differences, report: status.report };
 }
 
-/** Opens the stream once, after the first reconciliation. Until then, only remembers the markets to follow. */
+/** Once, after the first reconciliation. Until then, only remembers the markets. */
 function createStreamKeeper(
   { config, clock, log, metrics }: WorkContext,
   {
@@ -255,16 +251,13 @@ function createReviews() {
   };
 }
 
-/** Runs reconciliations one at a time, and shares problems that close live trading with the other instances. */
+/** One at a time. Shares problems that close live trading with the other instances. */
 function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
   const { db, status, now, log } = deps;
   let unsharedProblem: string | undefined;
   let owner: string | undefined;
 
-  /**
-   * Tells the other instances about a problem that closes live trading, or adopts theirs. Live trading stays closed
-   * until a person accepts the problem on one instance.
-   */
+  /** Live trading stays closed until a person accepts the problem on one instance. */
   async function shareProblem(orgId: string): Promise<void> {
     if (unsharedProblem !== undefined) {
       await updateLiveAccount(db.orm, orgId, { problem: unsharedProblem, updatedAt: new Date(now()) });
@@ -298,7 +291,7 @@ function createWatch(deps: ReconcileDeps, slug: string, stopping: AbortSignal) {
     if (reason !== before && reason === null) log.info('live trading is open');
   }
 
-  /** Failures are only logged here; the reconciliation makes the same requests and reports them. */
+  /** The reconciliation makes the same requests and reports failures. */
   async function watchOnce(): Promise<void> {
     try {
       if (owner !== undefined && reconciling.running === undefined) await watchResting(deps, owner, stopping);

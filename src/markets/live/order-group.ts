@@ -11,7 +11,7 @@ interface GroupDeps {
   log: Logger;
 }
 
-/** Returns the venue's order group for the account. If it cannot be read, orders are sent without a group. */
+/** If the group cannot be read, orders are sent without one. */
 async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<string | undefined> {
   try {
     return (await findLiveAccount(db.orm, orgId))?.orderGroupId ?? undefined;
@@ -21,7 +21,7 @@ async function findOrderGroup({ db, log }: GroupDeps, orgId: string): Promise<st
   }
 }
 
-/** Creates the account's order group if the venue has none. Until then orders are sent without a group. */
+/** If the venue has none. Until then orders are sent without a group. */
 export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const { venue, log } = deps;
   const group = await findOrderGroup(deps, orgId);
@@ -39,8 +39,8 @@ export async function ensureOrderGroup(deps: GroupDeps, orgId: string, signal: A
 }
 
 /**
- * Tries to cancel all of an account's orders with one request. The outcome of each order is looked up, and orders that
- * still rest are cancelled one by one. The group is deleted, so the venue refuses later orders sent to it.
+ * Each order's outcome is looked up, and those that still rest are cancelled one by one. The venue refuses later orders
+ * in a deleted group.
  */
 export async function dissolveOrderGroup(deps: GroupDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const group = await findOrderGroup(deps, orgId);

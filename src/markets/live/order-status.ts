@@ -17,20 +17,20 @@ export type VenueStatus =
   | { kind: 'final'; outcome: Extract<VenueOutcome, { kind: 'done' }> }
   | { kind: 'absent' }
   | { kind: 'resting'; outcome: Extract<VenueOutcome, { kind: 'resting' }>; remaining: number }
-  /** The order has ended, but not all of its fills are listed yet. */
+  /** Not all fills of the ended order are listed yet. */
   | { kind: 'incomplete'; reason: string };
 
 /**
- * Orders older than this are not sent. If the venue has no record of an order older than `SAFE_MS`, the order is booked
- * as never sent. The gap between the two exceeds the longest time that a request can be in flight.
+ * Older orders are not sent. Beyond `SAFE_MS` without a record, the order was never sent: the gap exceeds the longest
+ * time that a request can be in flight.
  */
 export const MAX_SEND_AGE_MS = 10 * SECOND_MS;
 
-/** Allows for clock skew and the venue's resolution of one second. */
+/** Clock skew, and the venue's resolution of one second. */
 const MARGIN_SECONDS = 120;
 /**
- * Age from which orders and fills are also looked up in the venue's archive. Orders move there after two weeks (since
- * September 2026) and fills after months, so either may be archived without the other.
+ * Orders move to the archive after two weeks (since September 2026) and fills after months, so either may be archived
+ * without the other.
  */
 const ARCHIVE_AFTER_MS = DAY_MS;
 
@@ -41,7 +41,7 @@ export interface StatusDeps {
 }
 
 /**
- * Finds an order and its outcome by its client order id.
+ * By its client order id.
  * @param known fills that were just read
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
@@ -86,9 +86,8 @@ interface ReportedState {
 }
 
 /**
- * Collects an order's fills. The venue lists fills with a short delay, so for an order that has ended, the list is read
- * again until it matches the filled count. For a resting order, the listed fills are used as they are.
- * @param known fills that were just read, including those of other orders; nothing is read if they suffice
+ * The venue lists fills with a short delay, so an ended order's are read again until they match the filled count.
+ * @param known fills that were just read, including other orders'; nothing is read if they suffice
  */
 export async function collectFills(
   { venue, fillPausesMs }: StatusDeps,
@@ -138,7 +137,7 @@ function toStatus(
     return { kind: 'resting', outcome: { kind: 'resting', venueOrderId, fills, contracts }, remaining };
   }
   const mayHaveRested = mayRest(order.timeInForce);
-  // All contracts that were left after a decrease have filled.
+  // All that was left after a decrease has filled.
   const isDecreased = mayHaveRested && status === 'executed' && filled < order.contracts;
   const unfilled = mayHaveRested ? TAKEN_OUT : UNFILLED;
   const reason = filled === order.contracts || isDecreased ? null : unfilled;
@@ -156,8 +155,8 @@ export interface RecoverDeps extends StatusDeps {
 }
 
 /**
- * Looks up orders with an unknown outcome and books the outcome. If the venue has no record of an order by the time the
- * order can no longer arrive, it is booked as never sent and its reserved cash is released.
+ * An order that the venue has no record of, and that can no longer arrive, was never sent: its reserved cash is
+ * released.
  * @throws UnexpectedAnswerError, VenueUnavailableError: the remaining orders wait for the next pass
  */
 export async function recoverOrders(
@@ -174,7 +173,7 @@ export async function recoverOrders(
       const { status } = await recordOutcome(deps.db.orm, row.orgId, row.id, outcome, at);
       deps.log.info({ orderId: row.id, status }, 'an order was found at the venue and booked');
     } catch (error) {
-      // The comparison that follows reports contradictions to the operator.
+      // The comparison that follows reports contradictions.
       if (!(error instanceof RangeError)) throw error;
       deps.log.error({ err: error, orderId: row.id }, "the venue's state of an order cannot be booked");
     }
@@ -213,7 +212,7 @@ async function findOutcome(
     await deps.venue.cancelOrder({ venueOrderId: found.outcome.venueOrderId, ticker: row.ticker });
     found = await findVenueStatus(deps, row, signal);
   }
-  // A resting order did reach the venue, so it is never treated as lost; later passes look it up again.
+  // A resting order did reach the venue, so it is never lost.
   if (found.kind === 'absent' && isSafe && row.status !== 'resting') {
     await sleep(deps.secondLookMs, undefined, { signal });
     found = await findVenueStatus(deps, row, signal);

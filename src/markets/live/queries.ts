@@ -30,7 +30,7 @@ export async function findLiveAccount(orm: Orm, orgId: string): Promise<LiveAcco
   return row;
 }
 
-/** @returns false if the account already existed */
+/** False if the account already existed. */
 export async function insertAccount(tx: Orm, orgId: string, cash: Micros, at: Date): Promise<boolean> {
   const rows = await tx
     .insert(tradingAccounts)
@@ -76,7 +76,7 @@ export function listOpenOrders(
     .where(
       and(
         isLive(tradingOrders, orgId),
-        // A literal, because the planner matches the partial index only to literal conditions.
+        // A literal, because the planner matches the partial index only to literals.
         isOpen,
         eq(tradingOrders.status, status),
       ),
@@ -85,7 +85,7 @@ export function listOpenOrders(
     .limit(limit);
 }
 
-/** Open orders that the venue's messages refer to, except those whose changes are already booked. */
+/** Except those whose changes are already booked. */
 export function listHinted(
   orm: Orm,
   orgId: string,
@@ -116,7 +116,7 @@ export function listHinted(
     .limit(limit);
 }
 
-/** Newest first. `fromId` is the lowest id possible at the start of the wanted period. */
+/** Newest first. `fromId` is the lowest id possible at the start of the period. */
 export function listOrdersSince(
   orm: Orm,
   orgId: string,
@@ -191,7 +191,7 @@ export async function countFillsSinceAdjustment(orm: Orm, orgId: string): Promis
   return Number(row!.count);
 }
 
-/** Fingerprint of all orders and bookings. If two are equal, nothing changed between them. */
+/** Equal fingerprints mean that nothing changed between them. */
 export async function readFingerprint(orm: Orm, orgId: string): Promise<string> {
   const last = async (table: typeof ledgerEntries | typeof tradingOrders) => {
     const rows = await orm
@@ -208,19 +208,19 @@ export async function readFingerprint(orm: Orm, orgId: string): Promise<string> 
 export const SENDING_SCOPE = 'trading:write';
 
 export interface StoredGrounds extends StoredPermissions {
-  /** Problem with the key that placed the order; null if the key is valid or a person placed the order. */
+  /** Null if the key is valid or a person placed the order. */
   keyProblem: string | null;
   isOfPerson: boolean;
-  /** Role of the person who placed the order; null if the person is not a member of the Organization. */
+  /** Null if the person is no member of the Organization. */
   role: Role | null;
   isArchived: boolean;
   isCancelRequested: boolean;
-  /** Held contracts that no earlier open order closes. */
+  /** Held, and closed by no earlier open order. */
   closable: string;
   orderGroupId: string | null;
 }
 
-/** Reads everything in one statement, so that it is consistent. Undefined if the order does not exist. */
+/** One statement, so it is consistent. Undefined if the order does not exist. */
 export async function selectGrounds(
   orm: Orm,
   { orgId, id }: { orgId: string; id: string },

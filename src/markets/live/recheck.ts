@@ -9,15 +9,12 @@ import { listUnresolved, markSent, type Unresolved } from '../orders/queries.js'
 import { selectGrounds, SENDING_SCOPE, type StoredGrounds } from './queries.js';
 import type { ReconcileDeps } from './reconcile.js';
 
-/** Ready to send, with the order's group at the venue, or the outcome of an order that may not be sent. */
+/** Ready to send, or the outcome of an order that may not be sent. */
 export type Recheck = { kind: 'ready'; orderGroupId: string | null } | VenueOutcome;
 
 export const notSent = (why: string): VenueOutcome => ({ kind: 'rejected', reason: `not sent: ${why}` });
 
-/**
- * Repeats the permission checks after the wait for the venue's rate limit. If the data for the checks cannot be read,
- * the order is not sent.
- */
+/** After the wait for the venue's rate limit. If the data cannot be read, the order is not sent. */
 export async function recheck(
   { db, now, log, status }: Pick<ReconcileDeps, 'db' | 'now' | 'log' | 'status'>,
   order: LiveOrder,
@@ -40,9 +37,8 @@ export async function recheck(
 }
 
 /**
- * Marks the order as sent, unless the outcome of another order in its market is unknown. The account's lock ensures
- * that instances decide one at a time.
- * @returns the other order, whose outcome must be determined first; undefined if the order was marked
+ * Returns another order in the market whose outcome is unknown; undefined if this one was marked as sent. Instances
+ * decide one at a time under the account's lock.
  */
 export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
   const { orgId, id, ticker } = order;

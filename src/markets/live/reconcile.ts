@@ -31,23 +31,17 @@ import { findGap, requireWhole, type Rows } from '../venue/rows.js';
 import type { ShardTransfer, VenueSettlement } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
-/**
- * Orders placed this soon after the start of the compared period are left out, because clock skew may put them outside
- * the venue's list.
- */
+/** Clock skew may put orders this near the start of the period outside the venue's list. */
 const EDGE_MS = 5 * MINUTE_MS;
-/** How long the venue may still show a position after we booked its settlement. */
+/** The venue may still show a position after we booked its settlement. */
 const SETTLING_MS = 2 * HOUR_MS;
-/** Allows for clock skew and for the venue's transfer times, which are whole seconds. */
+/** Clock skew, and the venue's transfer times in whole seconds. */
 const TRANSFER_EDGE_MS = 5 * SECOND_MS;
 const MAX_ORDERS = 20_000;
 const MAX_POSITIONS = 5_000;
 const MAX_PENDING = 200;
 const MAX_RESTING = 1_000;
-/**
- * Maximum number of orders looked up per pass, because each lookup takes a few reads. The rest follow a few seconds
- * later.
- */
+/** Per pass; each takes a few reads. The rest follow a few seconds later. */
 const MAX_LOOKED_UP = 50;
 
 interface ComparisonDeps {
@@ -57,9 +51,7 @@ interface ComparisonDeps {
 }
 
 /**
- * Compares our account with the venue's.
- * @returns undefined if an order was pending or something was booked during the reads, so that the accounts cannot be
- * compared
+ * Undefined if an order was pending or something was booked during the reads.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function compareAccounts(
@@ -129,9 +121,7 @@ export async function compareAccounts(
   };
 }
 
-/**
- * Transfers since the account was opened that are not booked yet. The opening cash already includes earlier transfers.
- */
+/** The opening cash already includes transfers from before. */
 async function chooseUnbooked(
   orm: Orm,
   { orgId, openedAt }: LiveAccountRow,
@@ -156,23 +146,21 @@ const lowestId = (ms: number): string => uuid({ msecs: ms, random: new Uint8Arra
 export interface ReconcileDeps extends RecoverDeps {
   status: LiveStatus;
   lease: Lease;
-  /** Orders that this process is sending; their outcomes will follow. */
+  /** This process is sending them; their outcomes will follow. */
   sending: ReadonlySet<string>;
-  /** Pauses before a difference is checked again, because the venue's lists lag behind its trades. */
+  /** The venue's lists lag behind its trades. */
   confirmPausesMs: readonly number[];
 }
 
 /**
- * Recovers orders with an unknown outcome, then compares our account with the venue's. Every instance compares and
- * opens or closes live trading for itself; only the lease holder books.
+ * Every instance compares and opens or closes live trading for itself; only the lease holder books.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function reconcile(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
   const { db, status, now } = deps;
   const at = new Date(now());
   const isLeader = await deps.lease.hold();
-  // A newly started instance does not wait for a lease whose holder may be dead. This is safe because booking is
-  // idempotent.
+  // Booking is idempotent, so a new instance need not wait for the lease of a holder that may be dead.
   if (isLeader || status.report.comparedAt === null) await recoverPending(deps, orgId, signal);
   if (!(await findLiveAccount(db.orm, orgId)) && !(await open(deps, orgId, isLeader, signal))) return;
   if (isLeader) await ensureOrderGroup(deps, orgId, signal);
@@ -225,8 +213,7 @@ async function open(
 }
 
 /**
- * Books changes of resting orders between two comparisons, with a single read if nothing happened. One instance does
- * this at a time; if two instances overlap, nothing is booked twice.
+ * A single read if nothing happened. If two instances overlap, nothing is booked twice.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function watchResting(deps: ReconcileDeps, orgId: string, signal: AbortSignal): Promise<void> {
@@ -248,15 +235,11 @@ export async function watchResting(deps: ReconcileDeps, orgId: string, signal: A
   await recoverOrders(deps, changed.slice(0, MAX_LOOKED_UP), signal);
 }
 
-/**
- * Maximum orders that are looked up directly, at two reads each. A larger number is first compared with the venue's
- * list of resting orders.
- */
+/** At two reads each. More are first compared with the venue's list of resting orders. */
 const MAX_HINTED = 5;
 
 /**
- * Looks up the orders that the venue's messages refer to and books their changes.
- * @returns the hints whose changes are not booked yet
+ * Returns the hints whose changes are not booked yet.
  * @throws UnexpectedAnswerError, VenueUnavailableError
  */
 export async function lookUpHinted(
@@ -295,13 +278,13 @@ async function compareUntilSure(
     if (isLeader && comparison.late.length > 0)
       await recoverOrders(deps, await listOrdersNamed(deps.db.orm, orgId, comparison.late), signal);
   }
-  // Fills that keep arriving are not a difference as long as they are being booked.
+  // Fills that keep arriving are no difference while they are being booked.
   const isMoving =
     last && last.late.length > 0 && (await readFingerprint(deps.db.orm, orgId)) !== last.fingerprint;
   return isMoving ? undefined : last;
 }
 
-/** True for a cash difference of at most one rounding or resolution step per fill since the last adjustment. */
+/** At most one rounding or resolution step per fill since the last adjustment. */
 async function isOnlyRounding(
   { db }: ReconcileDeps,
   orgId: string,

@@ -58,13 +58,11 @@ export interface LiveReport {
   differences: readonly LiveDifference[];
   pendingOrders: number;
   restingOrders: number;
-  /** Markets that only one side has settled so far. */
+  /** Only one side has settled these so far. */
   settling: readonly string[];
-  /** Money on other exchange shards. Not included in the cash and not spendable here. */
+  /** Not included in the cash and not spendable here. */
   otherShards: readonly ShardBalance[];
-  /**
-   * Activity of others on the same account, which is shown but never adopted. At most 100 entries each, newest first.
-   */
+  /** Others' activity on the same account, never adopted. At most 100 entries each, newest first. */
   foreign: {
     orders: readonly ForeignOrder[];
     fills: readonly ForeignFill[];
@@ -72,7 +70,7 @@ export interface LiveReport {
   };
 }
 
-/** How long an agreement stays valid. Three comparisons may fail before it expires. */
+/** Three comparisons may fail before an agreement expires. */
 const MAX_AGREEMENT_AGE_MS = 3.5 * MINUTE_MS;
 const RETRY_SECONDS = 60;
 
@@ -81,10 +79,7 @@ export type LiveStatus = ReturnType<typeof createLiveStatus>;
 const NOT_YET = "orders, fills, positions and cash have not been compared with the venue's yet";
 const SHOWN = 100;
 
-/**
- * Result of this instance's last comparison of the account with the venue, and whether the instance may send orders.
- * Closed until a comparison finds both sides in agreement.
- */
+/** Closed until a comparison finds both sides in agreement. */
 export function createLiveStatus(organization: string, now: () => number) {
   let comparison: AccountComparison | undefined;
   let comparedAt: Date | null = null;
@@ -139,11 +134,11 @@ export function createLiveStatus(organization: string, now: () => number) {
       failure = undefined;
       if (next.differences.length === 0) agreedAt = at;
     },
-    /** Records a failed comparison. `isUnexpected` is true if the venue's answer could not be understood. */
+    /** `isUnexpected`: the venue's answer could not be understood. */
     failed(reason: string, isUnexpected: boolean): void {
       failure = { reason, isUnexpected };
     },
-    /** Sets the problem with an answer that could not be understood; null once a person has accepted it. */
+    /** Null once a person has accepted the problem. */
     setProblem(next: string | null): void {
       problem = next;
     },

@@ -20,18 +20,18 @@ import { toWireOrder } from './wire.js';
 export interface SendDeps extends StatusDeps, Pick<ReconcileDeps, 'db' | 'status'> {
   log: Logger;
   lookUpPausesMs: readonly number[];
-  /** Closes live trading after a venue answer that could not be understood. */
+  /** After a venue answer that could not be understood. */
   close: (reason: string) => void;
-  /** Aborts when waiting orders must be rechecked immediately. */
+  /** Aborts when waiting orders must be rechecked. */
   nextReview: () => AbortSignal;
 }
 
-/** Longest time that a caller waits for an order's outcome. */
+/** A caller waits no longer for an order's outcome. */
 const CONCLUDE_MS = 20_000;
 
 /**
- * Sends an order once and determines its outcome. Never rejects: an undetermined outcome is `unknown`. `stopping` prevents
- * unsent orders from being sent; a sent order is still followed up.
+ * Never rejects: an undetermined outcome is `unknown`. `stopping` ends unsent orders; a sent order is still followed
+ * up.
  */
 export async function sendOrder(
   deps: SendDeps,
@@ -52,7 +52,7 @@ export async function sendOrder(
   }
 }
 
-/** Waits for the order's turn. A review ends the wait if the order may no longer be sent. */
+/** A review ends the wait if the order may no longer be sent. */
 async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSignal): Promise<Recheck> {
   let blockedMs: number | undefined;
   for (let hasTurn = false; ;) {
@@ -66,13 +66,13 @@ async function waitForTurn(deps: SendDeps, order: LiveOrder, stopping: AbortSign
     // The recovery of lost orders relies on old orders never being sent.
     if (deps.now() - order.createdAt.getTime() > MAX_SEND_AGE_MS)
       return notSent('the order had waited for too long');
-    // If a review has started in the meantime, the recheck may have read the database before a switch was set.
+    // The recheck may have read the database before a switch was set.
     if (sending?.kind === 'ready' && !review.aborted && !stopping.aborted) return checked;
     if (sending?.kind === 'wait') await sleep(CLAIM_PAUSE_MS);
   }
 }
 
-/** How long an order waits for the response to the previous order in its market. */
+/** For the response to the previous order in its market. */
 const CLAIM_WAIT_MS = MAX_SEND_AGE_MS;
 const CLAIM_PAUSE_MS = 50;
 
@@ -95,7 +95,7 @@ async function tryToClaim(
   }
 }
 
-/** @returns false if the signal ended the wait */
+/** False if the signal ended the wait. */
 async function takeTurn({ venue }: SendDeps, signal: AbortSignal): Promise<boolean> {
   try {
     await venue.takeTurn(signal);
@@ -137,7 +137,7 @@ async function conclude(
   }
 }
 
-/** Looks up the order several times, because the venue lists orders with a delay. */
+/** The venue lists orders with a delay. */
 async function lookUpRepeatedly(
   deps: SendDeps,
   order: LiveOrder,
@@ -149,7 +149,7 @@ async function lookUpRepeatedly(
     const found = await findVenueStatus(deps, order, signal);
     if (found.kind !== 'absent') return outcomeOf(order, found);
   }
-  // The order does not exist, so a conflict about anything but its client order id is a refusal.
+  // The order does not exist, so any other conflict is a refusal.
   if (verdict.kind === 'conflict' && !verdict.reason.startsWith('order_already_exists'))
     return { kind: 'rejected', reason: verdict.reason };
   return { kind: 'unknown', reason: reasonOf(verdict) };
@@ -173,9 +173,8 @@ const reasonOf = (verdict: OrderVerdict): string =>
   verdict.kind === 'accepted' ? 'the venue took it and has not listed its fills yet' : verdict.reason;
 
 /**
- * Cancels an order at the venue, or decreases it to `remaining` contracts, and determines its state afterwards. The
- * state in the response is never trusted, because a fill may have occurred while the request was in flight. The request
- * is idempotent, so it is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
+ * The response's state is never trusted, because a fill may have occurred in flight. The request is idempotent, so it
+ * is repeated if it may have been lost. Never rejects: an undetermined outcome is `unknown`.
  */
 export async function withdraw(
   deps: SendDeps,
@@ -222,7 +221,7 @@ export async function withdraw(
 
 const NOT_SHOWN = 'the venue has taken the request and still shows the order as it was';
 
-/** Once the venue has accepted or refused the request, repeating it changes nothing. */
+/** Repeating an accepted or refused request changes nothing. */
 const mayRepeat = (verdict: ChangeVerdict | undefined): boolean =>
   verdict === undefined ||
   verdict.kind === 'unclear' ||

@@ -26,12 +26,12 @@ export function readVenueKey(
   }
 }
 
-/** The file holds no usable signing key. The message never quotes its content. */
+/** The message never quotes the file. */
 export class SigningKeyError extends Error {}
 
 const MAX_BYTES = 64 * 1024;
 
-/** @throws SigningKeyError unless the file holds an RSA or Ed25519 key in PEM form, the types that the venue issues */
+/** RSA or Ed25519 in PEM form, the types that the venue issues. @throws SigningKeyError */
 export function readSigningKey(path: string): KeyObject {
   const pem = readPem(path);
   if (/ENCRYPTED/.test(pem))
@@ -73,10 +73,7 @@ export function isReadableByOthers(path: string): boolean {
   return process.platform !== 'win32' && (statSync(path).mode & 0o044) !== 0;
 }
 
-/**
- * Authentication headers with a signature over time, method and path. The path includes the API prefix and excludes the
- * query.
- */
+/** Signs time, method and path. The path includes the API prefix and excludes the query. */
 export function signRequest(
   { id, privateKey }: VenueKey,
   { atMs, method, path }: { atMs: number; method: string; path: string },
@@ -89,7 +86,7 @@ export function signRequest(
   };
 }
 
-/** Signs with Ed25519, which hashes internally, or RSA-PSS with SHA-256, depending on the key. */
+/** Ed25519 hashes internally; RSA uses PSS with SHA-256. */
 const signText = (key: KeyObject, text: Buffer): Buffer =>
   key.asymmetricKeyType === 'ed25519'
     ? sign(null, text, key)

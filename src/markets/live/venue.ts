@@ -42,8 +42,8 @@ import {
 export interface VenueCash {
   amount: Micros;
   /**
-   * Resolution of the cash: the true amount may be higher by less than this. One millionth of a dollar if the venue
-   * reports exact amounts, otherwise one cent.
+   * The true amount may be higher by less than this: a millionth of a dollar if the venue reports exact amounts,
+   * otherwise a cent.
    */
   step: Micros;
 }
@@ -59,9 +59,9 @@ export interface VenueOptions {
   baseUrl: string;
   key: VenueKey;
   clock: Clock;
-  /** Timeout per attempt, including the body. */
+  /** Per attempt, including the body. */
   timeoutMs: number;
-  /** Shared with market data reads, which yield to account requests. */
+  /** Market data reads yield to account requests. */
   budget: VenueBudget;
   backoffMs: number;
   log?: Pick<Logger, 'warn'> | undefined;
@@ -73,18 +73,18 @@ export interface VenueOptions {
  * cannot be read is listed apart, because it must not be taken for absent.
  */
 export interface Venue {
-  /** Waits for a turn to write; the wait is longer after the venue has reported that it is busy. */
+  /** Waits longer after the venue has reported that it is busy. */
   takeTurn(signal: AbortSignal): Promise<void>;
-  /** Sends an order once. Even if this rejects, the order may have been carried out. */
+  /** Even if this rejects, the order may have been carried out. */
   createOrder(order: WireOrder): Promise<VenueAnswer>;
   /** Idempotent, as is `decreaseOrder`. */
   cancelOrder(order: VenueOrderId): Promise<VenueAnswer>;
   decreaseOrder(order: VenueOrderId, remaining: number): Promise<VenueAnswer>;
   createOrderGroup(): Promise<VenueAnswer>;
   hasOrderGroup(id: string, signal: AbortSignal): Promise<boolean>;
-  /** Cancels the group's orders. The venue then refuses new orders in the group. */
+  /** Cancels the group's orders and refuses new ones. */
   deleteOrderGroup(id: string): Promise<VenueAnswer>;
-  /** `sinceSeconds` is inclusive. Old orders move to the archive, but resting orders never do. */
+  /** `sinceSeconds` is inclusive. Old orders move to the archive, resting ones never do. */
   listOrders(
     filter: { ticker?: string; status?: 'resting'; sinceSeconds?: number; isArchived?: boolean },
     signal: AbortSignal,
@@ -114,7 +114,7 @@ export interface VenueBalance extends VenueCash {
   otherShards: readonly ShardBalance[];
 }
 
-/** An order at the venue. The venue finds an order's shard by its market, so the id alone is not enough. */
+/** The venue finds an order's shard by its market. */
 export interface VenueOrderId {
   venueOrderId: string;
   ticker: string;
@@ -124,13 +124,11 @@ const PAGE_SIZE = 1000;
 const MAX_PAGES = 50;
 const TRANSFERS_PAGE_SIZE = 500;
 const TICKERS_PER_CALL = 100;
-/** Path whose cost the rate budget charges for orders and cancellations; the venue may charge less. */
+/** The rate budget charges this path's cost; the venue may charge less. */
 const ORDERS = '/portfolio/events/orders';
 const BALANCE = '/portfolio/balance';
 const GROUPS = '/portfolio/order_groups';
-/**
- * The highest limit that the venue accepts. The venue cancels the group if this many contracts fill within 15 seconds.
- */
+/** The highest limit that the venue accepts: it cancels the group if this many contracts fill within 15 seconds. */
 const GROUP_LIMIT = 1_000_000;
 const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>
@@ -255,7 +253,7 @@ function createAccountReads(
         const otherShards = shards.filter((shard) => shard !== own && shard.balance !== 0n);
         return { amount: own?.balance ?? 0n, step: 1n, otherShards };
       }
-      // Without a breakdown by shard, the sum may cover several shards.
+      // Without a breakdown, the sum may cover several shards.
       const { balance, balance_dollars: exact } = await readBalanceOf(SHARD, signal);
       const cash = exact === undefined ? BigInt(balance) * CENT : parseDollars(exact);
       return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards: [] };

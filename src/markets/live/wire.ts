@@ -5,19 +5,16 @@ import { WEATHER_SHARD } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 
-/**
- * Fields read from the venue's account responses (OpenAPI 3.13 to 3.32). Directions come from our own orders instead,
- * because the venue is about to rename them.
- */
+/** OpenAPI 3.13 to 3.32. Directions come from our own orders: the venue is about to rename them. */
 const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
 const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
 const time = z.iso.datetime({ offset: true });
 const id = z.string().min(1).max(200);
-/** Absent in responses from before the venue had several shards. */
+/** Missing in responses from before the venue had several shards. */
 const shard = z.int().optional();
 
-/** Response to a new order. It omits market and side, which are known from the request. */
+/** Omits market and side, which are known from the request. */
 export const createdOrderSchema = z.object({
   order_id: id,
   client_order_id: z.string().optional(),
@@ -25,7 +22,6 @@ export const createdOrderSchema = z.object({
   remaining_count: count,
 });
 
-/** Response to a cancellation or a decrease. Only the order id is needed. */
 export const changedOrderSchema = z.object({ order_id: id });
 
 export const orderGroupSchema = z.object({ order_group_id: id });
@@ -67,7 +63,7 @@ export type VenuePosition = z.infer<typeof venuePositionSchema>;
 export const venueSettlementSchema = z.object({
   ticker: id,
   market_result: z.string(),
-  /** In cents. */
+  /** Cents. */
   revenue: z.number(),
   settled_time: time,
 });
@@ -104,24 +100,22 @@ export const transferSchema = z.object({
   destination_exchange_shard: z.int(),
   amount: dollars,
   status: z.enum(['pending', 'complete']),
-  /** Unix time in seconds. */
+  /** Unix seconds. */
   created_ts: z.number(),
 });
 export const transfersPageSchema = z.object({ transfers: rows, cursor });
 
-/** A transfer to or from our shard. It is neither a deposit nor a profit. */
+/** Neither a deposit nor a profit. */
 export interface ShardTransfer {
   id: string;
   change: Micros;
-  /**
-   * True while the transfer is in progress: it may already be debited from one shard but not yet credited to the other.
-   */
+  /** Perhaps debited from one shard but not yet credited to the other. */
   isPending: boolean;
   createdAt: Date;
   memo: string;
 }
 
-/** @returns undefined for a transfer between other shards */
+/** Undefined for a transfer between other shards. */
 export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTransfer | undefined {
   const { source, destination, source_exchange_shard: from, destination_exchange_shard: to } = wire;
   const isOurs = (part: string, index: number) => part === 'event_contract' && index === WEATHER_SHARD;
@@ -137,7 +131,7 @@ export function toShardTransfer(wire: z.infer<typeof transferSchema>): ShardTran
   };
 }
 
-/** The venue sends the error as an object, or wraps an object or a sentence in `error`. */
+/** The venue sends an object, or wraps an object or a sentence in `error`. */
 const errorFields = z.object({
   code: z.string(),
   message: z.string().optional(),
@@ -150,7 +144,7 @@ export type SentOrder = Pick<
   'id' | 'clientOrderId' | 'ticker' | 'side' | 'action' | 'contracts' | 'timeInForce' | 'createdAt'
 >;
 
-/** Body of a new order. The venue keeps one book per market, so side and price are those of YES. */
+/** The venue keeps one book per market, so side and price are those of YES. */
 export interface WireOrder {
   ticker: string;
   client_order_id: string;
@@ -160,11 +154,11 @@ export interface WireOrder {
   time_in_force: 'immediate_or_cancel' | 'fill_or_kill' | 'good_till_canceled';
   self_trade_prevention_type: 'taker_at_cross';
   reduce_only?: true;
-  /** Unix time in seconds. */
+  /** Unix seconds. */
   expiration_time?: number;
   post_only?: true;
   order_group_id?: string;
-  /** If this is omitted, the venue looks up the shard, which is slower and charged to every shard's budget. */
+  /** Without it, the venue looks up the shard, which is slower and charged to every shard's budget. */
   exchange_index: number;
 }
 
@@ -212,7 +206,7 @@ const wireTimes = {
 
 const ofYes = (side: 'yes' | 'no', price: Micros): Micros => (side === 'yes' ? price : DOLLAR - price);
 
-/** Converts the venue's fills of an order: oldest first, at the price of the order's side. */
+/** Oldest first, at the price of the order's side. */
 export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]): VenueFill[] =>
   wires
     .map((wire) => ({
@@ -224,6 +218,6 @@ export const toVenueFills = (order: SentOrder, wires: readonly VenueFillAnswer[]
     }))
     .sort((a, b) => a.filledAt.getTime() - b.filledAt.getTime() || (isBetter(order, a, b) ? -1 : 1));
 
-/** Among fills with the same time, the one with the better price happened first. */
+/** At the same time, the better price filled first. */
 const isBetter = ({ action }: SentOrder, a: { price: Micros }, b: { price: Micros }): boolean =>
   action === 'buy' ? a.price < b.price : a.price > b.price;

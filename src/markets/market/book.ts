@@ -33,8 +33,8 @@ interface Match {
 }
 
 /**
- * Matches an order against a book, level by level from the best price, within its limit and the depth. A fill-or-kill
- * order fills completely or not at all; for other orders, the caller handles the remainder.
+ * Level by level from the best price. A fill-or-kill order fills completely or not at all; for others, the caller
+ * handles the remainder.
  */
 export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   const levels = order.action === 'buy' ? asksOf(book, order.side) : bidsOf(book, order.side);
@@ -51,7 +51,7 @@ export function matchOrder(book: OrderBook, order: MarketableOrder): Match {
   return { fills, filledContracts: subtractCounts(order.contracts, open) };
 }
 
-/** Removes fills from the book, so that the same contract is not taken twice. */
+/** The same contract is not taken twice. */
 export function consume(
   book: OrderBook,
   order: Pick<MarketableOrder, 'side' | 'action'>,
@@ -81,15 +81,15 @@ export interface Quote {
   fees: Micros;
   /** Negative for a purchase. */
   balanceChange: Micros;
-  /** Highest possible payout of the filled contracts; for a purchase, a dollar each. */
+  /** For a purchase, a dollar per filled contract. */
   maximumPayout: Micros;
   /** Probability at which a purchase breaks even after fees; null without a fill. */
   breakEven: number | null;
-  /** Unrounded balance change; see `OrderAccount`. */
+  /** Unrounded; see `OrderAccount`. */
   exact: Micros;
 }
 
-/** Matches an order and charges the venue's fee, as `POST /trade` does in paper mode. */
+/** Fills and charges as `POST /trade` does in paper mode. */
 export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableOrder): Quote {
   const match = matchOrder(book, order);
   let account = newOrderAccount;
@@ -115,9 +115,9 @@ export function quoteOrder(book: OrderBook, feeRule: FeeRule, order: MarketableO
 }
 
 /**
- * Returns the highest cost of a purchase: every contract at the limit price, with its fee. Fees peak at 50 cents, so a
- * fill below the limit can have a higher fee, but not a higher total. Exception: with sub-cent prices, each of many
- * small fills may be rounded up by as much as $0.0001, which is not refunded.
+ * Every contract at the limit price, with its fee. Fees peak at 50 cents, so a fill below the limit can have a higher
+ * fee, but not a higher total; but with sub-cent prices, each of many small fills may be rounded up by as much as
+ * $0.0001.
  */
 export function worstCost(
   feeRule: FeeRule,
@@ -133,7 +133,7 @@ export interface Level {
   contracts: number;
 }
 
-/** Bids of both sides, best first. There are no asks: an offer to sell YES at 60 cents is a bid of 40 cents for NO. */
+/** Best first. An offer to sell YES at 60 cents is a bid of 40 cents for NO. */
 export interface OrderBook {
   yes: readonly Level[];
   no: readonly Level[];
@@ -143,16 +143,13 @@ export const emptyBook: OrderBook = { yes: [], no: [] };
 
 export const otherSide = { yes: 'no', no: 'yes' } as const;
 
-/** Returns the offers for a side, cheapest first: the other side's bids at complementary prices. */
+/** Cheapest first: the other side's bids at complementary prices. */
 export const asksOf = (book: OrderBook, side: Side): Level[] =>
   book[otherSide[side]].map(({ price, contracts }) => ({ price: DOLLAR - price, contracts }));
 
 export const bidsOf = (book: OrderBook, side: Side): readonly Level[] => book[side];
 
-/**
- * Normalizes bids: best first, one level per price, no empty levels, and only prices strictly between zero and a
- * dollar. The venue writes "no bid" as a price of zero or a dollar.
- */
+/** Best first, one level per price. The venue writes "no bid" as a price of zero or a dollar. */
 export function toLevels(levels: Iterable<Level>): Level[] {
   const byPrice = new Map<Micros, number>();
   for (const { price, contracts } of levels) {
@@ -164,7 +161,7 @@ export function toLevels(levels: Iterable<Level>): Level[] {
     .sort((a, b) => (a.price > b.price ? -1 : 1));
 }
 
-/** True if the best YES bid meets or exceeds the best YES ask. Such a book is either about to change or wrong. */
+/** A crossed book is either about to change or wrong. */
 export function isCrossed({ yes, no }: OrderBook): boolean {
   const [bid, otherBid] = [yes[0], no[0]];
   return bid !== undefined && otherBid !== undefined && bid.price + otherBid.price >= DOLLAR;

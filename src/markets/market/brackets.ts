@@ -1,4 +1,4 @@
-/** Range of reported temperatures, inclusive; null means open-ended. */
+/** Inclusive; null means open-ended. */
 export interface DegreeRange {
   lowest: number | null;
   highest: number | null;
@@ -10,13 +10,13 @@ export interface Payout {
 }
 
 /**
- * The mutually exclusive outcomes that an event's markets distinguish, from cold to warm: the brackets of a ladder, or
- * the n + 1 intervals between n thresholds. No market pays for the lowest interval.
+ * From cold to warm: the brackets of a ladder, or the n + 1 intervals between n thresholds. No market pays for the
+ * lowest interval.
  */
 export interface Outcomes {
   ranges: readonly DegreeRange[];
   pays: readonly Payout[];
-  /** Step in °F to which temperatures are rounded. */
+  /** In °F. */
   step: number;
 }
 
@@ -44,7 +44,7 @@ export function outcomesOf(brackets: readonly Bracket[]): Outcomes {
 export const isPaid = ({ from, to }: Payout, outcome: number): boolean => outcome >= from && outcome <= to;
 
 export function outcomeProbabilities({ ranges, pays }: Outcomes, ofYes: readonly number[]): number[] {
-  // A threshold's probability includes the outcomes of all higher thresholds.
+  // Includes the outcomes of all higher thresholds.
   const isNested = ranges.length > pays.length;
   if (!isNested) return [...ofYes];
   const above = Array.from({ length: ranges.length + 1 }, () => 0);
@@ -60,14 +60,14 @@ export const yesProbabilities = ({ pays }: Outcomes, ofOutcomes: readonly number
     return sum;
   });
 
-/** Returns the index of the outcome for a reported temperature; −1 if it is in no bracket. */
+/** −1 if the temperature is in no bracket. */
 export function outcomeAt(brackets: readonly Bracket[], temperatureF: number): number {
   if (areThresholds(brackets)) return brackets.filter((bracket) => bracketPays(bracket, temperatureF)).length;
   return brackets.findIndex((bracket) => bracketPays(bracket, temperatureF));
 }
 
 /**
- * `between` includes both ends. The tails are strict: `less` than 84 is 83 and below, and `greater` than 91 is 92 and
+ * `between` includes both ends. The tails are strict: `less` than 84 is 83 and below, `greater` than 91 is 92 and
  * above; in hundredths, `greater` than 89.99 is 90.00 and above.
  */
 export type Bracket = (
@@ -75,7 +75,7 @@ export type Bracket = (
   | { kind: 'between'; floor: number; cap: number }
   | { kind: 'greater'; floor: number; cap: null }
 ) & {
-  /** Rounding of the settlement value in °F: whole degrees for a report, hundredths for an index. Default: 1. */
+  /** °F: whole degrees for a report, hundredths for an index. Default: 1. */
   step?: 1 | 0.01;
 };
 
@@ -87,7 +87,7 @@ export function bracketOf(floor: number | null, cap: number | null, step: 1 | 0.
     : { kind: 'between', floor, cap, ...rounding };
 }
 
-/** Returns the range of values that pay, inclusive; null means open-ended. */
+/** Inclusive; null means open-ended. */
 export function bracketRange({ kind, floor, cap, step = 1 }: Bracket): DegreeRange {
   if (kind === 'less') return { lowest: null, highest: toHundredths(cap - step) };
   if (kind === 'greater') return { lowest: toHundredths(floor + step), highest: null };
@@ -102,16 +102,14 @@ export function bracketPays(bracket: Bracket, value: number): boolean {
   return value >= bracket.floor && value <= bracket.cap;
 }
 
-/** Returns `83° or below`, `84° to 85°` or `92° or above`, as the venue writes labels. */
+/** `83° or below`, `84° to 85°` or `92° or above`, as the venue writes labels. */
 export function bracketLabel(bracket: Bracket): string {
   const { lowest, highest } = bracketRange(bracket);
   if (lowest === null) return `${highest}° or below`;
   return highest === null ? `${lowest}° or above` : `${lowest}° to ${highest}°`;
 }
 
-/**
- * True if the brackets cover every value exactly once, in any order. A gap or overlap means that a market was misread.
- */
+/** Covers every value exactly once. A gap or overlap means that a market was misread. */
 export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   const step = brackets[0]?.step ?? 1;
   if (brackets.some((bracket) => (bracket.step ?? 1) !== step)) return false;
@@ -124,7 +122,7 @@ export function isWholeLadder(brackets: readonly Bracket[]): boolean {
   });
 }
 
-/** True if the brackets are distinct thresholds of one value, such as `90° or above`. Several of them can pay. */
+/** `90° or above`; several of them can pay. */
 export const areThresholds = (brackets: readonly Bracket[]): boolean =>
   brackets.length > 0 &&
   brackets.every(({ kind }) => kind === 'greater') &&
@@ -135,16 +133,14 @@ interface BracketFields {
   strikeType?: string | undefined;
   floorStrike?: number | undefined;
   capStrike?: number | undefined;
-  /** For example `84° to 85°`. */
+  /** `84° to 85°`. */
   label: string;
   step?: 1 | 0.01;
 }
 
 /**
- * Parses a market's bracket; undefined if the bracket is not certain.
- *
  * Some markets lack strike fields (the winning markets of early 2025). The label repeats the strikes in words and the
- * ticker's suffix repeats them in numbers, so the sources are checked against each other, and two must agree.
+ * ticker's suffix in numbers; two sources must agree. Undefined if the bracket is not certain.
  */
 export function parseBracket(fields: BracketFields): Bracket | undefined {
   const readings = [fromStrikes(fields), fromLabel(fields)].filter((reading) => reading !== undefined);
@@ -181,7 +177,7 @@ function fromLabel({ label, step = 1 }: BracketFields): Bracket | undefined {
   return undefined;
 }
 
-/** `-T84` contains the strike of a tail, `-B84.5` the midpoint of a bracket. */
+/** `-T84` is the strike of a tail, `-B84.5` the midpoint of a bracket. */
 function agreesWithTicker(bracket: Bracket, ticker: string): boolean {
   const [, letter, digits] = /-([TB])(-?\d+(?:\.\d+)?)$/.exec(ticker) ?? [];
   const strike = Number(digits);

@@ -2,14 +2,14 @@ import { createRecall } from '../../core/collections.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import type { Place } from './place.js';
 
-/** Returns the days in the inclusive range as `YYYY-MM-DD`; empty if `to` is before `from`. */
+/** Inclusive; empty if `to` is before `from`. */
 export function daysBetween(from: string, to: string): string[] {
   const [first, last] = [Date.parse(from), Date.parse(to)];
   const count = Math.max(0, Math.round((last - first) / DAY_MS) + 1);
   return Array.from({ length: count }, (_, i) => addDays(from, i));
 }
 
-/** Returns undefined for a date that does not exist, such as April 31. */
+/** Undefined for a date that does not exist, such as April 31. */
 export function dateFrom(year: string, month: number, day: string): string | undefined {
   const date = `${year}-${String(month).padStart(2, '0')}-${day.padStart(2, '0')}`;
   const midnight = Date.parse(`${date}T00:00:00Z`);
@@ -18,24 +18,18 @@ export function dateFrom(year: string, month: number, day: string): string | und
 
 export const addDays = (date: string, days: number): string => dateOf(Date.parse(date) + days * DAY_MS);
 
-/**
- * Maximum number of cached dates, enough for several years. Forecasts, reports and markets use the same dates
- * repeatedly.
- */
+/** Several years. Forecasts, reports and markets use the same dates repeatedly. */
 const MAX_KEPT = 2_000;
 const recallDate = createRecall<string>(MAX_KEPT);
 const recallMidnight = createRecall<number>(MAX_KEPT);
 
-/** Returns the UTC date as `YYYY-MM-DD`. */
+/** `YYYY-MM-DD`, UTC. */
 export function dateOf(ms: number): string {
   const day = Math.floor(ms / DAY_MS);
   return recallDate(day, () => new Date(day * DAY_MS).toISOString().slice(0, 10));
 }
 
-/**
- * The day of a climate report: midnight to midnight in local standard time all year, which is 1:00 to 1:00 local clock
- * time in summer.
- */
+/** Midnight to midnight in local standard time all year: 1:00 to 1:00 by the clock in summer. */
 export interface ClimateDay {
   /** `YYYY-MM-DD` at the station. */
   date: string;
@@ -72,7 +66,7 @@ interface ClockTime {
   readonly hour: number;
 }
 
-/** Returns the local clock time, including daylight saving time. */
+/** Includes daylight saving time. */
 export const clockAt = ({ timeZone }: Pick<Place, 'timeZone'>, at: Date): ClockTime =>
   recallClock(`${timeZone} ${at.getTime()}`, () => readClock(timeZone, at));
 
@@ -86,10 +80,7 @@ function readClock(timeZone: string, at: Date): ClockTime {
   return { date: `${parts.year}-${parts.month}-${parts.day}`, hour: Number(parts.hour) };
 }
 
-/**
- * Returns the start of a local clock hour. For an hour that occurs twice in autumn, this is the first; for an hour
- * skipped in spring, the next hour.
- */
+/** The first of an hour that occurs twice in autumn; the next hour for one skipped in spring. */
 export function hourOf(
   place: Pick<Place, 'timeZone' | 'standardOffsetHours'>,
   date: string,

@@ -16,17 +16,14 @@ export const contractsText = z
 export const contractsField = (description: string) =>
   z.number().meta({ description: `${description} At most two decimals.` });
 
-/**
- * Counts are stored as the doubles nearest to multiples of 0.01. Arithmetic uses whole hundredths, because sums of
- * doubles drift.
- */
+/** Sums of doubles drift, so arithmetic uses whole hundredths. */
 
 const HUNDREDTHS = 100;
 
-/** Highest count of a book, position or order. Its hundredths are still exact in a double. */
+/** Its hundredths are still exact in a double. */
 const MAX_COUNT = 9_999_999_999.99;
 
-/** Rounds to the nearest hundredth: `2.5` becomes 250. */
+/** `2.5` becomes 250. */
 export const toHundredths = (contracts: number): number => Math.round(contracts * HUNDREDTHS);
 
 export const fromHundredths = (hundredths: number): number => hundredths / HUNDREDTHS;
@@ -35,7 +32,7 @@ export const isCount = (value: number): boolean =>
   Math.abs(value) <= MAX_COUNT && fromHundredths(toHundredths(value)) === value;
 
 /**
- * Parses counts such as `2.50`, `48` or `-3.1`, as the venue and the database write them.
+ * `2.50`, `48` or `-3.1`.
  * @throws RangeError for anything else, including nonzero digits after the second decimal
  */
 export function parseCount(text: string): number {
@@ -56,23 +53,20 @@ export const sumCounts = (counts: Iterable<number>): number => {
   return fromHundredths(hundredths);
 };
 
-/**
- * Returns price times contracts. Exact for prices in whole hundredths of a cent, as all ticks are; otherwise rounded
- * down to the millionth, the venue's smallest unit.
- */
+/** Exact for prices in whole hundredths of a cent, as all ticks are; otherwise rounded down to the millionth. */
 export const valueOf = (price: Micros, contracts: number): Micros => partOf(price, contracts, 1);
 
-/** Returns the value per contract, rounded down to the millionth. */
+/** Rounded down to the millionth. */
 export const perContract = (value: Micros, contracts: number): Micros => partOf(value, 1, contracts);
 
-/** Returns the amount times `some / contracts`, rounded down to the millionth. */
+/** The amount times `some / contracts`, rounded down to the millionth. */
 export function partOf(amount: Micros, some: number, contracts: number): Micros {
   const [scaled, whole] = [amount * BigInt(toHundredths(some)), BigInt(toHundredths(contracts))];
   const quotient = scaled / whole;
   return scaled % whole !== 0n && scaled < 0n !== whole < 0n ? quotient - 1n : quotient;
 }
 
-/** Parses into whole hundredths, for comparisons with the venue and for stored positions made outside Gauge. */
+/** For comparisons with the venue and for positions made outside Gauge. */
 export const parseHundredths = (text: string): number => toHundredths(parseCount(text));
 
 export const formatHundredths = (hundredths: number): string => formatContracts(fromHundredths(hundredths));

@@ -9,46 +9,42 @@ import {
   normalQuantile,
 } from '../../core/statistics/distributions.js';
 
-/** Shape before rounding; `logistic` has heavier tails. */
+/** Before rounding; `logistic` has heavier tails. */
 export type DistributionShape = 'normal' | 'logistic';
 
 /**
- * Distribution of a reported temperature, rounded to the brackets' step and bounded by the extreme measured so far:
- * from below for a maximum, from above for a minimum.
+ * Rounded to the brackets' step and bounded by the extreme measured so far: from below for a maximum, from above for a
+ * minimum.
  */
 export interface TemperatureDistribution {
   /** °F, before truncation. */
   mean: number;
   /** °F; 0 means that `mean` is the reported value. */
   deviation: number;
-  /** Lower bound of a day's maximum in whole degrees; null before any measurement. */
+  /** For a maximum, in whole degrees; null before any measurement. */
   atLeast: number | null;
-  /** Upper bound of a day's minimum in whole degrees. At most one of the two bounds is set. */
+  /** For a minimum. At most one of the two bounds is set. */
   atMost?: number | null;
   /**
-   * Probability that the extreme stays at the bound for the rest of the day. If null or absent, the distribution is
-   * truncated at the bound and renormalized.
+   * That the extreme stays at the bound. If null or undefined, the distribution is truncated there and renormalized.
    */
   stays?: number | null;
   /** Default: normal. */
   shape?: DistributionShape;
 }
 
-/**
- * Returns the lowest degree that the report of a maximum can show after `extremeF`. A half rounds down, so the bound
- * holds whichever way the report rounds halves.
- */
+/** A half rounds down, so the bound holds whichever way the report rounds halves. */
 export const sureDegree = (extremeF: number): number => Math.ceil(extremeF - 0.5);
 
-/** Returns the highest degree that the report of a minimum can show after `extremeF`. */
+/** Does for a minimum what `sureDegree` does for a maximum. */
 export const sureMinimum = (extremeF: number): number => Math.floor(extremeF + 0.5);
 
-/** A standardized distribution: symmetric about 0, with standard deviation 1. */
+/** Symmetric about 0, with standard deviation 1. */
 interface Family {
   cdf: (z: number) => number;
   /** P(Z ≥ z | Z ≥ f), for z ≥ f. */
   survival: (z: number, f: number) => number;
-  /** Inverse of `survival`, whose values run from 1 down to 0. */
+  /** From 1 down to 0. */
   quantile: (survival: number, f: number) => number;
 }
 
@@ -62,7 +58,7 @@ const normal: Family = {
   },
   quantile(survival, f) {
     if (f < 5) return -normalQuantile(survival * normalCdf(-f));
-    // The tail decays almost exponentially, so a few Newton steps on its logarithm are enough.
+    // The tail decays almost exponentially, so a few Newton steps on its logarithm suffice.
     const target = Math.log(survival);
     let z = Math.sqrt(f * f - 2 * target);
     for (let i = 0; i < 3; i++) z += (Math.log(normal.survival(z, f)) - target) * millsRatio(z);
@@ -82,10 +78,7 @@ const logistic: Family = {
 const familyOf = ({ shape = 'normal' }: Pick<TemperatureDistribution, 'shape'>): Family =>
   shape === 'normal' ? normal : logistic;
 
-/**
- * Returns P(a ≤ Z < b | Z ≥ f). To avoid cancellation, subtracts values of the cdf if the interval is below 0, and
- * survival probabilities otherwise.
- */
+/** P(a ≤ Z < b | Z ≥ f). Survival probabilities above 0 avoid cancellation. */
 function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: number): number {
   const from = Math.max(a, f);
   if (!(b > from)) return 0;
@@ -93,10 +86,7 @@ function probabilityBetween({ cdf, survival }: Family, a: number, b: number, f: 
   return Math.min(1, Math.max(0, survival(from, f) - survival(b, f)));
 }
 
-/**
- * Returns the probability that a bracket's YES pays. The probabilities of a complete ladder sum to one; those of
- * thresholds are nested.
- */
+/** A complete ladder sums to one; thresholds are nested. */
 export function probabilityOf(distribution: TemperatureDistribution, bracket: Bracket): number {
   return probabilityWithin(distribution, { ...bracketRange(bracket), step: bracket.step ?? 1 });
 }
@@ -135,7 +125,7 @@ function probabilityFromBound(
   return Math.max(0, from - (highest === null ? 0 : above(highest)));
 }
 
-/** Negates the temperature, which turns an upper bound into a lower bound. */
+/** Turns an upper bound into a lower one. */
 const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): TemperatureDistribution => ({
   ...rest,
   mean: -rest.mean,
@@ -143,7 +133,7 @@ const mirrored = ({ atMost = null, ...rest }: TemperatureDistribution): Temperat
 });
 
 /**
- * Returns a quantile in °F, before rounding.
+ * °F, before rounding.
  * @param probability above 0 and below 1
  */
 export function quantileOf(distribution: TemperatureDistribution, probability: number): number {
@@ -152,13 +142,13 @@ export function quantileOf(distribution: TemperatureDistribution, probability: n
   if (atMost !== null) return -quantileOf(mirrored(distribution), 1 - probability);
   if (stays !== null) {
     if (probability <= stays) return atLeast!;
-    // Reports are in whole degrees, so a value above the bound is at least half a degree higher before rounding.
+    // A reported value above the bound is at least half a degree higher before rounding.
     const more = { ...rest, mean, deviation, atLeast: atLeast! + 1 };
     return quantileOf(more, (probability - stays) / (1 - stays));
   }
   return mean + deviation * familyOf(distribution).quantile(1 - probability, floorOf(distribution));
 }
 
-/** Returns the lower bound in standard deviations from the mean. */
+/** In standard deviations from the mean. */
 const floorOf = ({ mean, deviation, atLeast }: TemperatureDistribution): number =>
   atLeast === null ? -Infinity : (atLeast - 0.5 - mean) / deviation;

@@ -20,13 +20,13 @@ export interface NamedEvent {
   seriesTicker: string;
   /** `YYYY-MM-DD`. */
   date: string;
-  /** Local clock hour, 0 to 23; set for hourly events only. */
+  /** Local clock hour; for hourly events only. */
   hour?: number;
 }
 
 /**
- * Parses an event ticker: `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` is the
- * hour that starts at 12:00 local clock time. Returns undefined if the ticker does not name a series and a day.
+ * `KXHIGHNY-25JAN16` is the series KXHIGHNY on 2025-01-16, and `KXTEMPMIAH-26SEP1312` the hour from 12:00 by the local
+ * clock. Undefined for any other ticker.
  */
 export function readEventTicker(ticker: string): NamedEvent | undefined {
   const [, seriesTicker, year, name, day, hour] =
@@ -46,7 +46,7 @@ export function writeEventTicker(seriesTicker: string, date: string, hour?: numb
 
 export interface EventEnds {
   outcomes: readonly EventEnd[];
-  /** Markets without a known relation to the others; each pays or does not pay independently. */
+  /** Markets without a known relation to the others. */
   free: ReadonlySet<string>;
 }
 
@@ -57,9 +57,8 @@ interface EventEnd {
 }
 
 /**
- * Decides which markets of an event can be netted. Exactly one bracket of a day wins, possibly an unknown one; every
- * threshold that an hour's temperature passes pays. If the venue does not list the event, only daily series are known
- * to have brackets; markets of any other series may pay together.
+ * Exactly one bracket of a day wins, possibly an unknown one; every threshold that an hour's temperature passes pays.
+ * Markets of unlisted series other than daily ones may pay together.
  * @param event undefined if the venue does not list it
  * @param tickers other markets of the event
  */
@@ -96,15 +95,15 @@ function isDaily(eventTicker: string): boolean {
   return named !== undefined && findSeries(named.seriesTicker) !== undefined;
 }
 
-/** The markets on one temperature. Exactly one bracket of a day wins; all thresholds below an hour's value pay. */
+/** The markets on one temperature. */
 export interface MarketEvent<M = Market> {
   eventTicker: string;
   kind: TemperatureKind;
   station: Place;
-  /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. */
+  /** For an hour, the local calendar date. */
   date: string;
   hour?: number;
-  /** Ordered from coldest to warmest. */
+  /** From coldest to warmest. */
   markets: readonly M[];
 }
 
@@ -128,8 +127,8 @@ export const lowestOf = ({ bracket }: Pick<Market, 'bracket'>): number =>
   bracketRange(bracket).lowest ?? -Infinity;
 
 /**
- * Returns final outcomes whose reported temperature agrees with the payouts. Results before `finalized` may still
- * change, and void or split payouts have no outcome to score.
+ * The reported temperature must agree with the payouts. Results before `finalized` may still change; void and split
+ * payouts have no outcome to score.
  */
 export function finalOutcomes(events: readonly MarketEvent<OutcomeMarket>[]): Omit<SettledDay, 'knownAt'>[] {
   return events.flatMap((event) => {

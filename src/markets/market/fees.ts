@@ -2,10 +2,7 @@ import { toHundredths, valueOf } from './contracts.js';
 import type { Market } from './market.js';
 import { BALANCE_STEP, DOLLAR, floorTo, type Micros } from './money.js';
 
-/**
- * Returns the fee rule of the event, or else of its series; undefined if neither is known, in which case orders are
- * refused.
- */
+/** An event's own rule precedes its series'; without a rule, orders are refused. */
 export function feeRuleOf(
   { feeRules }: { feeRules: ReadonlyMap<string, FeeRule> },
   { eventTicker, seriesTicker }: Pick<Market, 'eventTicker' | 'seriesTicker'>,
@@ -23,9 +20,9 @@ export const feeTypes = [
 type FeeType = (typeof feeTypes)[number];
 
 export interface FeeRule {
-  /** `unknown`: the venue reports a fee type that is not listed here. */
+  /** `unknown`: a fee type that is not listed here. */
   type: FeeType | 'unknown';
-  /** In millionths: 1,000,000 means one. */
+  /** In millionths. */
   multiplier: bigint;
 }
 
@@ -36,23 +33,20 @@ export interface Fill {
   isMaker?: boolean;
 }
 
-/** Maker's fee in hundredths of the taker's fee, by fee type. */
+/** In hundredths of the taker's fee. */
 const makerShares: Partial<Record<FeeRule['type'], bigint>> = {
   quadratic: 0n,
   quadratic_with_maker_fees: 25n,
   quadratic_with_combo_maker_fees: 50n,
 };
 
-/** Also false for flat fees, because no public source gives their amounts. */
+/** No public source gives the amounts of flat fees. */
 export const isSupported = (rule: FeeRule | undefined): rule is FeeRule =>
   rule !== undefined && makerShares[rule.type] !== undefined;
 
 /**
- * Returns the fee of one fill, rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) ×
- * multiplier; makers pay a share of that, which depends on the fee type.
- *
- * Source: the venue's fee schedule of 2026-07-07, its API documentation of fee types, and its documentation of fee
- * rounding of October 2026.
+ * Rounded up to the next $0.000001. Takers pay 7% × contracts × price × (1 − price) × multiplier; makers a share of
+ * that. Source: the venue's fee schedule of 2026-07-07 and its API documentation of October 2026.
  * @throws RangeError for an unsupported rule
  */
 export function tradeFee(
@@ -62,18 +56,17 @@ export function tradeFee(
   const makerShare = makerShares[type];
   if (makerShare === undefined) throw new RangeError(`fees of the type ${type} are not supported`);
   const share = isMaker ? makerShare : 100n;
-  // 7% of contracts · price · (1 − price) · multiplier, with contracts in hundredths and the other factors in
-  // millionths. A single division at the end keeps the result exact.
+  // A single division at the end keeps the result exact: contracts are in hundredths, the other factors in millionths.
   const numerator = 7n * share * BigInt(toHundredths(contracts)) * price * (DOLLAR - price) * multiplier;
   const denominator = 100n * 100n * 100n * DOLLAR * DOLLAR;
   return (numerator + denominator - 1n) / denominator;
 }
 
-/** Running totals of an order, both starting at 0. Their difference is rounding that has not been refunded yet. */
+/** Both start at 0. Their difference is rounding that has not been refunded yet. */
 interface OrderAccount {
-  /** Amounts received minus amounts paid minus fees, unrounded. */
+  /** Unrounded, after fees. */
   exact: Micros;
-  /** Actual balance change, in whole balance steps. */
+  /** In whole balance steps. */
   booked: Micros;
 }
 
@@ -82,16 +75,15 @@ export const newOrderAccount: OrderAccount = { exact: 0n, booked: 0n };
 interface Charge {
   /** Negative for a purchase. */
   balanceChange: Micros;
-  /** Fee including rounding, less refunds of earlier rounding. Never negative. */
+  /** Includes rounding, less refunds of earlier rounding. Never negative. */
   fee: Micros;
   account: OrderAccount;
 }
 
 /**
- * Charges the next fill of an order. Each balance change is rounded down to $0.0001; accumulated overpayment is
- * refunded in steps of $0.0001, up to the fill's own fee. In total an order pays its exact amount, rounded once.
- *
- * Source: the venue's documentation of fee rounding of October 2026, steps 1 to 5, for direct members.
+ * Each balance change is rounded down to $0.0001; overpayment is refunded in such steps, up to the fill's own fee. In
+ * total an order pays its exact amount, rounded once. Source: the venue's documentation of fee rounding of October
+ * 2026, steps 1 to 5, for direct members.
  */
 export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Charge {
   const value = valueOf(fill.price, fill.contracts);
@@ -109,7 +101,7 @@ export function chargeFill(rule: FeeRule, account: OrderAccount, fill: Fill): Ch
   };
 }
 
-/** Returns the marginal cost of a contract in dollars, with the unrounded fee. */
+/** In dollars per contract, with the unrounded fee. */
 export function allInCost({ multiplier }: FeeRule, price: Micros | number): number {
   const dollars = Number(price) / MICROS_PER_DOLLAR;
   return dollars + 0.07 * (Number(multiplier) / 1_000_000) * dollars * (1 - dollars);

@@ -9,24 +9,21 @@ export interface MarketName {
   ticker: string;
   eventTicker: string;
   station: Place | undefined;
-  /** The station's city, or else the city named by the venue; null if neither is known. */
+  /** The station's city, or else the venue's. */
   city: string | null;
   kind: MarketKind | null;
-  /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. Null if the ticker does not contain it. */
+  /** For an hour, the local calendar date. Null if the ticker does not contain it. */
   date: string | null;
-  /** Local clock hour; set for hourly markets only. */
+  /** Local clock; for hourly markets only. */
   hour: number | null;
-  /** For example `84° to 85°`. */
+  /** `84° to 85°`. */
   label: string;
   isListed: boolean;
-  /** Settlement source under the rules in force on the market's day; null if not certain. */
+  /** Under the rules in force on the market's day; null if not certain. */
   source: SettlementSource | null;
 }
 
-/**
- * Names a market, from its listing if possible.
- * @param known the bracket's label as stored with an order; without it, the ticker is parsed
- */
+/** @param known the bracket's label as stored with an order; without it, the ticker is parsed */
 export function nameMarket(
   ticker: string,
   market: ListedMarket | undefined,

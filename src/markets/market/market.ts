@@ -4,7 +4,7 @@ import { climateDayOf, hourOf } from './climate-day.js';
 import type { SettlementSource } from './rules.js';
 import type { Place } from './place.js';
 
-/** The venue's market states. A market pays only when it is `finalized`; before that its result may change. */
+/** A market pays only when it is `finalized`; before that its result may change. */
 export const marketStatuses = [
   'initialized',
   'inactive',
@@ -23,43 +23,38 @@ export type TemperatureKind = (typeof temperatureKinds)[number];
 export const dailyKinds = ['daily_maximum', 'daily_minimum'] as const satisfies readonly TemperatureKind[];
 export type DailyKind = (typeof dailyKinds)[number];
 
-/** A market's subject according to its rules. `other`: another subject or unknown wording. */
+/** From the rules. `other`: another subject or unknown wording. */
 export const marketKinds = [...temperatureKinds, 'rain', 'other'] as const;
 export type MarketKind = (typeof marketKinds)[number];
 
-/**
- * Exchange shard for weather markets. An order is paid for from its market's shard, so all live cash is on this shard.
- */
+/** An order is paid for from its market's shard, so all live cash is here. */
 export const WEATHER_SHARD = 0;
 
-/** An inclusive price range and its tick size. */
+/** Inclusive. */
 export interface PriceRange {
   start: Micros;
   end: Micros;
   step: Micros;
 }
 
-/** What the venue says about a market's payout. It settles positions even if the market's other fields are unreadable. */
+/** Positions settle on it even if the market's other fields are unreadable. */
 export interface MarketResult {
   ticker: string;
   status: MarketStatus;
-  /**
-   * YES payout; null until the venue reports it. A fraction of a dollar is the last fair price, which the venue pays if
-   * data is missing.
-   */
+  /** Null until reported. A fraction of a dollar is the last fair price, which the venue pays if data is missing. */
   settlementValue: Micros | null;
-  /** True if the venue canceled the market and refunds contracts at cost. */
+  /** The venue canceled the market and refunds contracts at cost. */
   isVoid?: true;
-  /** Reported temperature: whole degrees for a day, hundredths for an hour; null until known. */
+  /** Whole degrees for a day, hundredths for an hour; null until known. */
   settledTemperature: number | null;
 }
 
 interface AnyMarket extends MarketResult {
   eventTicker: string;
   seriesTicker: string;
-  /** Reason for accepting neither paper nor live orders, as a clause; absent if orders are accepted. */
+  /** Why neither paper nor live orders are accepted, as a clause. */
   untradable?: string;
-  /** Exchange shard; absent for the weather shard. */
+  /** Undefined for the weather shard. */
   exchangeIndex?: number;
   /** Best prices; null if there is no bid or ask. */
   yesBid: Micros | null;
@@ -79,18 +74,17 @@ interface AnyMarket extends MarketResult {
 export interface Market extends AnyMarket {
   kind: TemperatureKind;
   station: Place;
-  /** Climate day as `YYYY-MM-DD`; for an hour, the local calendar date. */
+  /** For an hour, the local calendar date. */
   date: string;
-  /** Local clock hour, 0 to 23; set for hourly markets only. */
+  /** Local clock; for hourly markets only. */
   hour?: number;
   bracket: Bracket;
 }
 
-/** A market of a known event with its result, which is all that an outcome needs. */
 export type OutcomeMarket = MarketResult &
   Pick<Market, 'eventTicker' | 'kind' | 'station' | 'date' | 'hour' | 'bracket'>;
 
-/** A market whose subject is unknown or cannot be forecast. It settles only on the venue's result. */
+/** The subject is unknown or cannot be forecast. Settles only on the venue's result. */
 export interface UnplacedMarket extends AnyMarket {
   kind: MarketKind;
   station: null;
@@ -99,7 +93,7 @@ export interface UnplacedMarket extends AnyMarket {
   date: string | null;
   title: string;
   label: string;
-  /** Reason for having neither a forecast nor a signal, as a clause. */
+  /** Why there is neither a forecast nor a signal, as a clause. */
   problem: string;
 }
 
@@ -138,7 +132,7 @@ export const targetOf = ({
   ...(hour === undefined ? {} : { hour }),
 });
 
-/** Returns a target's UTC time span. An hour's temperature is that of one minute, so its start and end are equal. */
+/** UTC. An hour's temperature is that of one minute, so start and end are equal. */
 export function spanOf(
   station: Place,
   { date, hour }: Pick<Target, 'date' | 'hour'>,

@@ -1,13 +1,13 @@
-/** Dollars as whole millionths, the venue's smallest unit. Never floats, so that sums are exact. */
+/** Whole millionths of a dollar, the venue's smallest unit, so that sums are exact. */
 export type Micros = bigint;
 
 export const DOLLAR: Micros = 1_000_000n;
 export const CENT: Micros = 10_000n;
-/** Balances change in steps of $0.0001, the venue's precision for direct members. */
+/** The venue's precision for direct members. */
 export const BALANCE_STEP: Micros = 100n;
 
 /**
- * Parses dollar amounts such as `0.5600`, `12` or `-3.5`.
+ * `0.5600`, `12` or `-3.5`.
  * @throws RangeError for anything else, including nonzero digits after the sixth decimal
  */
 export function parseDollars(text: string): Micros {
@@ -18,7 +18,7 @@ export function parseDollars(text: string): Micros {
   return sign === '-' ? -micros : micros;
 }
 
-/** Formats with four decimals, as the venue writes prices, or up to six if needed. */
+/** Four decimals, as the venue writes prices, or up to six if needed. */
 export function formatDollars(micros: Micros): string {
   const digits = String(micros < 0n ? -micros : micros).padStart(7, '0');
   const fraction = digits.slice(-6).replace(/0{1,2}$/, '');
@@ -28,15 +28,15 @@ export function formatDollars(micros: Micros): string {
 export const dollarsOrNull = (micros: Micros | null): string | null =>
   micros === null ? null : formatDollars(micros);
 
-/** Rounds down to a multiple of `unit`, even for negative amounts. */
+/** Rounds in the same direction for negative amounts. */
 export function floorTo(micros: Micros, unit: Micros): Micros {
   const rest = micros % unit;
   return micros - (rest < 0n ? rest + unit : rest);
 }
 
-/** Rounds up to a multiple of `unit`, even for negative amounts. */
+/** Rounds in the same direction for negative amounts. */
 export const ceilTo = (micros: Micros, unit: Micros): Micros => -floorTo(-micros, unit);
 
-/** Returns the share of an amount, rounded down to the millionth. */
+/** Rounded down to the millionth. */
 export const shareOf = (amount: Micros, share: number): Micros =>
   (amount * BigInt(Math.floor(share * 1e9))) / 1_000_000_000n;

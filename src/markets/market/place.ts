@@ -5,8 +5,8 @@ export interface Place {
   name: string;
   latitude: number;
   longitude: number;
-  /** IANA name, for times that the venue gives as local clock time. */
+  /** IANA, for times that the venue gives by the local clock. */
   timeZone: string;
-  /** Hours of local standard time minus UTC. Applies all year, because climate days ignore daylight saving time. */
+  /** From UTC. Climate days ignore daylight saving time. */
   standardOffsetHours: number;
 }

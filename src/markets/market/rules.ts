@@ -7,17 +7,15 @@ export type SettlementSource =
   | 'Kalshi Weather Index'
   | 'AccuWeather';
 
-/**
- * Parsed rules of a temperature market. Only the text of the rules is used, because titles and tickers have been wrong.
- */
+/** Only the text of the rules is used: titles and tickers have been wrong. */
 export interface TemperatureRules {
   measure: 'maximum' | 'minimum' | 'hour';
-  /** Place as written, without the report, such as `New York City`. */
+  /** As written, without the report. */
   place: string;
-  /** Name of the report, such as `CLINYC`; null in rules before 2026-08-15 and for index markets. */
+  /** `CLINYC`; null in rules before 2026-08-15 and for index markets. */
   report: string | null;
   date: string;
-  /** Local clock hour, 0 to 23; null for a whole day. */
+  /** Local clock; null for a whole day. */
   hour: number | null;
   source: SettlementSource | null;
   /** Whole degrees for a day, hundredths for an hour. */
@@ -45,8 +43,8 @@ const wording = new RegExp(
 );
 
 /**
- * @param secondary the secondary rules, which name an index's method
- * @returns undefined for unknown wording
+ * Undefined for unknown wording.
+ * @param secondary names an index's method
  */
 export function readTemperatureRules(primary: string, secondary = ''): TemperatureRules | undefined {
   const found = wording.exec(primary.trim())?.groups;
@@ -99,7 +97,7 @@ function readSource(text: string, secondary: string): SettlementSource | null {
     : null;
 }
 
-/** First day settled by The Weather Company. Earlier days were settled by the National Weather Service's own report. */
+/** The National Weather Service's own report settled earlier days. */
 const RELAYED_SINCE = '2026-08-14';
 
 export const sourceOn = (date: string): SettlementSource =>

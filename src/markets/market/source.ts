@@ -5,8 +5,8 @@ import type { ListedMarket, MarketResult, Target } from './market.js';
 import type { Micros } from './money.js';
 
 /**
- * Kinds of unexpected data from a source. `contradiction`: a market contradicts itself and is not traded. `not_read`: a
- * part could not be read, so its last data is used and its markets are not traded.
+ * `contradiction`: a market contradicts itself and is not traded. `not_read`: the last data is used and the markets are
+ * not traded.
  */
 export const noteKinds = [
   'contradiction',
@@ -31,10 +31,7 @@ export interface VenueNote {
 
 export type NoteBook = ReturnType<typeof createNoteBook>;
 
-/**
- * Maximum number of names counted separately. Any further names share one entry, so that a complete change in the
- * venue's data cannot exhaust memory.
- */
+/** Further names share one entry, so that a complete change in the venue's data cannot exhaust memory. */
 const MAX_NAMES = 50;
 const MAX_LENGTH = 200;
 
@@ -57,48 +54,48 @@ export function createNoteBook() {
   };
 }
 
-/** A trading pause; `until` is exclusive. */
+/** `until` is exclusive. */
 export interface Pause {
   from: Date;
   until: Date;
 }
 
 export const TIME_TO_LIVE_MS = 30_000;
-/** Orders are refused if the data is older than this. */
+/** Orders are refused on older data. */
 export const MAX_TRADING_AGE_MS = 2 * TIME_TO_LIVE_MS;
 
 export interface MarketData {
   fetchedAt: Date;
   isTrading: boolean;
-  /** Set only during a pause whose end the venue has announced. */
+  /** During a pause whose end the venue has announced. */
   resumesAt?: Date;
-  /** An announced pause that is near or in progress. */
+  /** A pause that is near or in progress. */
   pause?: Pause;
-  /** The venue's clock minus ours, corrected for network delay; absent if the venue sends no time. */
+  /** Minus ours, corrected for network delay; undefined if the venue sends no time. */
   clockSkewMs?: number;
-  /** Ordered by station, kind, day and bracket, followed by markets without a place, ordered by ticker. */
+  /** By station, kind, day and bracket, followed by markets without a place, by ticker. */
   markets: readonly ListedMarket[];
-  /** Results of listed markets whose other fields contradict each other or cannot be read, by ticker. */
+  /** Only markets whose other fields contradict each other or cannot be read. */
   results?: ReadonlyMap<string, MarketResult>;
-  /** Keyed by market ticker; a market without bids has an empty book, and a book that cannot be read is left out. */
+  /** By ticker; without bids, an empty book; a book that cannot be read is left out. */
   books: ReadonlyMap<string, OrderBook>;
-  /** Read times of individual books. Any other book is as old as the data, or kept current by the stream. */
+  /** Any other book is as old as the data, or kept current by the stream. */
   bookTimes?: ReadonlyMap<string, Date>;
-  /** Books that contain only the best price and size of each side, as old as the data. */
+  /** Only the best price and size of each side, as old as the data. */
   shallow?: ReadonlyMap<string, true>;
-  /** Times since which books may be out of date, by market ticker. Each such book shows its last certain state. */
+  /** Times since which books may be out of date. They show their last certain state. */
   doubts?: ReadonlyMap<string, Date>;
-  /** Keyed by series, and by event for events with their own rules. Read with `feeRuleOf`. */
+  /** By series, and by event for events with their own rules. Read with `feeRuleOf`. */
   feeRules: ReadonlyMap<string, FeeRule>;
-  /** Data that could not be parsed or placed; absent for sources where this cannot happen. */
+  /** Could not be parsed or placed. */
   notes?: readonly VenueNote[];
 }
 
 export interface MarketChanges {
-  /** Reports changed markets in batches, until the returned function is called. */
+  /** In batches, until the returned function is called. */
   subscribe(listener: (tickers: ReadonlySet<string>) => void): () => void;
   /**
-   * Applies the changes received so far; returns the same object if nothing has changed.
+   * Returns the same object if nothing has changed.
    * @param tickers default: all
    */
   apply(data: MarketData, tickers?: ReadonlySet<string>): MarketData;
@@ -109,10 +106,10 @@ export interface Print {
   id: string;
   ticker: string;
   at: Date;
-  /** The YES price, whichever side the taker traded. */
+  /** Whichever side the taker traded. */
   yesPrice: Micros;
   contracts: number;
-  /** `yes` means that the taker bought YES or sold NO, at the best YES ask, against a resting NO bid. */
+  /** `yes`: the taker bought YES or sold NO, at the best YES ask, against a resting NO bid. */
   takerSide: Side;
 }
 
@@ -124,23 +121,23 @@ export interface PrintsRead {
   prints: readonly Print[];
 }
 
-/** Longest period per read. A caller that is further behind continues from the end of that period. */
+/** Per read. A caller that is further behind continues from there. */
 export const PRINTS_SPAN_MS = HOUR_MS;
-/** Prints can appear late in the listing, so reads overlap by this much. */
+/** Prints can appear late in the listing, so reads overlap. */
 export const LISTING_LAG_MS = MINUTE_MS;
 
 export interface MarketSource {
   readonly name: string;
-  /** Reads everything. Rejects if the response cannot be trusted, in which case the caller keeps its previous data. */
+  /** Rejects if the response cannot be trusted; the caller keeps its previous data. */
   read(signal: AbortSignal): Promise<MarketData>;
   /**
-   * Finds markets, including those that `read` no longer returns: only the result of a market whose other fields cannot
-   * be read. Skips unknown markets. Rejects like `read`.
+   * Includes markets that `read` no longer returns; only the result if the rest cannot be read. Skips unknown markets.
+   * Rejects like `read`.
    */
   find(tickers: readonly string[], signal: AbortSignal): Promise<(ListedMarket | MarketResult)[]>;
   /**
-   * Reads order book prints from `since` until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Omitted if the
-   * source has no prints. Rejects like `read`.
+   * Until now, but no longer than `PRINTS_SPAN_MS`, oldest first. Undefined if the source has no prints. Rejects like
+   * `read`.
    * @param since inclusive
    */
   readPrints?(tickers: readonly string[], since: Date, signal: AbortSignal): Promise<Print[]>;
@@ -151,14 +148,11 @@ export interface MarketSource {
 export interface SettledDay extends Target {
   /** Whole degrees for a day, hundredths for an hour. */
   temperatureF: number;
-  /** When this service learned the outcome; for an outcome read from the venue's history, the time of that read. */
+  /** When this service learned the outcome, or read it from the venue's history. */
   knownAt: Date;
 }
 
 export interface MarketHistory {
-  /**
-   * Reads the final outcomes of an inclusive range of at most 31 days, including those of hourly events. Rejects like
-   * `read`.
-   */
+  /** An inclusive range of at most 31 days, including hourly events. Rejects like `read`. */
   readSettledDays(range: { from: string; to: string }, signal: AbortSignal): Promise<SettledDay[]>;
 }

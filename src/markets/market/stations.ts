@@ -2,21 +2,14 @@ import { AppError } from '../../core/errors.js';
 import type { DailyKind, TemperatureKind } from './market.js';
 import type { Place } from './place.js';
 
-/**
- * Returns the id of a station; case-insensitive.
- * @throws AppError unknown_station
- */
+/** Case-insensitive. */
 export function readStationId(given: string): string {
   const station = findStation(given.toUpperCase());
   if (!station) throw noSuchStation();
   return station.id;
 }
 
-/**
- * Returns the id of the place that has markets of a kind: a station, or for hourly markets an area. The id of the
- * city's station is also accepted for an area.
- * @throws AppError unknown_station
- */
+/** A station, or for hourly markets an area. The id of the city's station is also accepted for an area. */
 export function readPlaceId(given: string, kind: TemperatureKind): string {
   const id = given.toUpperCase();
   const station = findStation(id);
@@ -26,10 +19,7 @@ export function readPlaceId(given: string, kind: TemperatureKind): string {
   return place.id;
 }
 
-/**
- * Returns the id of a station or index area; case-insensitive.
- * @throws AppError unknown_station
- */
+/** Case-insensitive. */
 export function readAnyPlaceId(given: string): string {
   const place = findPlace(given.toUpperCase());
   if (!place) throw noSuchStation();
@@ -39,7 +29,7 @@ export function readAnyPlaceId(given: string): string {
 const noSuchStation = () => new AppError('unknown_station', 'There is no such station.');
 
 interface StationDetails {
-  /** Words in the place names of rules before 2026-08-14, in lower case. */
+  /** In the rules before 2026-08-14, in lower case. */
   formerPlaces: readonly string[];
   evidence?: Evidence;
 }
@@ -92,37 +82,31 @@ const stationRows: readonly Row[] = [
   ['KSDF', 'Louisville', 'Louisville', 'Louisville Muhammad Ali International Airport', 38.17406, -85.7365, 'America/Kentucky/Louisville', -5, 'LMK', 'KXHIGHTSDF', 'KXLOWTSDF'],
 ];
 
-/** `matched`: number of the `compared` days on which the station's report was in the winning bracket. */
+/** Days on which the station's report was in the winning bracket, of those `compared`. */
 type Evidence = { matched: number; compared: number } | 'rules text only';
 
-/**
- * A station whose daily climate report settles markets. The station is taken only from the rules, because a nearby
- * airport's report differs on half of the days.
- */
+/** Taken only from the rules: a nearby airport's report differs on half of the days. */
 export interface Station extends Place {
-  /** The National Weather Service's product, such as `CLINYC`. Rules since 2026-08-15 name it in parentheses. */
+  /** The National Weather Service's product, such as `CLINYC`, named in rules since 2026-08-15. */
   report: string;
   office: string;
-  /** City as written in the rules since 2026-08-14. */
+  /** As written in the rules since 2026-08-14. */
   rulesCity: string;
-  /** Words in the place names of earlier rules, in lower case; empty if there were no markets then. */
+  /** In earlier rules, in lower case; empty if there were no markets then. */
   formerPlaces: readonly string[];
-  /** Series tickers, used only for queries: they never determine a market's subject. */
+  /** Used only for queries: these never determine a market's subject. */
   series: { maximum: string; minimum: string; formerMaximum: string | null };
-  /** Covers daily maxima settled before The Weather Company became the source. */
+  /** Daily maxima settled before The Weather Company became the source. */
   evidence: Evidence;
 }
 
-/**
- * An area of the venue's temperature index: several stations, weighted and corrected by a published method. Coordinates
- * are those of its center if known.
- */
+/** Several stations, weighted and corrected by a published method. Coordinates are those of the center if known. */
 export interface IndexArea extends Place {
   /** The `:city` in `/live_data/weather/:city`. */
   indexId: string;
-  /** Ticker of the hourly series, used to name old positions: it never determines a market's subject. */
+  /** Names old positions: it never determines a market's subject. */
   series: string;
-  /** The area's spellings in the rules, in lower case. */
+  /** In the rules, in lower case. */
   rulesPlaces: readonly string[];
 }
 
@@ -227,10 +211,10 @@ const bySeries = new Map<string, KnownSeries>(
 export const dailySeriesOf = ({ series }: Station, kind: TemperatureKind): string =>
   kind === 'daily_minimum' ? series.minimum : series.maximum;
 
-/** @param id ICAO id in upper case */
+/** @param id upper case */
 export const findStation = (id: string): Station | undefined => byId.get(id);
 
-/** @param id in upper case */
+/** @param id upper case */
 export const findPlace = (id: string): Place | undefined => placeById.get(id);
 
 export const placesOf = (kind: TemperatureKind): readonly Place[] =>
@@ -239,7 +223,7 @@ export const placesOf = (kind: TemperatureKind): readonly Place[] =>
 export const findAreaOf = ({ city }: Station): IndexArea | undefined =>
   indexAreas.find((each) => each.city === city);
 
-/** Returns the tickers of all series of a city: highs, lows, hours, and highs under their former name. */
+/** Highs, lows, hours, and highs under their former name. */
 export const seriesOfCity = (city: string): string[] => [
   ...[...bySeries].flatMap(([ticker, { station }]) => (station.city === city ? [ticker] : [])),
   ...indexAreas.flatMap((each) => (each.city === city ? [each.series] : [])),
@@ -247,26 +231,24 @@ export const seriesOfCity = (city: string): string[] => [
 
 export const findStationOfReport = (report: string): Station | undefined => byReport.get(report);
 
-/**
- * Returns the station for a place name from rules that do not name the report; undefined unless exactly one matches.
- */
+/** From rules that do not name the report; undefined unless exactly one matches. */
 export function findStationOfPlace(place: string): Station | undefined {
   const text = place.toLowerCase();
   const found = stations.filter(({ formerPlaces }) => formerPlaces.some((name) => text.includes(name)));
   return found.length === 1 ? found[0] : undefined;
 }
 
-/** Finds a station by its city as written in current rules. */
+/** The city is written as in current rules. */
 export const findStationOfCity = (city: string): Station | undefined =>
   stations.find(({ rulesCity }) => rulesCity.toLowerCase() === city.toLowerCase());
 
 export const findIndexArea = (place: string): IndexArea | undefined =>
   indexAreas.find(({ rulesPlaces }) => rulesPlaces.includes(place.toLowerCase()));
 
-/** Finds a series by its current or former ticker. Used to name old positions; never determines a market's subject. */
+/** Current or former. Names old positions; never determines a market's subject. */
 export const findSeries = (ticker: string): KnownSeries | undefined => bySeries.get(ticker);
 
-/** Used to name old positions; never determines a market's subject. */
+/** Names old positions; never determines a market's subject. */
 export const findAreaOfSeries = (ticker: string): IndexArea | undefined =>
   indexAreas.find(({ series }) => series === ticker);
 

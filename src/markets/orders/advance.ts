@@ -38,7 +38,6 @@ export interface MarketNews {
    */
   known: KnownPrints | undefined;
   shown: ShownBook | undefined;
-  /** Whether to evaluate the orders' cancel conditions. */
   isChecking: boolean;
   at: Date;
 }
@@ -144,7 +143,6 @@ interface BookedPrints {
   failure?: string;
 }
 
-/** Books the prints that fill an order, at the order's own price and with the maker fee. */
 function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held): BookedPrints {
   const { position, at } = held;
   const { side, action, limitPrice: price } = order;

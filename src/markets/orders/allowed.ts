@@ -54,7 +54,6 @@ export function assertAllowed(
   return outlay;
 }
 
-/** Contracts of a side that are held and not reserved for an open order. */
 const freeContracts = ({ position, committed }: AccountState, side: 'yes' | 'no'): number =>
   position?.side === side ? Math.max(0, subtractCounts(position.contracts, committed[side])) : 0;
 

@@ -3,7 +3,6 @@ import { isOnTick, isPlaced, takesOrders } from '../market/market.js';
 import { CENT, formatDollars, type Micros } from '../market/money.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
 
-/** A body for `POST /trade`. */
 export interface ExampleOrder {
   ticker: string;
   side: 'yes';

@@ -151,7 +151,6 @@ export interface Orders {
    * entitlement_read_only, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
-  /** Returns why a paper order would be refused now; undefined if it would pass. */
   preview(input: PaperOrder): Promise<OrderRefusal | undefined>;
   /** Newest first. `cursor` is the id of the previous page's last order. */
   list(filter: {

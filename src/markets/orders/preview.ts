@@ -44,7 +44,6 @@ function attempt<T>(check: () => T): T | AppError {
   }
 }
 
-/** Suggests fewer contracts, or else another limit price. The suggested order passes every check. */
 function findRemedy(input: PaperOrder, grounds: Grounds): Remedy | null {
   const passes = (changes: Partial<PaperOrder>) =>
     !(attempt(() => assertAllowed({ ...input, ...changes }, grounds)) instanceof AppError);

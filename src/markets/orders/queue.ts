@@ -16,13 +16,11 @@ import { LISTING_LAG_MS, type Print } from '../market/source.js';
  * - One print fills all orders of one Organization at most once in total: best price first, then oldest.
  */
 
-/** An order expressed as a bid, in a book that holds only bids. */
 export interface Bid {
   side: Side;
   price: Micros;
 }
 
-/** Selling at a price is the same as bidding one dollar minus that price for the other side. */
 export const bidOf = ({
   side,
   action,

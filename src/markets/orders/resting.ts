@@ -127,7 +127,6 @@ export function createResting(context: WorkContext, { markets, snapshots, live }
   };
 }
 
-/** Remembers the current book of a market, unless the book is in doubt. */
 export function rememberBook(
   shown: Map<string, ShownBook>,
   { current }: SnapshotStore,
@@ -141,7 +140,6 @@ export function rememberBook(
   else shown.delete(ticker);
 }
 
-/** Resolves to undefined if the venue could not be read. */
 export function createPrintReader(
   { clock, log }: Pick<WorkContext, 'clock' | 'log'>,
   markets: RestingDeps['markets'],

@@ -48,7 +48,6 @@ export function requireTradable(
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };
 }
 
-/** @throws AppError market_data_unavailable, market_data_stale */
 export function requireFresh({ current, sources }: SnapshotStore, nowMs: number): Snapshot {
   if (!current)
     throw new AppError('market_data_unavailable', 'No market data has been loaded yet.', {
@@ -119,7 +118,6 @@ function assertPrice({ priceRanges }: ListedMarket, limitPrice: Micros): void {
   throw invalid('/limitPrice', `must be above $0 and below $1, and ${steps.join(', or ')}`);
 }
 
-/** @throws AppError invalid_request */
 export function assertTerms({ rest }: Pick<OrderInput, 'rest'>, nowMs: number): void {
   if (rest?.expiresAt && rest.expiresAt.getTime() <= nowMs)
     throw invalid('/expiresAt', 'must be in the future');

@@ -24,7 +24,6 @@ const read = { ...common, scope: 'trading:read' } as const;
 const write = { ...common, scope: 'trading:write' } as const;
 const params = z.object({ id: z.string().meta({ description: 'The id of the trade.' }) });
 
-/** @throws AppError not_found, also for a live trade requested with a test key */
 async function findTrade({ orders }: OrderRouteDeps, req: Request, { orgId, livemode }: Principal) {
   const trade = await orders.find(orgId, readPathId(req, 'id', 'trade'));
   if (!trade || (trade.mode === 'live' && !livemode))
@@ -32,7 +31,6 @@ async function findTrade({ orders }: OrderRouteDeps, req: Request, { orgId, live
   return trade;
 }
 
-/** @throws AppError not_found */
 async function findChange(deps: OrderRouteDeps, req: Request, principal: Principal) {
   const { orgId, id } = await findTrade(deps, req, principal);
   return { orgId, id, by: keyAuthority(orgId, principal.keyId, 'trading:write') };

@@ -11,7 +11,6 @@ import type { Trade } from './order.js';
 import type { OrderRow, WrittenFill } from './queries.js';
 import type { tradeSchema } from './schema.js';
 
-/** @throws AppError live_trading_disabled for a test key that asks for live trades */
 export function requireLiveKey({ livemode }: { livemode: boolean }, mode: TradeMode | undefined): void {
   if (mode === 'live' && !livemode)
     throw new AppError(

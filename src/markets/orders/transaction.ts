@@ -108,7 +108,6 @@ async function fillOnPaper(
   );
 }
 
-/** State of the unfilled remainder in the book; only later prints can fill it. */
 function restOf(
   { at }: AcceptedOrder,
   order: Parameters<typeof reserveAfter>[0],
@@ -187,7 +186,6 @@ async function writePending(tx: Tx, accepted: AcceptedOrder, reserved: Micros): 
   return toTrade(order, []);
 }
 
-/** The order's cancel conditions, without `gate_closed` if the gate is closed already. */
 const causesOf = ({ snapshot, market }: TradableMarket, rest: OrderInput['rest']): CancelCause[] =>
   (rest?.cancelOn ?? []).filter(
     (cause) => cause !== 'gate_closed' || gateOf(snapshot, market.ticker)?.isOpen,
@@ -266,10 +264,6 @@ export async function checkAndWrite(
   return { trade, isRepeat: false };
 }
 
-/**
- * Runs the checks of `checkAndWrite` before a paper order is sent, and writes nothing.
- * @throws AppError see `Orders.place`
- */
 export async function checkAndSend(
   orm: Orm,
   input: OrderInput,
@@ -342,7 +336,6 @@ async function lockOrOpen(
   return (await lockAccount(tx, { orgId, mode }))!;
 }
 
-/** @throws AppError idempotency_conflict if the key was used for another order */
 export async function findRepeat(orm: Orm, input: OrderInput): Promise<PlacedOrder | undefined> {
   const { orgId, idempotencyKey } = input;
   const found = await findTrade(orm, orgId, { idempotencyKey });

@@ -20,7 +20,6 @@ const pageQuerySchema = z.object({
   cursor: z.string().optional(),
 });
 
-/** @throws AppError invalid_request */
 export function readPageQuery(req: Request) {
   const query = readQuery(req);
   requireOnce(query);
@@ -56,7 +55,7 @@ export const scoresAddress = (kind: TemperatureKind, station?: string): string =
 export const overviewAddress = (tab: Tab, q = ''): string =>
   toAddress(MARKETS_PATH, { kind: kindParam(tab), q });
 
-/** Query parameters of a city's page; the page fills in the omitted ones. `q` is the overview's search. */
+/** The page fills in undefined parameters. `q` is the overview's search. */
 interface EventChoice {
   station: string;
   kind: TemperatureKind;
@@ -67,7 +66,7 @@ interface EventChoice {
 }
 
 export const priceScales = ['range', 'full'] as const;
-/** `range` spans the lowest to the highest price, `full` 0 to 100 cents. */
+/** `range`: the lowest to the highest price; `full`: 0 to 100 cents. */
 export type PriceScale = (typeof priceScales)[number];
 
 export const eventAddress = ({ kind, ...choice }: EventChoice): string => {
@@ -89,16 +88,13 @@ export const addressOfEvent = (
 
 export const streamAddress = (station?: string): string => toAddress('/stream', { station });
 
-/** Query parameters of an order ticket; the ticket fills in the omitted ones. */
+/** The ticket fills in undefined parameters. */
 interface TicketChoice {
   side?: Side;
   action?: Action;
   contracts?: number;
   limitPrice?: Micros;
-  /**
-   * Limit price of a signal. The ticket starts with the price that fills the order within this limit, or else with the
-   * best price.
-   */
+  /** The ticket starts with the price that fills the order within it, or else with the best price. */
   signal?: Micros;
   timeInForce?: TimeInForce;
   postOnly?: 'yes';

@@ -7,7 +7,7 @@ import type { Snapshot } from '../snapshot/snapshot.js';
 import { priceScales, type PriceScale, type Tab } from './addresses.js';
 import type { Place } from '../market/place.js';
 
-/** Parsed query string: the overview or, if there is a station, the events of one city. */
+/** The overview or, with a station, the events of one city. */
 export type ChoiceQuery = { q: string } & (
   | { station: undefined; tab: Tab; cursor: string | undefined }
   | {
@@ -21,7 +21,6 @@ export type ChoiceQuery = { q: string } & (
 
 const MAX_SEARCH = 100;
 
-/** @throws AppError not_found */
 export function readChoiceQuery({
   station,
   kind,
@@ -68,18 +67,18 @@ const isDate = (value: unknown): value is string =>
   new Date(`${value}T00:00:00Z`).toISOString().startsWith(value);
 
 export interface Choice {
-  /** The place that the events belong to; the requested place if there are no events. */
+  /** The requested place if there are no events. */
   station: Place;
   kind: TemperatureKind;
   /** In chronological order. */
   events: MarketEvent[];
-  /** Undefined if the city has no current event, or none at the requested time. */
+  /** Undefined without a current event, or without one at the requested time. */
   event: MarketEvent | undefined;
-  /** The requested time if it has no event, otherwise null. */
+  /** The requested time if it has no event. */
   missing: { date: string; hour: number | undefined } | null;
 }
 
-/** Chooses the current event if no time is requested. */
+/** The current event if no time is requested. */
 export function chooseEvent(
   { events }: Pick<Snapshot, 'events'>,
   { station, kind, date, hour }: Extract<ChoiceQuery, { station: Place }>,
@@ -92,7 +91,7 @@ export function chooseEvent(
   return { station: own[0]?.station ?? station, kind, events: own, event, missing };
 }
 
-/** The events of one kind in one city. Hourly events belong to an area, daily events to a station. */
+/** Hourly events belong to an area, daily events to a station. */
 export const eventsOf = (
   events: readonly MarketEvent[],
   { city }: Pick<Place, 'city'>,
@@ -103,13 +102,12 @@ export const eventsOf = (
 export const byTime = (a: MarketEvent, b: MarketEvent): number =>
   a.date < b.date ? -1 : a.date > b.date ? 1 : (a.hour ?? 0) - (b.hour ?? 0);
 
-/** True if any market of the event takes orders, according to the venue's last report. */
+/** According to the venue's last report. */
 export const isTradable = ({ markets }: Pick<MarketEvent, 'markets'>, now: Date): boolean =>
   markets.some(({ status, closeTime }) => status === 'active' && now < closeTime);
 
 /**
- * Returns the first event that can still be traded. If no event can, returns the event of the current climate day or
- * next hour, otherwise the next event, otherwise the last.
+ * Otherwise the event of the current climate day or next hour, otherwise the next event, otherwise the last.
  * @param events in chronological order
  */
 export function currentEvent(events: readonly MarketEvent[], now: Date): MarketEvent | undefined {

@@ -9,9 +9,8 @@ export const CHART_HEIGHT = 170;
 const MIN_HEIGHT = 1.5;
 
 /**
- * The forecast's distribution as bars. A day has one bar for each whole degree that the report can still show; an hour
- * has one for each degree of the index. X positions are percentages, so that the chart stretches to any width while its
- * text keeps its size.
+ * One bar per whole degree that the report can still show, or per degree of an hour's index. X positions are
+ * percentages, so the chart stretches while its text keeps its size.
  */
 export function toDistribution(day: DayForecast, event: MarketEvent) {
   const degrees = degreesOf(day, event);
@@ -80,7 +79,7 @@ export function toDistribution(day: DayForecast, event: MarketEvent) {
   };
 }
 
-/** Degrees that the day's observations have ruled out: below the running maximum or above the running minimum. */
+/** Observations rule out degrees below the running maximum or above the running minimum. */
 function toPassed(
   degrees: readonly Degree[],
   { lowest, highest }: ReturnType<typeof possibleDegrees>,
@@ -94,7 +93,7 @@ function toPassed(
   return { x: percent(step * from), width: percent(step * count) };
 }
 
-/** Null outside the chart. Early in the day, temperatures are still far from the maximum. */
+/** Null outside the chart: early in the day, temperatures are far from the maximum. */
 function observedMark(x: number, extremeF: number) {
   if (x < 0 || x > 100) return null;
   return { x: percent(x), label: `${formatDegrees(extremeF, 1)} so far`, isRight: x > 60 };

@@ -53,7 +53,7 @@ const toFillsRow = (
 const formatMove = (move: Micros): string =>
   move < 0n ? `−${formatPrice(-move)}` : `${move > 0n ? '+' : ''}${formatPrice(move)}`;
 
-/** Profit and loss of fills, after a minute and at settlement, where known. */
+/** After a minute and at settlement, where known. */
 const toResults = (name: string, { pnl }: FillSums) =>
   pnl
     .map(({ fills, all, missed }, i) => ({
@@ -96,10 +96,7 @@ const describeSide = ({ contracts, value }: ShadowedOrder['live']): string =>
     ? 'Nothing'
     : `${formatDecimal(contracts)} at ${formatPrice(perContract(value, contracts))}`;
 
-/**
- * Describes the difference per contract between live and paper if both filled, otherwise the difference in filled
- * contracts.
- */
+/** Per contract if both filled, otherwise in filled contracts. */
 function describeDifference({
   action,
   live,

@@ -7,7 +7,7 @@ export const MARKETS_SECTION = 'markets';
 export const loadingPage: Page = { view: 'markets/loading', title: 'Markets', section: MARKETS_SECTION };
 
 export interface Freshness {
-  /** In state `closed`, orders are refused. */
+  /** `closed` refuses orders. */
   state: 'current' | 'stale' | 'closed';
   asOf: Date;
   isSimulated: boolean;
@@ -23,7 +23,7 @@ interface FreshnessInput {
   now: Date;
 }
 
-/** Prices are stale after two refreshes that brought no new ones. */
+/** Two refreshes brought no new prices. */
 export const isStale = (ageMs: number, refreshSeconds: number): boolean => ageMs > 2_000 * refreshSeconds;
 
 export function toFreshness(snapshot: Snapshot, { sources, refreshSeconds, now }: FreshnessInput): Freshness {

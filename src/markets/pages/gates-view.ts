@@ -10,10 +10,7 @@ import { scoresAddress } from './addresses.js';
 import { kindLabels } from './labels.js';
 import { signalsOff } from './signals-view.js';
 
-/**
- * One row per city and one column per kind and lead. Cities with open gates come first, then those whose gates are
- * closest to opening.
- */
+/** A row per city, a column per kind and lead. Open gates come first, then those closest to opening. */
 export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: TemperatureKind) {
   const byGate = new Map(gates.map((gate) => [keyOf(gate), gate]));
   const places = temperatureKinds.flatMap((kind) =>
@@ -47,7 +44,7 @@ export function toHeatMap({ gates }: Pick<GateBook, 'gates'>, current: Temperatu
   };
 }
 
-/** Cities with an open gate or at least this share of the evidence come first; the others follow in a disclosure. */
+/** Cities with less evidence and no open gate are in a disclosure. */
 const LEADING_SHARE = 0.1;
 
 function splitRows<Row extends { open: number; best: number }>(rows: readonly Row[]) {
@@ -60,7 +57,7 @@ function splitRows<Row extends { open: number; best: number }>(rows: readonly Ro
 const keyOf = ({ kind, stationId, leadHours }: Pick<Gate, 'kind' | 'stationId' | 'leadHours'>): string =>
   `${kind} ${stationId} ${leadHours}`;
 
-/** `level` sets the colour; the text conveys the same without colour. */
+/** `level` sets the colour; the text conveys the same. */
 function toCell(gate: Gate | undefined) {
   if (!gate) return { level: 'absent', share: 0, text: '', words: 'No market' };
   const share = evidenceShare(gate);
@@ -77,15 +74,15 @@ function toCell(gate: Gate | undefined) {
 }
 
 /**
- * Evidence multiplies from day to day, so the share compares logarithms. The share of a closed gate stays below 1, even
- * if the gate lacks only days.
+ * Evidence multiplies from day to day, so the share compares logarithms. A closed gate stays below 1, even if it lacks
+ * only days.
  */
 function evidenceShare({ evidence, needed }: Pick<Gate, 'evidence' | 'needed'>): number {
   const share = Math.log(evidence) / Math.log(needed);
   return share > 0 ? Math.min(share, 0.99) : 0;
 }
 
-/** Returns text such as `7 of 28 gates are open for highs.`; omits the kind for an individual station. */
+/** `7 of 28 gates are open for highs.`; omits the kind for one station. */
 export function describeGates({ stations, kind }: ScoresAnswer, isOneStation: boolean): string {
   const gates = stations.flatMap(({ leads }) => leads.map(({ gate }) => gate));
   const open = gates.filter(({ isOpen }) => isOpen).length;

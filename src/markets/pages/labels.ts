@@ -52,7 +52,7 @@ export const kindNames: Readonly<Record<MarketKind, string>> = {
   other: 'Other',
 };
 
-/** Model names by source. A model without an entry keeps its own name. */
+/** By source. Other models keep their own name. */
 const modelNames: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   openmeteo: {
     main: 'GEFS',
@@ -92,7 +92,7 @@ export const toMarketView = (name: MarketName) => ({
   href: hrefOf(name),
 });
 
-/** @param label bracket text recorded with an order */
+/** @param label recorded with an order */
 export const findMarketView = (ticker: string, snapshot?: Snapshot, label?: string) =>
   toMarketView(nameMarket(ticker, snapshot?.markets.get(ticker), label));
 
@@ -102,7 +102,7 @@ const shortNames: Readonly<Partial<Record<MarketKind, string>>> = {
   rain: ' rain',
 };
 
-/** Returns text such as `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
+/** `New York high, 21 Nov 2026` or `Miami, 12:00 on 13 Sep 2026`. */
 function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   const what = city === null ? eventTicker : `${city}${(kind && shortNames[kind]) ?? ''}`;
   if (date === null) return what;
@@ -110,7 +110,7 @@ function dayOf({ eventTicker, city, kind, date, hour }: MarketName): string {
   return `${what}, ${clock}${formatDate(date)}`;
 }
 
-/** Link to the event's page. A market without a station links to its own ticket while it is listed. */
+/** A market without a station links to its own ticket while it is listed. */
 function hrefOf({ ticker, station, kind, date, hour, isListed }: MarketName): string | undefined {
   if (!station) return isListed ? ticketAddress(ticker) : undefined;
   return toAddress(MARKETS_PATH, {

@@ -21,7 +21,7 @@ interface LadderInput {
   signals: readonly Signal[];
 }
 
-/** Lists the brackets from cold to warm. */
+/** From cold to warm. */
 export function toLadder({ event, books, day, holdings, mayOpen, signals }: LadderInput) {
   const implied = impliedProbabilities(event);
   const highest = Math.max(0, ...(day?.probabilities.values() ?? []));
@@ -60,7 +60,7 @@ export function toLadder({ event, books, day, holdings, mayOpen, signals }: Ladd
   });
 }
 
-/** Returns why YES can no longer pay; null if it still can. `measuredF` is null if only the forecast rules YES out. */
+/** Null if YES can still pay. `measuredF` is null if only the forecast rules YES out. */
 function impossibilityOf({ ticker, bracket, kind }: Market, day: DayForecast) {
   if (day.observed && isPassed(bracket, day.observed, kind)) return { measuredF: day.observed.extremeF };
   return day.probabilities.get(ticker) === 0 ? { measuredF: null } : null;
@@ -106,14 +106,14 @@ function toHeld(market: Market, held: Holding | undefined) {
   };
 }
 
-/** Asks and bids for YES, highest price first. The NO book is the mirror image. */
+/** Highest price first. The NO book is the mirror image. */
 export function toBookLevels(book: OrderBook) {
   const [asks, bids] = [asksOf(book, 'yes'), bidsOf(book, 'yes')];
   const most = Math.max(1, ...[...asks, ...bids].map(({ contracts }) => contracts));
   const toLevel = ({ price, contracts }: Level) => ({
     price,
     contracts,
-    /** Percentage of the widest level. */
+    /** In percent of the widest level. */
     width: ((100 * contracts) / most).toFixed(1),
   });
   return { yesAsks: asks.map(toLevel).toReversed(), yesBids: bids.map(toLevel) };

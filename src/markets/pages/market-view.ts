@@ -58,7 +58,7 @@ const shortDay = new Intl.DateTimeFormat('en-GB', {
   day: 'numeric',
   month: 'short',
 });
-/** Formats like `Sat, 21 Nov`. A climate day is a date without a time zone. */
+/** `Sat, 21 Nov`. A climate day has no time zone. */
 export const formatClimateDay = (date: string): string => shortDay.format(new Date(`${date}T00:00:00Z`));
 
 export function dayLabel(date: string, today: string): string {
@@ -69,11 +69,11 @@ export function dayLabel(date: string, today: string): string {
 
 type Moment = Pick<MarketEvent, 'station' | 'kind' | 'date' | 'hour'>;
 
-/** Today's date at a station: by standard time for daily events, by local time for hourly ones. */
+/** By standard time for daily events, by local time for hourly ones. */
 export const todayAt = ({ station, kind }: Pick<MarketEvent, 'station' | 'kind'>, now: Date): string =>
   kind === 'hourly' ? clockAt(station, now).date : climateDayAt(station, now).date;
 
-/** Shortest name for an event's time, such as `Today, Sun 22 Nov` or `12:00 today`. */
+/** `Today, Sun 22 Nov` or `12:00 today`. */
 export function whenOf({ hour, ...event }: Moment, now: Date): string {
   const label = dayLabel(event.date, todayAt(event, now)).split(', ');
   const day =
@@ -81,18 +81,18 @@ export function whenOf({ hour, ...event }: Moment, now: Date): string {
   return hour === undefined ? day : `${day} ${formatHour(hour)}`;
 }
 
-/** Formats like `Sun, 22 Nov` or `12:00 on Sun, 22 Nov`. */
+/** `Sun, 22 Nov` or `12:00 on Sun, 22 Nov`. */
 export const formatMoment = ({ date, hour }: { date: string; hour?: number | undefined }): string =>
   hour === undefined ? formatClimateDay(date) : `${formatHour(hour)} on ${formatClimateDay(date)}`;
 
 export interface OwnAccount {
-  /** Spendable cash; undefined if the account was never opened. */
+  /** Undefined if the account was never opened. */
   cash: Micros | undefined;
   holdings: ReadonlyMap<string, Holding>;
-  /** True if purchases are resting in the book. */
+  /** Purchases rest in the book. */
   isWaiting: boolean;
   signals: SignalReport;
-  /** False if positions may only be sold, not opened. */
+  /** If false, positions may only be sold. */
   mayOpen: boolean;
 }
 
@@ -169,7 +169,7 @@ function toForecastView(day: DayForecast, event: MarketEvent, source: string) {
   };
 }
 
-/** The weather models in the forecast, by descending weight; empty if only the main model is used. */
+/** By descending weight; empty if only the main model is used. */
 const toModels = ({ models = [] }: DayForecast, source: string) =>
   models
     .filter(({ model, weight }) => weight > 0 && (model !== MAIN_MODEL || weight < 1))
@@ -199,7 +199,7 @@ function toCorrection({ fit, seasonalFit }: DayForecast) {
     fit && {
       days: fit.n,
       isPooled: fit.stationId === null,
-      /** Days in the station's own history, which supplies half of the correction; null without a history. */
+      /** The station's own history supplies half of the correction; null without a history. */
       ownDays: seasonalFit?.n ?? null,
       from: formatClimateDay(fit.firstDate),
       to: formatClimateDay(fit.lastDate),

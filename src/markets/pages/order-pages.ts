@@ -48,7 +48,7 @@ import { describePlaced, toOrderPage, toSettlementView } from './order-view.js';
 import { ORDERS_PAGE_SIZE, readOrdersRequest, toOrdersView } from './orders-view.js';
 
 const PAGE_SIZE = 25;
-/** Maximum fills shown. An order has fewer, because no book has as many levels. */
+/** No book has as many levels. */
 const MAX_FILLS = 500;
 
 const section = 'portfolio';

@@ -35,10 +35,10 @@ export const toOrderView = (order: ListedOrder, snapshot: Snapshot | undefined) 
   placedBy: toPlacedBy(order),
 });
 
-/** Maximum characters that fit beside a status. */
+/** Characters that fit beside a status. */
 const MAX_REASON = 44;
 
-/** A long reason shortened to one line, with the full text for a disclosure. */
+/** One line, with the full text for a disclosure. */
 function toWhy(reason: string | null) {
   if (reason === null || reason.length <= MAX_REASON) return { short: reason, full: undefined };
   const cut = reason.slice(0, MAX_REASON).replace(/\W+\w*$/, '');
@@ -63,7 +63,7 @@ export function describePlaced(order: ListedOrder): string {
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;
 }
 
-/** Links to the key or person if it still has a page. */
+/** If the key or person still has a page. */
 function toPlacedBy({ apiKeyId, userId, keyName, keyPrefix, personName }: ListedOrder) {
   if (apiKeyId !== null)
     return {
@@ -105,10 +105,7 @@ const causeNames: Record<CancelCause, string> = {
   gate_closed: 'a closed gate',
 };
 
-/**
- * Returns why no other order is sent in the market, and since when. Undefined if the outcome of the last request is
- * known.
- */
+/** Why no other order is sent in the market. Undefined if the outcome of the last request is known. */
 function describeUnresolved({ status, unknownSince, sentAt }: ListedOrder): string | undefined {
   const since = unknownSince ?? (status === 'pending' ? sentAt : null);
   if (since === null) return undefined;
@@ -180,7 +177,7 @@ export function toSettlementView(settlement: SettlementEventRow, snapshot: Snaps
     why: { short: outcomeOf(settlement, valueOfYes), full: whyOf(settlement, valueOfYes, name) },
     held: `${contracts} ${side.toUpperCase()}`,
     cost,
-    /** Null if the venue has announced the payment but not made it yet. */
+    /** Null if the payment is announced but not made. */
     moved: cashChange === 0n && !isPaid ? null : cashChange,
     result: isPaid ? cashChange - cost : null,
   };

@@ -60,7 +60,6 @@ export interface OrdersRequest {
   after: OrderPosition | undefined;
 }
 
-/** @throws AppError invalid_request, by field */
 export function readOrdersRequest(query: FormFields): OrdersRequest {
   const { mode, status, station, from, to, sort, cursor } = parseQueryForm(ordersQuerySchema, query);
   const city = station === undefined ? undefined : findPlace(station.toUpperCase())?.city;
@@ -88,7 +87,7 @@ function decodePosition(cursor: string): OrderPosition {
   return { id, ticker };
 }
 
-/** @param found one page of rows, plus one more if there is a next page; undefined for a refused query */
+/** @param found one row more than a page if there is a next one; undefined for a refused query */
 export function toOrdersView(
   query: FormFields,
   found: readonly ListedOrder[] | undefined,

@@ -58,7 +58,7 @@ export function toOthers(
 const isFoundMarket = (market: UnplacedMarket, q: string): boolean =>
   contains([cityOf(market), market.title, market.label, market.ticker, kindNames[market.kind]], q);
 
-/** Name of a market without a station. Its label is dropped if the title already contains it. */
+/** The label is dropped if the title contains it. */
 export const unplacedTitle = ({ title, label }: Pick<UnplacedMarket, 'title' | 'label'>): string =>
   label === '' || title.includes(label) ? title : `${title} ${label}`;
 
@@ -85,7 +85,7 @@ function toRow(market: UnplacedMarket, mayOpen: boolean) {
 
 const SHOWN_SIGNALS = 5;
 
-/** Tabs with the number of cities or other markets that match the search. Their links keep the search. */
+/** With the number of matches. The links keep the search. */
 export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   const tab = (name: Tab, label: string, count: number, unit: string) => ({
     label,
@@ -100,7 +100,7 @@ export function toTabs({ events, data }: Snapshot, current: Tab, q: string) {
   ];
 }
 
-/** Events of one kind by city, each city's in chronological order. */
+/** Each city's in chronological order. */
 function citiesOf(events: readonly MarketEvent[], kind: TemperatureKind): Map<string, MarketEvent[]> {
   const ofKind = events.filter((event) => event.kind === kind);
   const found = groupBy(ofKind, ({ station }) => station.city);
@@ -139,7 +139,7 @@ export function toCities(
 export const shownEvents = (snapshot: Snapshot, kind: TemperatureKind, now: Date): MarketEvent[] =>
   [...citiesOf(snapshot.events, kind).values()].map((events) => currentEvent(events, now)!);
 
-/** Returns part of a sentence; empty if every forecast is calibrated. */
+/** Part of a sentence; empty if every forecast is calibrated. */
 export function describeUncalibrated(
   { forecasts }: Snapshot,
   events: readonly Pick<MarketEvent, 'kind' | 'station' | 'date' | 'hour'>[],
@@ -151,7 +151,7 @@ export function describeUncalibrated(
   return `${which} not calibrated yet and can be far from the prices`;
 }
 
-/** The likeliest bracket by price. Null for thresholds, because the lowest threshold is always the likeliest. */
+/** By price. Null for thresholds: the lowest is always the likeliest. */
 function favouriteOf(event: MarketEvent) {
   if (event.kind === 'hourly') return null;
   const implied = impliedProbabilities(event);
@@ -203,7 +203,7 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
   };
 }
 
-/** Returns why there are no signals, if one reason applies to all events. */
+/** If one reason applies to all events. */
 function noneBecause(snapshot: Snapshot, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
     return 'No signals: the prices have expired. Signals return with the next prices.';

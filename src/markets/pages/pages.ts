@@ -36,18 +36,14 @@ import { addTicketPages, type MarketsPagesDeps } from './ticket-pages.js';
 import type { Place } from '../market/place.js';
 import type { TradingSwitch } from '../risk/queries.js';
 
-/**
- * Maximum number of accounts whose signals are cached per snapshot. Without the cache, pages that poll every few
- * seconds would size signals each time.
- */
+/** Per snapshot. Pages that poll every few seconds would size signals each time. */
 const MAX_KEPT = 64;
 const kept = new WeakMap<SignalReport, RecentMap<string, Promise<SignalReport>>>();
 
 /**
- * Signals for a paper account in its current state. Holdings, including those from purchases that may still fill, count
- * towards the caps and reduce the value of further purchases. A new account starts with the bankroll of the snapshot's
- * own signals.
- * @param cash spendable cash; undefined if the account was never opened
+ * Holdings, including purchases that may still fill, count towards the caps and reduce further purchases. A new account
+ * starts with the bankroll of the snapshot's own signals.
+ * @param cash spendable; undefined if the account was never opened
  */
 export async function signalsFor(
   { signals, data, events, forecasts, gates }: Snapshot,
@@ -84,13 +80,13 @@ const toCityTabs = ({ events }: Snapshot, { station, kind }: Choice, q: string) 
     };
   });
 
-/** Splits `Today, Sat, 21 Nov` into `Today` and the detail `, Sat, 21 Nov`. Other days have no detail. */
+/** `Today, Sat, 21 Nov` becomes `Today` and the detail `, Sat, 21 Nov`. Other days have no detail. */
 function splitDay(label: string): { label: string; detail?: string } {
   const [, word, detail] = /^(\w{5,})(, .*)$/.exec(label) ?? [];
   return word === undefined || detail === undefined ? { label } : { label: word, detail };
 }
 
-/** Tradable days come first, in order; past days follow, newest first. */
+/** Tradable days in order, then past days, newest first. */
 function toDays({ station, kind, events, event: chosen, missing }: Choice, q: string, now: Date) {
   const today = todayAt({ station, kind }, now);
   const open = new Set(events.filter((event) => isTradable(event, now)).map(({ date }) => date));
@@ -139,7 +135,6 @@ interface PageFacts<Page extends 'overview' | 'event'> {
   status: { tradingSwitch: TradingSwitch; freshness: Freshness };
 }
 
-/** `/dashboard/markets`: prices, forecasts and signals for every role, and the ticket for paper orders. */
 export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
   const { db, clock } = context;
   const router = pageRouter();

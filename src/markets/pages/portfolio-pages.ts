@@ -25,7 +25,7 @@ import { addOrderPages } from './order-pages.js';
 import { toOrderView, toSettlementView } from './order-view.js';
 import { toPortfolioView } from './portfolio-view.js';
 
-/** Compares the live account with the venue's. `report` is undefined if the Organization does not trade live. */
+/** `report` is undefined if the Organization does not trade live. */
 function toVenueView(report: LiveReport | undefined) {
   if (!report) return { isOff: true as const };
   const { organization: _, state, foreign, ...rest } = report;
@@ -39,9 +39,7 @@ function toVenueView(report: LiveReport | undefined) {
   };
 }
 
-/**
- * A curl command that places a first paper trade in a market that is open now. Undefined if there is no such market.
- */
+/** In a market that is open now; undefined without one. */
 function curlOfFirstTrade(url: string, snapshot: Snapshot | undefined): string | undefined {
   const order = findFirstOrder(snapshot);
   if (!order) return undefined;
@@ -60,7 +58,7 @@ const hour = axisOf({ hour: '2-digit', minute: '2-digit' });
 const day = axisOf({ day: 'numeric', month: 'short' });
 const wholeHour = (at: Date) => new Date(Math.floor(at.getTime() / HOUR_MS) * HOUR_MS);
 
-/** The equity curve's chart, table and ranges. The chart is omitted if there are too few points for a line. */
+/** Too few points for a line give no chart. */
 function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: TradeMode; range: CurveRange }) {
   return {
     ranges: Object.entries(curveRanges).map(([name, { label }]) => ({
@@ -75,7 +73,7 @@ function toCurveView(points: readonly CurvePoint[], { mode, range }: { mode: Tra
   };
 }
 
-/** Change of the total over the range and on its worst day; null if the total is unknown. */
+/** Over the range and on its worst day; null if the total is unknown. */
 function summarizeRange(points: readonly CurvePoint[], range: CurveRange) {
   const known = points.flatMap(({ at, total }) => (total === null ? [] : [{ at, total }]));
   const [first, last] = [known[0], known.at(-1)];
@@ -118,10 +116,9 @@ function drawCurve(points: readonly CurvePoint[], range: CurveRange) {
   });
 }
 
-/** Maximum rows of each list that also has its own page. */
+/** Each list also has its own page. */
 const RECENT = 5;
 
-/** `/dashboard/portfolio`: positions and their history, for every role. */
 export function portfolioPages(context: Context, trading: TradingServices): Router {
   const { db, clock, config } = context;
   const { snapshots } = trading;

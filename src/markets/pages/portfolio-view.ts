@@ -70,7 +70,7 @@ function toPositionView(position: ValuedPosition, canSell: boolean) {
   };
 }
 
-/** Returns a note about a position's value; undefined if the value simply comes from the order book. */
+/** Undefined if the value simply comes from the order book. */
 function noteOf({ mark, contracts, settlement }: ValuedPosition): string | undefined {
   const { valuation, unsellableContracts } = mark;
   const value = settlement?.value ?? null;
@@ -89,7 +89,7 @@ const notes = {
   unknown: undefined,
 };
 
-/** One event with the joint result of all its positions, by outcome. */
+/** The joint result of all its positions, by outcome. */
 function toEventView(
   { eventTicker, cost, worstCase, bestCase, outcomes }: EventOutcomes,
   positions: readonly ValuedPosition[],
@@ -97,7 +97,7 @@ function toEventView(
 ) {
   const held = positions.filter((position) => position.eventTicker === eventTicker);
   const isHour = held[0]!.kind === 'hourly';
-  // True if the relation between the markets is unknown.
+  // The relation between the markets is unknown.
   const isRange = outcomes.length === 2 && outcomes.every(({ ticker }) => ticker === null);
   const nameOf = (ticker: string | null, i: number) =>
     isRange

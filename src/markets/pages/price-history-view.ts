@@ -12,10 +12,10 @@ import { isTradable } from './choice.js';
 /** SVG user units. The chart stretches with its container. */
 const WIDTH = 300;
 const HEIGHT = 60;
-/** Minimum price range of a chart in cents, so that a one-cent step does not look like a crash. */
+/** In cents, so that a one-cent step does not look like a crash. */
 const MIN_CENTS = 4;
 
-/** Bids and asks up to the current prices, with gaps for missing records. Null before anything is recorded. */
+/** With gaps for missing records. Null before anything is recorded. */
 export function toPriceHistoryView(
   { points: recorded, stepMs }: PriceHistory,
   event: MarketEvent,
@@ -73,7 +73,7 @@ export function toPriceHistoryView(
 
 const wholeDollar = { low: 0, high: Number(DOLLAR) };
 
-/** Whole cents from below the lowest to above the highest price, clamped to 0 and 100. */
+/** Whole cents, clamped to 0 and 100. */
 function centsAround(prices: readonly number[]): { low: number; high: number } {
   const cent = Number(CENT);
   if (prices.length === 0) return wholeDollar;
@@ -88,10 +88,7 @@ function centsAround(prices: readonly number[]): { low: number; high: number } {
   return { low: low * cent, high: high * cent };
 }
 
-/**
- * Inserts a point without prices where a record is missing. The current prices arrive slightly later than the step they
- * belong to.
- */
+/** The current prices arrive slightly later than the step they belong to. */
 function withGaps(points: readonly PricePoint[], stepMs: number): PricePoint[] {
   return points.flatMap((point, i) => {
     const before = points[i - 1];

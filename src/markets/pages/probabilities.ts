@@ -6,10 +6,7 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { areThresholds, bracketRange, type Bracket } from '../market/brackets.js';
 
-/**
- * Mid prices by ticker. Normalised unless the markets are thresholds, because several thresholds can pay. Null without
- * quotes.
- */
+/** By ticker. Thresholds are not normalised, because several can pay. Null without quotes. */
 export function impliedProbabilities({ markets }: MarketEvent): ReadonlyMap<string, number | null> {
   const mids = markets.map(midOf);
   const sum = mids.reduce<number>((total, mid) => total + (mid ?? 0), 0);
@@ -27,9 +24,7 @@ function midOf({ status, yesBid, yesAsk }: Market): number | null {
 type Observed = Pick<ObservedExtreme, 'extremeF'> | null;
 type Bounds = { lowest: number | null; highest: number | null };
 
-/**
- * Whole degrees that a day's report can still show: a maximum can only rise, a minimum only fall. Null means no bound.
- */
+/** A maximum can only rise, a minimum only fall. Null means no bound. */
 export function possibleDegrees(observed: Observed, kind: TemperatureKind): Bounds {
   const none = { lowest: null, highest: null };
   if (observed === null || kind === 'hourly') return none;
@@ -39,7 +34,7 @@ export function possibleDegrees(observed: Observed, kind: TemperatureKind): Boun
       { ...none, highest: Math.floor(observed.extremeF + 0.5) };
 }
 
-/** True if observations rule the bracket out, so that its YES can no longer win. */
+/** YES can no longer win. */
 export function isPassed(bracket: Bracket, observed: Observed, kind: TemperatureKind): boolean {
   const possible = possibleDegrees(observed, kind);
   const { lowest, highest } = bracketRange(bracket);
@@ -50,21 +45,20 @@ export function isPassed(bracket: Bracket, observed: Observed, kind: Temperature
 }
 
 export interface Degree {
-  /** Whole °F as reported; for an hour, all hundredths from this degree to the next. */
+  /** °F as reported; for an hour, all hundredths from this degree to the next. */
   temperature: number;
   probability: number;
-  /** The market whose YES pays at this degree. For thresholds, the highest such market; null below all of them. */
+  /** The highest market whose YES pays at this degree; null below all thresholds. */
   ticker: string | null;
 }
 
-/** Half-width of a chart in standard deviations. */
+/** In standard deviations. */
 const REACH = 3.2;
 const MAX_DEGREES = 60;
 
 /**
- * The distribution over whole degrees, from cold to warm. Each bracket, or range between thresholds, keeps its forecast
- * probability, spread over its degrees in the shape of the forecast's distribution. Empty if a market boundary splits a
- * degree.
+ * From cold to warm. Each bracket keeps its probability, spread over its degrees in the shape of the forecast's
+ * distribution. Empty if a market boundary splits a degree.
  */
 export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const isKnown = day.distribution.deviation === 0;
@@ -74,7 +68,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
   const ends = parts.flatMap(({ lowest, highest }) => [lowest, highest].filter((end) => end !== null));
   if (!ends.every(Number.isInteger)) return [];
   const possible = possibleDegrees(day.observed, event.kind);
-  // Only bounds near the mean are drawn: a distant bound, such as a morning temperature, would squeeze the chart.
+  // A distant bound, such as a morning temperature, would squeeze the chart.
   if (possible.lowest !== null && possible.lowest > meanF) ends.push(possible.lowest);
   if (possible.highest !== null && possible.highest < meanF) ends.push(possible.highest);
   const from = Math.max(
@@ -97,7 +91,7 @@ export function degreesOf(day: DayForecast, event: MarketEvent): Degree[] {
     const count = Math.min(highest ?? to, to) - first + 1;
     if (count < 1) return [];
     const temperatures = Array.from({ length: count }, (_, i) => first + i);
-    // A finished day's distribution may contradict its probabilities. In that case, all degrees count equally.
+    // A finished day's distribution may contradict its probabilities; then all degrees count equally.
     const shapes = [temperatures.map(shape), temperatures.map(() => 1)];
     const weights = shapes.find((weights) => sumOf(weights) > 1e-300)!;
     const scale = probability / sumOf(weights);
@@ -110,10 +104,7 @@ interface Part extends Bounds {
   probability: number;
 }
 
-/**
- * Splits the temperature scale at the event's markets, from cold to warm. Parts are in whole degrees and include both
- * ends.
- */
+/** From cold to warm, in whole degrees, both ends included. */
 function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part[] {
   const given = (ticker: string) => probabilities.get(ticker) ?? 0;
   if (!areThresholds(markets.map(({ bracket }) => bracket)))
@@ -140,7 +131,7 @@ function partsOf({ probabilities }: DayForecast, { markets }: MarketEvent): Part
 
 const sumOf = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
 
-/** Expected temperature in °F; null if unknown. */
+/** °F; null if unknown. */
 export function expectedOf(day: DayForecast, event: MarketEvent): number | null {
   if (event.kind === 'hourly') return day.observed?.extremeF ?? day.meanF;
   const degrees = degreesOf(day, event);

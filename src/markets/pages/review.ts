@@ -19,15 +19,15 @@ import { subtractCounts, valueOf } from '../market/contracts.js';
 
 export interface ReviewInput {
   market: ListedMarket;
-  /** The venue's book minus the contracts that the Organization's paper orders have already taken. */
+  /** The venue's book minus the contracts that the Organization's paper orders have taken. */
   book: OrderBook;
   feeRule: FeeRule;
   order: MarketableOrder & { rest?: RestTerms };
-  /** The venue's full book, in which a resting order queues. */
+  /** The full book, in which a resting order queues. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** The forecast's probability that YES pays; null without a forecast. */
+  /** Probability that YES pays; null without a forecast. */
   probability: number | null;
 }
 
@@ -36,7 +36,7 @@ export interface Review {
   outcome: { tone: 'good' | 'warn' | 'bad'; text: string };
   facts: Fact[];
   results: { label: string; change: Micros }[];
-  /** The side's probabilities, the order's edge over its cost, and its expected value. */
+  /** Values are for the order's side. */
   chance: {
     isBuy: boolean;
     sideName: string;
@@ -72,7 +72,7 @@ export function reviewOrder(input: ReviewInput): Review {
   };
 }
 
-/** Describes how much of a resting order fills now, and the queue ahead of the rest. */
+/** The part that fills now, and the queue ahead of the rest. */
 function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quote): Review['outcome'] {
   const rest = subtractCounts(order.contracts, filledContracts);
   if (rest === 0) return { tone: 'good', text: `All ${order.contracts} fill now.` };
@@ -183,7 +183,7 @@ function proceeds({ order, held, cash, feeRule }: ReviewInput, quote: Quote): Re
 const averageNote = ({ filledContracts, averagePrice }: Quote): string =>
   `${filledContracts} × ${formatPrice(averagePrice ?? 0n)}${filledContracts > 1 ? ' on average' : ''}`;
 
-/** Posts the fills to cash and holdings as the service would. */
+/** Books the fills as the service would. */
 function book(
   held: Holding | undefined,
   order: MarketableOrder,
@@ -206,7 +206,7 @@ function book(
   return { cashChange, realised, closed, left: holding?.contracts ?? 0 };
 }
 
-/** Gain or loss of the order at settlement, compared with not trading. */
+/** At settlement, compared with not trading. */
 function resultsOf(
   { side, action }: MarketableOrder,
   { balanceChange, maximumPayout }: Quote,

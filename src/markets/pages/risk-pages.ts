@@ -22,7 +22,7 @@ const notices = Object.fromEntries(
 );
 const stateSchema = switchSchema.pick({ state: true });
 
-/** `/dashboard/portfolio/risk`: limits and their use for every role; owners and admins set the Organization's own switch. */
+/** Owners and admins set the Organization's own switch. */
 export function riskPages(
   deps: Context,
   { snapshots, live }: Pick<TradingServices, 'snapshots' | 'live'>,
@@ -81,7 +81,6 @@ export function riskPages(
     show: showSwitch,
   });
 
-  /** The confirmation page. @throws AppError invalid_request for an unknown state */
   async function showSwitch(req: Request, res: Response, form: FormState): Promise<void> {
     const { state } = parseInput(stateSchema, { state: textField(form.values, 'state') });
     const tradingSwitch = await readSwitch(db.orm, sessionOf(res).orgId);

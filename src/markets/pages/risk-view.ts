@@ -56,7 +56,7 @@ export function toLimitViews(
   }));
 }
 
-/** Use of a limit; undefined if it is unknown or not meaningful. */
+/** Undefined if unknown or not meaningful. */
 function toUse(name: keyof RiskLimits, limits: RiskLimits, use: LimitUse, snapshot: Snapshot | undefined) {
   const used = usedOf(name, use);
   if (used === undefined) return undefined;

@@ -22,7 +22,6 @@ import { filterOptions, toScoresPage, toScoresTabs } from './scores-view.js';
 import type { ScoreReport, ScoresQuery } from '../scores/report.js';
 import type { ScoresAnswer } from '../scores/schema.js';
 
-/** `/dashboard/scores`: scores of forecasts and market, gates, and order execution, for every role. */
 export function scoresPages(
   context: Context,
   trading: Pick<TradingServices, 'scoreReport' | 'calibration'>,
@@ -64,7 +63,7 @@ export function scoresPages(
 
 const daysSchema = executionQuerySchema.pick({ from: true, to: true });
 
-/** Parses the cached answer of `GET /scores`: computing it reads megabytes, while parsing it is cheap. */
+/** Computing the answer reads megabytes, while parsing it is cheap. */
 async function readAnswer(report: ScoreReport, asked: ScoresQuery): Promise<ScoresAnswer> {
   const { answer, lastFields } = await report(asked);
   return JSON.parse((await answer.encode('identity', lastFields)).toString()) as ScoresAnswer;
@@ -73,7 +72,6 @@ async function readAnswer(report: ScoreReport, asked: ScoresQuery): Promise<Scor
 const findKind = (name: string | undefined): TemperatureKind | undefined =>
   temperatureKinds.find((kind) => kind === name);
 
-/** @throws AppError invalid_request, by field */
 function readAsked(query: FormFields): ScoresQuery {
   const [name, station, lead] = [
     textField(query, 'kind'),

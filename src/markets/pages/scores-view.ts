@@ -36,7 +36,7 @@ export const filterOptions = (kind: TemperatureKind) => ({
   ],
 });
 
-/** Returns when the first scores are due: daily events settle the next morning, hourly events soon after they end. */
+/** Daily events settle the next morning, hourly events soon after they end. */
 function describeFirstScores({
   kind,
   overall,
@@ -58,7 +58,7 @@ function describeFirstScores({
   ];
 }
 
-/** Maximum days listed for a city; `GET /scores` has all records. */
+/** `GET /scores` has all records. */
 const SHOWN_RESULTS = 14;
 
 export function toScoresPage(answer: ScoresAnswer, asked: ScoresQuery, book: GateBook) {
@@ -167,7 +167,7 @@ function describeUncalibrated({ n, model, market }: ScoreSummary): string {
   return `${formatCount(n, 'forecast')} made before the model could be calibrated ${n === 1 ? 'is' : 'are'} left out${scores}.`;
 }
 
-/** A city's days with the probability given to the outcome at each lead. Newest first, like the records. */
+/** Newest first, with the probability given to the outcome at each lead. */
 function toResults({ records, leads }: ScoresAnswer) {
   const results = groupBy(records, ({ date, hour, station }) => `${date} ${hour} ${station}`);
   return [...results.values()].slice(0, SHOWN_RESULTS).map((ofDay) => {
@@ -185,7 +185,7 @@ function toResults({ records, leads }: ScoresAnswer) {
   });
 }
 
-/** `ahead` is the side that gave the outcome the higher probability. */
+/** `ahead` gave the outcome the higher probability. */
 function toGiven(record: ScoresAnswer['records'][number] | undefined) {
   if (!record) return { model: null, market: null, ahead: null };
   const { model, market } = record;

@@ -28,20 +28,20 @@ export function toSignalsView(report: SignalReport, event: MarketEvent, now: Dat
   };
 }
 
-/** Null if it would only repeat the gate's own reason, which is shown above. */
+/** Null if it would only repeat the gate's own reason. */
 function reasonBeside(gate: { reason: string }, clause: string): string | null {
   const reason = sentence(clause);
   return reason.toLowerCase().endsWith(gate.reason.toLowerCase()) ? null : reason;
 }
 
-/** By descending edge. Excludes hedges, which are only worth their cost alongside other positions. */
+/** By descending edge. A hedge is only worth its cost alongside other positions. */
 export const bestSignals = ({ events }: SignalReport, now: Date): Signal[] =>
   events
     .flatMap((found) => currentSignals(found, now))
     .filter(({ isHedge }) => !isHedge)
     .sort((a, b) => b.edge - a.edge);
 
-/** By descending edge. Every view of the event uses this list. */
+/** By descending edge, for every view of the event. */
 export const signalsOf = (
   { events }: SignalReport,
   { eventTicker }: Pick<MarketEvent, 'eventTicker'>,
@@ -60,7 +60,7 @@ export const signalsOff = (gates: number): string =>
     ? 'Signals are off: no gate has been evaluated yet.'
     : `Signals are off: none of ${formatCount(gates, 'gate')} is open.`;
 
-/** Turns a clause into a sentence, such as `Nothing has been learned yet.` */
+/** `Nothing has been learned yet.` */
 export const sentence = (clause: string): string => `${clause[0]!.toUpperCase()}${clause.slice(1)}.`;
 
 export const toSignalView = (signal: Signal) => ({

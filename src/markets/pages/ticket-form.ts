@@ -83,7 +83,7 @@ const readWord = (given: FormFields, name: string, words: string[], fallback: st
 export const bestPrice = (book: OrderBook, side: Side, action: Action): Micros | undefined =>
   (action === 'buy' ? asksOf(book, side) : bidsOf(book, side))[0]?.price;
 
-/** Price of the last level needed to fill this many contracts, or of the deepest level if the book is too thin. */
+/** The last level needed, or the deepest one if the book is too thin. */
 function priceToFill(levels: readonly Level[], contracts: number): Micros | undefined {
   let filled = 0;
   let price = levels[0]?.price;
@@ -95,13 +95,12 @@ function priceToFill(levels: readonly Level[], contracts: number): Micros | unde
   return price;
 }
 
-/** Limit price of the signal that the ticket was opened from. */
+/** The ticket was opened from this signal. */
 export function readSignal(given: FormFields): Micros | undefined {
   const { data } = priceText.safeParse(textField(given, 'signal'));
   return data === undefined ? undefined : toPrice(data);
 }
 
-/** @throws AppError invalid_request, by field */
 export function readTicket(
   fields: FormFields,
   { priceRanges }: Pick<Market, 'priceRanges'>,

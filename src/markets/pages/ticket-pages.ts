@@ -44,8 +44,8 @@ export interface MarketsPagesDeps {
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };
 
 /**
- * A GET with an order in the query string shows the review. The form that places the order posts it with an id, so that
- * repeated posts place only one order.
+ * A GET with an order shows the review. The form that places the order carries an id, so that repeated posts place only
+ * one.
  */
 export function addTicketPages(router: Router, context: Context, deps: MarketsPagesDeps): void {
   const { clock } = context;
@@ -127,7 +127,7 @@ export function addTicketPages(router: Router, context: Context, deps: MarketsPa
     renderPage(context, req, res, loadingPage, { sources: deps.snapshots.sources });
 }
 
-/** Null without a fee rule, or without an offer and so without a starting price. */
+/** Null without a fee rule or an offer. */
 async function review(
   orders: MarketsPagesDeps['orders'],
   res: Response,
@@ -145,14 +145,14 @@ async function review(
   return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
 }
 
-/** The review for a form shown with errors; null if the errors prevent a review. */
+/** Null if the form's errors prevent a review. */
 const tryReview = (...of: Parameters<typeof review>): Promise<Reviewed | null> =>
   review(...of).catch((error: unknown) => {
     if (error instanceof AppError) return null;
     throw error;
   });
 
-/** If the member may not open positions, the ticket starts with a sale of the current position. */
+/** If the member may not open positions, the ticket starts with a sale. */
 function fill(res: Response, given: FormFields, { book, held }: TicketFacts) {
   const isSale = held !== undefined && sessionOf(res).marketAccess !== 'trade';
   return fillTicket(isSale ? { action: 'sell', ...given } : given, book, held);
@@ -189,7 +189,7 @@ async function readFacts(
   };
 }
 
-/** Path of the page for an unlisted market's day or hour, if the ticker reveals them. */
+/** If the ticker reveals the day or hour. */
 function findDayOfUnlisted(snapshot: Snapshot | undefined, req: Request): string | undefined {
   const ticker = String(req.params.ticker);
   if (!snapshot || snapshot.markets.has(ticker)) return undefined;
@@ -197,14 +197,13 @@ function findDayOfUnlisted(snapshot: Snapshot | undefined, req: Request): string
   return name.date === null ? undefined : toMarketView(name).href;
 }
 
-/** @throws AppError not_found */
 function findMarket({ markets }: Snapshot, req: Request): ListedMarket {
   const market = markets.get(String(req.params.ticker));
   if (!market) throw new AppError('not_found', 'There is no such market, or it is no longer listed.');
   return market;
 }
 
-/** Gives an expired form a new id and a message that it has expired. */
+/** The form had expired. */
 function renewed(form: FormState): FormState {
   const { id, ...errors } = form.errors;
   if (id === undefined) return form;

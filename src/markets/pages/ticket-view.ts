@@ -25,24 +25,24 @@ export interface TicketFacts {
   tradingSwitch: TradingSwitch;
   market: ListedMarket;
   book: OrderBook;
-  /** The venue's full book, including the contracts that paper orders have taken. */
+  /** Includes the contracts that paper orders have taken. */
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
-  /** False before the first order, when cash is the opening balance. */
+  /** Before the first order, cash is the opening balance. */
   isAccountOpen: boolean;
   probability: number | null;
 }
 
 export interface TicketInput extends TicketFacts {
   form: FormState;
-  /** True if the limit follows the current price because the user has not typed a limit. */
+  /** The user has not typed a limit. */
   isFollowing: boolean;
   review: Review | null;
   refusal: OrderRefusal | undefined;
   freshness: Freshness;
   mayOrder: boolean;
-  /** False if positions may only be sold, not opened. */
+  /** If false, positions may only be sold. */
   mayOpen: boolean;
   role: string;
   error: AppError | undefined;
@@ -105,7 +105,7 @@ function toLimit({ market, form, isFollowing, snapshot: { asOf } }: TicketInput)
   };
 }
 
-/** Returns a note if the price has moved away from the signal that the ticket was opened from; otherwise null. */
+/** Null unless the price has moved away from the signal that the ticket was opened from. */
 function describeSignal({ form: { values }, book, isFollowing }: TicketInput, side: Side): string | null {
   const signal = readSignal(values);
   const ask = bestPrice(book, side, 'buy');
@@ -168,7 +168,7 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
   ];
 }
 
-/** Returns why the reviewed order would be refused, and a link to an order that would pass. */
+/** With a link to an order that would pass. */
 function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
   const { error, remedy } = refusal;
@@ -192,7 +192,7 @@ function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   };
 }
 
-/** Returns why the page cannot place an order; null if it can. */
+/** Null if the page can place an order. */
 function blockedBecause({
   mayOrder,
   role,
@@ -259,9 +259,9 @@ function problemOf({
   );
 }
 
-/** Drops the check's name, which is meant for programs, from the start of the detail. */
+/** The check's name is meant for programs. */
 const toSentence = (detail: string): string =>
   detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
 
-/** Errors shown in the form, with a fresh quote. */
+/** The form shows these errors with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

@@ -25,10 +25,7 @@ export interface SnapshotTime {
   subjects: readonly SimulatedSubject[];
 }
 
-/**
- * Lists the times within the last `days` days at which a record is missing, in order. The live recorder handles the
- * present.
- */
+/** In order. The live recorder handles the present. */
 export function pastSnapshotTimes(
   now: Date,
   days: number,
@@ -49,25 +46,24 @@ export function pastSnapshotTimes(
 }
 
 /**
- * Interval between fits of the past, counted from 1970 so that all callers get the same times. Live training runs
- * whenever new data arrives; doing that for the past would be most of the work, for nearly identical fits. Past fits
- * are made in the evening instead, after the day's last report.
+ * Counted from 1970, so that all callers get the same times. Live training runs whenever new data arrives, which would
+ * be most of the work here, for nearly identical fits.
  */
 const STEP_MS = 5 * DAY_MS;
 const EVENING_MS = 18 * HOUR_MS;
-/** Same windows as in the archive and in training. */
+/** As in the archive and in training. */
 const WINDOW_DAYS = 90;
 const CLIMATE_DAYS = 30;
-/** Hours of a day in progress at which forecasts are recorded. No fits of the past are needed for other hours. */
+/** For a day in progress. No fits are needed for other hours. */
 const RECORDED_HOURS = LEAD_HOURS.map((lead) => 24 - lead).filter((hour) => hour > 0);
 
-/** The fits and reports that would have been known at any time in the past. */
+/** The fits and reports known at any time in the past. */
 export interface LearnedPast {
   fitsAt(at: Date): Promise<FitBook>;
   find(fitId: string): TrainedFit | undefined;
   findHours(fitId: string): TrainedHourFit | undefined;
   climatesAt(at: Date): Climates;
-  /** Returns undefined if the report was not yet known at that time. */
+  /** Undefined if the report was not yet known. */
   reportOf(target: Target, at: Date): SettledDay | undefined;
 }
 
@@ -82,7 +78,7 @@ interface Histories {
   markets: MarketHistory;
 }
 
-/** Reads each part of the world's history once, one day at a time, so that other work can run in between. */
+/** One day at a time, so that other work can run in between. */
 export async function learnPast(
   { weather, markets }: Histories,
   { from, to }: { from: Date; to: Date },
@@ -96,7 +92,7 @@ export async function learnPast(
     const date = dateOf(ms);
     const day = { from: date, to: date };
     const runs = (await weather.readRuns(day, signal)).map(withoutMembers);
-    // Hourly temperatures are used only together with curves.
+    // Hourly temperatures are used only with curves.
     const needsHours = runs.some(({ curveF }) => curveF);
     const known = {
       runs,
@@ -150,7 +146,7 @@ export async function learnPast(
       const reports = daysBefore(at, CLIMATE_DAYS)
         .flatMap((day) => day.reports)
         .filter(({ knownAt }) => knownAt.getTime() <= at.getTime());
-      // Reports are only ever added, so the same date and count mean the same reports.
+      // Reports are only ever added, so equal counts mean equal reports.
       const key = `${dateOf(at.getTime())} ${reports.length}`;
       const known = climates.get(key) ?? climatesOf(reports);
       climates.set(key, known);
@@ -163,10 +159,7 @@ export async function learnPast(
   };
 }
 
-/**
- * Names each field, because V8 gives every object made by spreading its own layout, which takes more memory than the
- * values.
- */
+/** V8 gives every spread object its own layout, which takes more memory than the values. */
 function withoutMembers(run: DayEnsemble): KnownRun {
   const { mean, variance } = meanAndVariance(run.membersF);
   return {

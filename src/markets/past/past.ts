@@ -24,13 +24,10 @@ import type { SourceNames } from '../learning/queries.js';
 import type { SimulatedWorld } from '../venue/simulation/weather.js';
 import { calibratedModel } from '../learning/calibrated.js';
 
-/**
- * Number of most recent days on which the demo trades. On all of these days, the simulated traders already price as
- * they do today.
- */
+/** On these days, the simulated traders already price as they do today. */
 export const TRADED_DAYS = 30;
 
-/** Creates the records that live code would have created at a past time, from data known by then. */
+/** Uses only data known by that time. */
 function makeRecords(
   world: Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>,
   names: SourceNames,
@@ -44,46 +41,35 @@ function makeRecords(
   return recordsDue({ ...names, data, events, forecasts, at }, climates);
 }
 
-/** A part of the past that is filled in separately: one kind of temperature at some stations. */
+/** One kind of temperature at some stations. */
 interface PastPart extends Selection {
-  /** Share of the time that this part may use; see `createPace`. */
+  /** See `createPace`. */
   share: number;
 }
 
 const others = stations.filter((station) => !leadingStations.includes(station));
-/**
- * Number of stations per part. A part's history is held in memory while it is filled in; all 17 other stations together
- * took 260 MB.
- */
+/** A part's history is held in memory; all 17 other stations together took 260 MB. */
 const STATIONS_AT_ONCE = 6;
 
-/**
- * In processing order: the parts that pages show come first and run at full speed, the others follow in the background.
- */
+/** The parts that pages show come first and run at full speed, the others in the background. */
 export const pastParts: readonly PastPart[] = [
   { of: leadingStations, share: 1 },
   ...inChunks(others, STATIONS_AT_ONCE).map((of) => ({ of, share: 0.4 })),
 ].flatMap(({ of, share }) => dailyKinds.map((kind) => ({ stations: of, kinds: [kind], share })));
 
-/**
- * Number of records per batch. Writing a batch takes the embedded database a few milliseconds, so it does not delay
- * requests.
- */
+/** A batch takes the embedded database a few milliseconds. */
 const RECORDS_AT_ONCE = 28;
 const FITS_AT_ONCE = 7;
 const RUNS_AT_ONCE = 63;
 
 export interface Past extends PastFiller {
-  /** Computes the fits that training would have produced for a part over the past `days` days. */
+  /** As training would have, over the past `days` days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
-  /** Yields the forecasts that would have been made in the past `days` days, grouped by time. */
+  /** Over the past `days` days, grouped by time. */
   recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
-  /**
-   * Adds the forecast records that are missing, so an interrupted run resumes where it stopped.
-   * @returns the number added
-   */
+  /** Resumes an interrupted run. Returns the number of records added. */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
-  /** Records the runs and reports that forecasts learn from, going back twice `days` days. */
+  /** Twice `days` days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
@@ -126,7 +112,7 @@ export function createPast(options: PastOptions): Past {
 
   const past: Past = {
     async fillIn({ useFits, recorded }, signal) {
-      // A separate function, so that one part's fits can be garbage-collected before the next part starts.
+      // One part's fits can be garbage-collected before the next part starts.
       const learnAndRecord = async (part: PastPart): Promise<number> => {
         const learned = await past.learn(part, signal);
         await useFits((at) => learned.fitsAt(at));
@@ -202,7 +188,7 @@ function createRecordWriter(
   };
 }
 
-/** Scores days that settled while no instance was running, which the live scorer has missed. */
+/** The live scorer missed days that settled while no instance was running. */
 async function scoreOpen(
   { db: { orm }, clock, names, days }: PastOptions,
   learned: LearnedPast,
@@ -229,9 +215,9 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
   const kinds = { runKinds: part.kinds, reportKinds: part.kinds };
   const covered = await readCoverage(db.orm, { ...names, ...kinds }, part.stations, { from, to });
   const learnedFrom = dateOf(clock.now() - HOURS_WINDOW_DAYS * DAY_MS);
-  // The live archive may have only part of the most recent days, so these are filled in too.
+  // The live archive may have only part of the most recent days.
   const recent = dateOf(clock.now() - 2 * DAY_MS);
-  // Newest first, so that the data needed by live reads is available soonest.
+  // Live reads need the newest data first.
   for (const date of daysBetween(from, to).toReversed()) {
     signal.throwIfAborted();
     const day = { from: date, to: date };
@@ -240,8 +226,7 @@ async function fillArchive(options: PastOptions, part: PastPart, signal: AbortSi
         await archive.addRuns(runs);
         await pace();
       }
-      // Maxima and minima use the same hourly temperatures, so they are fetched only with the maxima, and only for the
-      // days that training uses.
+      // Maxima and minima share the hourly temperatures, which only training's days need.
       const isWanted = part.kinds.includes('daily_maximum') && date >= learnedFrom;
       for (const hours of inChunks(isWanted ? await weather.readHours(day, signal) : [], RUNS_AT_ONCE)) {
         await archive.addHours(hours);

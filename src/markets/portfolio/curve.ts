@@ -4,7 +4,7 @@ import type { Micros } from '../market/money.js';
 import type { Portfolio } from './portfolio.js';
 import { STEP_ORIGIN, findUnrealisedBefore, listUnrealised, sumBooked } from './history-queries.js';
 
-/** Ranges of the curve, each with about a hundred steps. */
+/** About a hundred steps each. */
 export const curveRanges = {
   day: { label: '24 hours', lengthMs: DAY_MS, stepSeconds: 900 },
   week: { label: '7 days', lengthMs: 7 * DAY_MS, stepSeconds: 7_200 },
@@ -14,14 +14,14 @@ export const curveRanges = {
 export type CurveRange = keyof typeof curveRanges;
 
 export interface CurvePoint {
-  /** End of the step; the current time for the last point. */
+  /** End of the step; now for the last point. */
   at: Date;
-  /** Total since the account was opened, as is `fees`. */
+  /** Counts from the opening of the account, as does `fees`. */
   realised: Micros;
   fees: Micros;
-  /** Null if the value of the positions was not recorded. */
+  /** Null if the positions' value was not recorded. */
   unrealised: Micros | null;
-  /** Realised plus unrealised minus fees; null if `unrealised` is null. */
+  /** Realised plus unrealised minus fees. */
   total: Micros | null;
 }
 
@@ -30,11 +30,11 @@ interface CurveInput {
   now: Date;
   openedAt: Date;
   present: { realised: Micros; fees: Micros; unrealised: Micros | null };
-  /** Amounts booked within each step, by the step's start. */
+  /** By the step's start. */
   booked: readonly { step: Date; realised: Micros; fees: Micros }[];
-  /** Value of the positions minus their cost at the end of each step, if recorded. */
+  /** Positions' value minus cost, if recorded. */
   worth: readonly { step: Date; unrealised: Micros }[];
-  /** Last recorded value minus cost before the range. */
+  /** Before the range. */
   worthBefore: Micros | undefined;
 }
 
@@ -47,10 +47,7 @@ function stepStart(at: Date, stepSeconds: number): Date {
 export const rangeStart = (range: CurveRange, now: Date): Date =>
   stepStart(new Date(now.getTime() - curveRanges[range].lengthMs), curveRanges[range].stepSeconds);
 
-/**
- * Profit and loss per step. Bookings are subtracted from the current totals, so nothing from before the range is
- * needed. Pure.
- */
+/** Bookings are subtracted from the current totals, so nothing from before the range is needed. Pure. */
 export function toCurve({
   range,
   now,
@@ -94,7 +91,7 @@ export function toCurve({
   return points;
 }
 
-/** The curve up to now. Empty if the account was never opened. */
+/** Empty if the account was never opened. */
 export async function readCurve(
   orm: Orm,
   orgId: string,

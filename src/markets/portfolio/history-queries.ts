@@ -5,7 +5,7 @@ import { selectRows, timeText } from '../../core/db/sql.js';
 import type { TradeMode } from '../ledger/orders-table.js';
 import { portfolioHistory, type SettlementState } from '../ledger/portfolio-table.js';
 
-/** Steps are aligned to a Monday at midnight UTC. */
+/** A Monday at midnight UTC. */
 export const STEP_ORIGIN = '2001-01-01T00:00:00Z';
 
 interface Span extends Account {
@@ -75,15 +75,15 @@ export interface SettlementEventRow {
   contracts: number;
   cost: string;
   cashChange: string;
-  /** True if the market was already paid, so that this event moves only the difference. */
+  /** The market was already paid, so only the difference moves. */
   isCorrection: boolean;
-  /** Includes microseconds, because it is part of the sort key. */
+  /** With microseconds, because it is part of the sort key. */
   at: string;
 }
 
 export type SettlementEventPosition = Pick<SettlementEventRow, 'at' | 'ticker' | 'n'>;
 
-/** Newest first. A provisional event is replaced by its successor, so that each settlement is one row. */
+/** Newest first. A successor replaces a provisional event, so each settlement is one row. */
 export const listSettlementEvents = (
   orm: Orm,
   orgId: string,
@@ -108,7 +108,7 @@ export const listSettlementEvents = (
         )
         ${
           after
-            ? // The first condition is redundant, but the index can seek only by a bound on the time alone.
+            ? // Redundant, but the index can seek only by a bound on the time.
               sql`and s.at <= ${after.at}::timestamptz and (s.at, ticker, n) < (${after.at}::timestamptz, ${after.ticker}, ${after.n})`
             : sql``
         }
@@ -116,9 +116,7 @@ export const listSettlementEvents = (
       limit ${limit}`,
   );
 
-/**
- * Accounts with positions, ordered by key. Reads the index once per account, however many positions the account has.
- */
+/** By key. Reads the index once per account, however many positions it has. */
 export async function listHoldingAccounts(orm: Orm, after: Account, limit: number): Promise<Account[]> {
   const found: Account[] = [];
   for (let last = after; found.length < limit; last = found.at(-1)!) {
@@ -153,7 +151,7 @@ export const listAccounts = (orm: Orm, after: Account, limit: number) =>
     order by org_id, mode limit ${limit}`,
   );
 
-/** Thins points older than `before` to the last point of each UTC day. */
+/** Keeps the last point of each UTC day. */
 export async function thinOutPoints(orm: Orm, { orgId, mode }: Account, before: Date): Promise<void> {
   await orm.execute(sql`
     delete from portfolio_history p

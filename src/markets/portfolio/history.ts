@@ -7,26 +7,21 @@ import { readPortfolio, type Portfolio, type PortfolioDeps } from './portfolio.j
 import { feeRuleOf } from '../market/fees.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 
-/** How long all points are retained. After that, one per day is retained forever. */
+/** After that, one point per day is kept forever. */
 const ALL_POINTS_KEPT_MS = 90 * DAY_MS;
 const ACCOUNTS_AT_ONCE = 100;
 
-/**
- * How long a closed market may lack a result before it counts at its sale value. The venue usually reports a result
- * within hours.
- */
+/** Without a result, a closed market then counts at its sale value. The venue usually reports within hours. */
 const MAX_WAIT_MS = DAY_MS;
-/** Time from the start of a UTC date until the date is over, and its markets are closed, in every time zone. */
+/** A UTC date is then over, and its markets closed, in every time zone. */
 const DAY_OVER_MS = 2 * DAY_MS;
 
-/** Checked between parts of the work. Once it returns false, the rest is left to other instances. */
+/** If false, the rest is left to other instances. */
 type MayContinue = () => Promise<boolean>;
 
 /**
- * Records an account's current value as the portfolio shows it. Skips the point if the value is unknown: stale data, an
- * unknown market fee, or a market that is closed or no longer listed and has no result yet. Counting such a market as
- * zero would cause a dip in the curve every night, and a day that starts in the dip could exceed its loss limit by that
- * amount.
+ * Skips the point if the value is unknown: stale data, an unknown fee, or a closed market without a result. Counting
+ * such a market as zero would dip the curve every night, and a day that starts in the dip could exceed its loss limit.
  */
 async function recordPoint(deps: PortfolioDeps, { orgId, mode }: Account): Promise<void> {
   const snapshot = deps.snapshots.current;
@@ -60,7 +55,7 @@ function isBetweenStates({ positions }: Portfolio, snapshot: Snapshot, nowMs: nu
   });
 }
 
-/** History of account values, used only for curves. */
+/** Only curves use the history. */
 export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
   const { orm } = deps.db;
   const tryToRecordPoint = (account: Account): Promise<void> =>
@@ -68,11 +63,9 @@ export function createPortfolioHistory(deps: PortfolioDeps & { log: Logger }) {
       deps.log.warn({ err: error, ...account }, 'a point of the portfolio’s history could not be written'),
     );
   return {
-    /**
-     * Adds a point for one account. Never rejects, because a missing point is no reason to repeat the caller's work.
-     */
+    /** Never rejects: a missing point is no reason to repeat the caller's work. */
     recordPoint: tryToRecordPoint,
-    /** Adds a point for each account with positions. A failing account does not hold up the others. */
+    /** A failing account does not hold up the others. */
     recordAll: (mayContinue: MayContinue): Promise<void> =>
       forEachAccount(
         (after) => listHoldingAccounts(orm, after, ACCOUNTS_AT_ONCE),

@@ -6,7 +6,7 @@ import { formatDollars } from '../market/money.js';
 
 const SHOWN_ROWS = 100;
 
-/** True for a rule about contracts; all others are about money. */
+/** All other rules are about money. */
 const isCount = ({ rule }: Pick<LedgerProblem, 'rule'>): boolean => /^(filled_)?contracts /.test(rule);
 
 const amount = (problem: Pick<LedgerProblem, 'rule'>, value: string | null): string | null =>
@@ -46,26 +46,23 @@ interface LedgerProblem {
   orgId: string;
   organization: string;
   mode: string;
-  /** The market or order; empty for the whole account. */
+  /** A market or order; empty for the whole account. */
   about: string;
-  /** Stored value in millionths of a dollar; null if the row is missing. */
+  /** Millionths of a dollar; null if the row is missing. */
   recorded: string | null;
-  /** Value that follows from the ledger or the fills. */
+  /** From the ledger or the fills. */
   actual: string | null;
-  /** Total violations of the rule. */
+  /** All violations of the rule. */
   count: number;
 }
 
 interface Rule {
   name: string;
-  /**
-   * Selects `org_id, mode, about, recorded, actual` for each violation. `rows` limits a table to the checked
-   * Organizations.
-   */
+  /** Selects `org_id, mode, about, recorded, actual`. `rows` limits a table to the checked Organizations. */
   broken: (rows: (table: string) => SQL) => SQL;
 }
 
-/** Compares a position's column with the ledger, where a profit is negative. */
+/** In the ledger, a profit is negative. */
 const positionRule = (column: string, account: string, sign: '' | '-'): Rule => ({
   name: `${column} of a position is the sum of its postings`,
   broken: (rows) => sql`
@@ -79,7 +76,7 @@ const positionRule = (column: string, account: string, sign: '' | '-'): Rule => 
     where p.ticker is null or coalesce(l.actual, 0) <> p.${sql.raw(column)}`,
 });
 
-/** @param sum SQL for the sum over the fills `f` of order `o` */
+/** @param sum SQL over the fills `f` of order `o` */
 const orderRule = (column: string, sum: string): Rule => ({
   name: `${column} of an order is the sum of its fills`,
   broken: (rows) => sql`
@@ -107,7 +104,7 @@ const rules: Rule[] = [
   positionRule('realised', 'realised', '-'),
   positionRule('fees', 'fees', ''),
   {
-    // YES counts as positive and NO as negative, so buying the other side subtracts the contracts that it closes.
+    // Buying the other side subtracts the contracts that it closes: YES is positive, NO negative.
     name: 'contracts of a position equal its fills minus its settlements',
     broken: (rows) => sql`
       select coalesce(p.org_id, m.org_id) as org_id, coalesce(p.mode, m.mode) as mode,
@@ -173,9 +170,8 @@ const rules: Rule[] = [
 ];
 
 /**
- * Compares the ledger with every table maintained alongside it, in one snapshot, so that a concurrent trade is seen
- * completely or not at all. Read-only: it repairs nothing, because a person must first find out whether the ledger or
- * the table is wrong.
+ * In one snapshot, so a concurrent trade is seen completely or not at all. Repairs nothing: a person must first find
+ * out whether the ledger or the table is wrong.
  * @param maxRows per rule; `count` gives the total
  */
 export function checkLedger(

@@ -18,7 +18,7 @@ const bigSum = (text: ReturnType<typeof sql>) => sql`coalesce((${text}), 0)::tex
 const fillsOf = sql`${tradingFills} f where f.org_id = ${tradingOrders.orgId} and f.order_id = ${tradingOrders.id}`;
 const entriesOf = sql`${ledgerEntries} l where l.org_id = ${tradingOrders.orgId} and l.order_id = ${tradingOrders.id}`;
 
-// Omits columns that only filling and matching need.
+// Only filling and matching need these columns.
 const {
   requestHash: _hash,
   exact: _exact,
@@ -28,7 +28,7 @@ const {
   ...orderColumns
 } = getTableColumns(tradingOrders);
 
-/** Orders with their author and the sums of their fills. Each sum reads the few rows of one order. */
+/** Each sum reads the few rows of one order. */
 const selectOrders = (orm: Orm) =>
   orm
     .select({
@@ -57,7 +57,7 @@ export async function findOrder(orm: Orm, orgId: string, id: string) {
 }
 
 export const orderSorts = ['newest', 'oldest', 'market'] as const;
-/** `market` sorts by ticker, then by age, oldest order first. */
+/** `market`: by ticker, then oldest first. */
 export type OrderSort = (typeof orderSorts)[number];
 export type OrderPosition = Pick<ListedOrder, 'id' | 'ticker'>;
 
@@ -108,10 +108,10 @@ function isAfter({ id, ticker }: OrderPosition, sort: OrderSort) {
   return sql`(${tradingOrders.ticker}, ${tradingOrders.id}) > (${ticker}, ${id}::uuid)`;
 }
 
-/** Ids begin with the millisecond of their creation, so the index on ids also serves time ranges. */
+/** Ids begin with a timestamp, so their index also serves time ranges. */
 const lowestId = (at: Date): string => uuid({ msecs: at.getTime(), seq: 0, random: new Uint8Array(16) });
 
-/** Last recorded queue position of a live order. */
+/** Returns the last recorded place of a live order. */
 export async function findPlace(orm: Orm, orgId: string, orderId: string) {
   const { at, venueAhead, paperAhead } = queuePositions;
   const [row] = await orm

@@ -6,7 +6,7 @@ import type { OpenOrderRow } from './queries.js';
 import type { EventOutcomes } from '../ledger/valuation.js';
 import { TIME_TO_LIVE_MS } from '../market/source.js';
 
-/** Response of `GET /portfolio`. Booked money is current; `asOf` is the time of the marks. */
+/** Booked money is current; `asOf` is the time of the marks. */
 export function toPortfolioAnswer(
   portfolio: Portfolio,
   venue: LiveReport | undefined,

@@ -33,17 +33,17 @@ export interface PortfolioDeps {
   paperCash: Micros;
 }
 
-/** Maximum number of valued positions; several times the number of markets that a venue lists at any one time. */
+/** Several times the markets that a venue lists at one time. */
 export const MAX_POSITIONS = 500;
-/** Maximum number of open orders listed; `reserved` also covers the rest. */
+/** `reserved` also covers the rest. */
 export const MAX_OPEN_ORDERS = 100;
 
 export type ValuedPosition = ReturnType<typeof valuePosition>;
 
-/** An Organization's holdings in one mode. Amounts in millionths of a dollar; profits are positive. */
+/** Amounts in millionths of a dollar; profits are positive. */
 export type Portfolio = ReturnType<typeof valuePortfolio>;
 
-/** Opens a paper account on its first read. Live accounts are instead opened with the venue's cash. */
+/** The first read opens a paper account. Live accounts open with the venue's cash. */
 export async function readPortfolio(
   { db, clock, snapshots, paperCash }: PortfolioDeps,
   orgId: string,
@@ -59,10 +59,7 @@ export async function readPortfolio(
 
 export type Booked = Awaited<ReturnType<typeof readBooked>>;
 
-/**
- * Reads everything from one database snapshot, so that cash spent by a fill never appears next to the position from
- * before the fill.
- */
+/** One snapshot, so that cash spent by a fill never appears next to the position from before the fill. */
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
   orm.transaction(
     async (tx) => {
@@ -94,21 +91,21 @@ export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapsh
     openedAt: account?.openedAt ?? null,
     cash,
     reserved: pending.reserved,
-    /** Deposits minus withdrawals. The ledger's five accounts sum to zero, so this follows from the other four. */
+    /** Withdrawals are deducted. The ledger's five accounts sum to zero. */
     deposits: cash + sums.cost + sums.fees - sums.realised - transfers,
-    /** Net transfers from the venue's other exchange shards. Money there still belongs to the Organization but cannot be spent here. */
+    /** From the venue's other exchange shards, where money cannot be spent here. */
     transfers,
     cost: sums.cost,
-    /** Current sale value of the positions; null if something is held and there is no market data. */
+    /** Null if something is held and there is no market data. */
     liquidation,
     equity: liquidation === null ? null : cash + liquidation,
     realised: sums.realised,
     unrealised: liquidation === null ? null : liquidation - sums.cost,
     fees: sums.fees,
     markets: sums.markets,
-    /** Ordered by event, from cold to warm. */
+    /** By event, from cold to warm. */
     positions,
-    /** True if `positions` omits some, whose value then counts as zero. */
+    /** The value of omitted positions counts as zero. */
     isCut: booked.positions.length > MAX_POSITIONS,
     events: groupOutcomes(positions, snapshot),
     openOrders,
@@ -135,7 +132,7 @@ function valuePosition(
     ...row,
     ...name,
     eventTicker: row.eventTicker,
-    /** Average cost per held contract, rounded down to a millionth of a dollar. */
+    /** Average, rounded down to a millionth of a dollar. */
     averagePrice: perContract(row.cost, row.contracts),
     mark,
     unrealised: mark.value === null ? null : mark.value - row.cost,
@@ -143,9 +140,7 @@ function valuePosition(
   };
 }
 
-/**
- * The snapshot takes precedence because it is newer. The recorded event remains after the market leaves the snapshot.
- */
+/** The snapshot is newer, but the recorded event outlasts the market's listing. */
 function settlementOf(
   market: { status: string; settlementValue: Micros | null; settledTemperature: number | null } | undefined,
   event: LastSettlementEvent | undefined,
@@ -155,7 +150,7 @@ function settlementOf(
   return event ? { state: event.state, value: event.value, temperature: event.temperature } : null;
 }
 
-/** Sorts in snapshot order (station, day, bracket); unlisted markets come last, by ticker. */
+/** Unlisted markets come last, by ticker. */
 function inLadderOrder(snapshot: Snapshot | undefined) {
   const places = new Map([...(snapshot?.markets.keys() ?? [])].map((ticker, place) => [ticker, place]));
   const placeOf = ({ ticker }: PositionRow) => places.get(ticker) ?? places.size;

@@ -9,9 +9,7 @@ import { ofAccount } from '../ledger/queries.js';
 /** Postgres sums bigints as numeric, which arrives as text. */
 const total = (column: AnyPgColumn) => sql`coalesce(sum(${column}), 0)::text`.mapWith(BigInt);
 
-/**
- * Sums over every market ever held. There is one row per market, so the table grows far more slowly than the ledger.
- */
+/** One row per market, so the table grows far more slowly than the ledger. */
 export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   const [sums] = await orm
     .select({
@@ -25,7 +23,7 @@ export async function sumPositions(orm: Orm, orgId: string, mode: TradeMode) {
   return sums!;
 }
 
-/** Every position began with an order, and the order stores the bracket's label. */
+/** The order that began the position stores the label. */
 const labelOf = sql<string | null>`(
   select o.label from ${tradingOrders} o
   where o.org_id = ${tradingPositions.orgId} and o.mode = ${tradingPositions.mode} and o.ticker = ${tradingPositions.ticker}
@@ -37,7 +35,7 @@ export async function sumTransfers(orm: Orm, orgId: string, mode: TradeMode): Pr
   const [sums] = await orm
     .select({ transfers: total(capital) })
     .from(ledgerEntries)
-    // A literal, because the planner matches the partial index only to literal conditions.
+    // A literal, because the planner matches the partial index only to literals.
     .where(and(ofAccount(ledgerEntries, { orgId, mode }), sql`${capital} <> 0`, eq(kind, 'transfer')));
   return -sums!.transfers;
 }
@@ -56,7 +54,7 @@ export function listOpenPositions(orm: Orm, orgId: string, mode: TradeMode, limi
 const isOpen = (orgId: string, mode: TradeMode) =>
   and(
     ofAccount(tradingOrders, { orgId, mode }),
-    // A literal, because the planner matches the partial index only to literal conditions.
+    // A literal, because the planner matches the partial index only to literals.
     sql`${tradingOrders.status} in ('pending', 'resting')`,
   );
 

@@ -1,7 +1,7 @@
 import type { Reconciliation } from '../../core/db/reconciliation.js';
 import { checkLedger, ledgerJson, ledgerText } from './ledger-check.js';
 
-/** Maximum ledger problems per rule. */
+/** Per rule. */
 const MAX_PROBLEMS = 1000;
 
 export const reconciliation: Reconciliation = {

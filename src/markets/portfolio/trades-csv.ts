@@ -29,13 +29,10 @@ export const tradeColumns = [
   'person',
 ];
 
-/** Orders per batch. Large enough that round trips hardly matter, small enough not to hold up other requests. */
+/** Round trips hardly matter, and other requests are not held up. */
 const BATCH_SIZE = 500;
 
-/**
- * All orders, oldest first, read with one statement per batch. Orders after `now` are left out; otherwise new orders
- * could keep the export from ending.
- */
+/** Oldest first, one statement per batch. Orders after `now` could keep the export from ending. */
 export async function* exportTrades(
   orm: Orm,
   orgId: string,

@@ -1,7 +1,6 @@
 import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
 import { exampleSecret } from '../../core/reference/example-world.js';
 
-/** Markets that the examples use, and the orders of the examples' Organization. */
 export const exampleWorld = {
   ...accounts,
   keys: {
@@ -14,9 +13,7 @@ export const exampleWorld = {
       ...lasting,
     },
   },
-  /**
-   * Markets of the simulated world in New York at `now`: the brackets that examples name, and one bracket's order book.
-   */
+  /** In New York at `now`, in the simulated world. */
   markets: {
     yesterday: {
       eventTicker: 'KXHIGHNY-26JAN30',
@@ -25,7 +22,7 @@ export const exampleWorld = {
     today: {
       eventTicker: 'KXHIGHNY-26JAN31',
       lowest: { ticker: 'KXHIGHNY-26JAN31-T47' },
-      /** The next bracket up, which the examples trade. Its asks are 9 contracts at $0.36 and 3 more at $0.37. */
+      /** The next bracket up. Its asks are 9 contracts at $0.36 and 3 more at $0.37. */
       traded: {
         ticker: 'KXHIGHNY-26JAN31-B47.5',
         bracket: { kind: 'between', floor: 47, cap: 48, unit: 'fahrenheit', label: '47° to 48°' },
@@ -41,7 +38,7 @@ export const exampleWorld = {
     ticker: 'KXHIGHNY-26JAN31-B47.5',
     createdAt: '2026-01-30T15:04:05.000Z',
   },
-  /** Used only in examples where an order rests in the book. */
+  /** Only in examples where an order rests. */
   resting: {
     id: '019c13a6-8a00-7000-8000-000000000062',
     idempotencyKey: 'ny-jan31-patient',

@@ -17,10 +17,7 @@ import {
 } from './exposure.js';
 import { switchOwners, type Permissions, type SwitchOwner } from './facts.js';
 
-/**
- * Reasons for refusing an order, in the order in which they are checked. The detail of a `risk_limit` error starts with
- * the reason.
- */
+/** In the order in which they are checked. The detail of a `risk_limit` error starts with the reason. */
 const riskChecks = [
   'unknown_state',
   'market_access',
@@ -44,7 +41,7 @@ type RiskCheck = (typeof riskChecks)[number];
 export interface RiskRefusal {
   check: RiskCheck;
   detail: string;
-  /** Defaults to `risk_limit`. */
+  /** Default: `risk_limit`. */
   code?: ErrorCode;
   cause?: unknown;
 }
@@ -54,7 +51,7 @@ export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
   detail: `${check}: ${text}`,
 });
 
-/** Formats like `$250.00`, with more decimals if needed. */
+/** `$250.00`, with more decimals if needed. */
 export const dollars = (micros: Micros): string =>
   formatDollars(micros)
     .replace(/^(-?)/, '$1$')
@@ -65,9 +62,8 @@ const count = (contracts: number, noun: string): string =>
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /**
- * Largest accepted difference between our clock and the venue's. Network delay is already excluded, so a larger value
- * means a wrong clock, which would also make ages, day boundaries and signatures wrong. A synchronised machine stays
- * within milliseconds.
+ * Network delay is already excluded, so a larger difference means a wrong clock, which would also make ages, day
+ * boundaries and signatures wrong.
  */
 const MAX_CLOCK_SKEW_MS = 2_000;
 
@@ -84,7 +80,7 @@ interface OrderFacts extends Pick<CandidateOrder, 'isReducing' | 'closable'> {
   facts: Permissions;
 }
 
-/** Checks the access granted by the operator. A read-only Organization can still close its positions. */
+/** A read-only Organization can still close its positions. */
 export function checkAccess({
   input: { order },
   facts: { access },
@@ -104,7 +100,7 @@ export function checkAccess({
 const describeOrder = ({ action, contracts, side, ticker }: AskedOrder): string =>
   `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
 
-/** Kill switches: `halt` refuses every order, `reduce_only` every order that does not reduce a position. */
+/** `reduce_only` refuses every order that does not reduce a position. */
 export function checkSwitches({
   input: { order },
   facts: { switches },
@@ -146,7 +142,7 @@ export function checkData({ input: { snapshot, at } }: CandidateOrder): RiskRefu
       `the venue's clock and the server's are ${seconds(Math.abs(clockSkewMs))} apart, the limit is ${seconds(MAX_CLOCK_SKEW_MS)}.`,
     );
   const source = snapshot.sources.find(({ part }) => part === 'markets');
-  // A failing source is judged by the age of its last data; a source with unexpected answers is not trusted.
+  // A failing source is judged by the age of its data; one with unexpected answers is not trusted.
   if (source?.state !== 'ok' && source?.state !== 'failing')
     return refuse(
       'data_source',
@@ -223,7 +219,7 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   const ends = endsOf(eventTicker, event, tickersOf([...held, ...out, asked]));
   const before = worstCaseLoss(ends, held, out);
   const after = worstCaseLoss(ends, [...held, asked], out);
-  // A hedge does not increase the worst-case loss, so it passes even if the limit is used up.
+  // A hedge passes even if the limit is used up.
   if (!(after <= limits.maxEventLoss || after <= before))
     return refuse(
       'max_event_loss',
@@ -241,14 +237,14 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
 
 const tickersOf = (legs: readonly Leg[]): string[] => legs.map(({ ticker }) => ticker);
 
-/** Full cost at the limit price, fee included, even for contracts that close pairs. */
+/** At the limit price, fee included, even for contracts that close pairs. */
 function grossCost({ order, market, snapshot }: RiskInput): Micros {
   const feeRule = feeRuleOf(snapshot.data, market);
   if (!feeRule) throw new RangeError(`the fee of ${market.seriesTicker} is not known`);
   return worstCost(feeRule, order);
 }
 
-/** Best price for the order. If paper orders have taken the whole book, falls back to the venue's own best price. */
+/** The venue's own best price if paper orders have taken the whole book. */
 function bestPrice({ order, book, snapshot }: RiskInput): Micros | undefined {
   for (const candidate of [book, snapshot.data.books.get(order.ticker)]) {
     if (!candidate) continue;

@@ -10,18 +10,16 @@ import type { ListedMarket } from '../market/market.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { LargestOrders } from './queries.js';
 
-/**
- * Inputs of the risk gate. Read under the lock on the account's row, so nothing changes before the order is written.
- */
+/** Read under the lock on the account's row. */
 export interface RiskInput {
   order: OrderInput;
   market: ListedMarket;
-  /** Book minus the liquidity that the Organization's paper orders have taken. */
+  /** The venue's book minus what the Organization's paper orders have taken. */
   book: OrderBook;
   snapshot: Snapshot;
-  /** Highest cost at the limit price, fee included. Less for an order that closes pairs, 0 for a sale. */
+  /** At the limit price, fee included. Less for an order that closes pairs, 0 for a sale. */
   worstCost: Micros;
-  /** Cash minus reservations of pending orders. */
+  /** Cash minus reservations. */
   available: Micros;
   at: Date;
 }
@@ -29,9 +27,9 @@ export interface RiskInput {
 export interface CandidateOrder {
   input: RiskInput;
   facts: RiskFacts;
-  /** True if the order only reduces a position: a sale, or a purchase that only closes pairs. */
+  /** A sale, or a purchase that only closes pairs. */
   isReducing: boolean;
-  /** Contracts that the order could close, beyond those that pending orders already close. */
+  /** Contracts that pending orders do not close already. */
   closable: number;
 }
 
@@ -48,7 +46,7 @@ export function toCandidate(input: RiskInput, facts: RiskFacts): CandidateOrder 
   return { input, facts, isReducing: contracts <= closable, closable: Math.max(0, closable) };
 }
 
-/** Contracts held on the order's side after the order and pending orders in the same direction have filled. */
+/** On the order's side, with pending orders in the same direction. */
 export function positionAfter({ order: { ticker, side, contracts } }: RiskInput, facts: RiskFacts): number {
   const held = heldOf(facts, ticker);
   const own = held === undefined ? 0 : held.side === side ? held.contracts : -held.contracts;
@@ -73,9 +71,9 @@ export function toLeg({ ticker, side, action, contracts, limitPrice }: PendingOr
 type ListedMarkets = Pick<Snapshot, 'markets' | 'data'>;
 
 /**
- * Current value of a position. In an active market, the proceeds from the bids after fees; contracts without a bid
- * count as zero. In an unlisted market, zero. In a closed market, the payout or, if that is still unknown, the lesser
- * of cost and last price, so that a winner's close does not look like a loss and a loser's close does not hide one.
+ * The proceeds from the bids after fees; contracts without a bid count as zero, as do unlisted markets. In a closed
+ * market, the payout or, if unknown, the lesser of cost and last price: a winner's close must not look like a loss, nor
+ * a loser's hide one.
  * @throws if the book or the fee of an open market is not known
  */
 function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data }: ListedMarkets): Micros {
@@ -93,7 +91,7 @@ function markOf({ ticker, side, contracts, cost }: HeldPosition, { markets, data
   return balanceChange > 0n ? balanceChange : 0n;
 }
 
-/** Loss since midnight UTC: realised losses, fees and changes in marks. Negative for a profit. */
+/** Realised losses, fees and changes in marks since midnight UTC. Negative for a profit. */
 export function dayLossOf(
   { cash, positions, dayStart }: Pick<RiskFacts, 'cash' | 'positions' | 'dayStart'>,
   view: ListedMarkets,
@@ -104,7 +102,7 @@ export function dayLossOf(
   return dayStart.spent + (cost - marked);
 }
 
-/** Contracts in one market and their cost; both negative for a sale. */
+/** Negative for a sale. */
 export interface Leg {
   ticker: string;
   side: Side;
@@ -113,8 +111,8 @@ export interface Leg {
 }
 
 /**
- * Worst-case loss of an event; 0 if it cannot lose. `possible` legs (open orders) may or may not fill, and each outcome
- * counts the worse case. Markets without a known relation to others are not netted: each counts its own worst case.
+ * 0 if the event cannot lose. `possible` legs (open orders) may or may not fill. Markets without a known relation are
+ * not netted.
  */
 export function worstCaseLoss(
   { outcomes, free }: EventEnds,
@@ -149,7 +147,7 @@ function profitOf({ ticker, side, contracts, cost }: Leg, paying: ReadonlySet<st
 
 export type LimitUse = ReturnType<typeof toLimitUse>;
 
-/** Uses the gate's own computations, so that the page never disagrees with a refusal. */
+/** The gate's own computations, so that the page never disagrees with a refusal. */
 export function toLimitUse(
   facts: RiskFacts,
   { largestOrder, dearestOrder }: LargestOrders,
@@ -174,7 +172,7 @@ export function toLimitUse(
   };
 }
 
-/** Negative for a profit; undefined if it cannot be computed, in which case buying is refused. */
+/** Undefined if it cannot be computed; buying is then refused. */
 function dayLossOrUndefined(facts: RiskFacts, snapshot: Snapshot | undefined): Micros | undefined {
   try {
     return snapshot && dayLossOf(facts, snapshot);

@@ -13,8 +13,8 @@ import { selectRisk, type StoredPermissions, type StoredRisk, type StoredSwitch 
 export const midnightOf = (at: Date): Date => new Date(Math.floor(at.getTime() / DAY_MS) * DAY_MS);
 
 /**
- * Reads all facts needed to decide on an order, in one statement; undefined without an account.
- * @param opensWith starting cash of an account that is not open yet, for previews
+ * One statement; undefined without an account.
+ * @param opensWith cash of an account that is not open yet, for previews
  * @throws RangeError for inconsistent records
  */
 export async function readRiskFacts(
@@ -136,12 +136,9 @@ export type PendingOrder = Pick<
 >;
 
 type DayStart =
-  /** Equity at the last valuation before midnight (zero if the account was opened later), and deposits since then. */
+  /** At the last valuation before midnight, with deposits since then. */
   | { kind: 'equity'; equity: Micros; deposits: Micros }
-  /**
-   * Without a valuation before midnight, positions held at that time count at cost. `spent` is the fees and losses
-   * booked since.
-   */
+  /** Without a valuation before midnight, positions of that time count at cost. `spent`: fees and losses since. */
   | { kind: 'cost'; spent: Micros };
 
 export interface Permissions {

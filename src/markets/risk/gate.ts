@@ -11,9 +11,7 @@ import {
 import { toCandidate, type RiskInput } from './exposure.js';
 import { readRiskFacts, type RiskFacts } from './facts.js';
 
-/**
- * Returns the first refusal, or undefined. Fails closed: a value that is unknown or cannot be computed is a refusal.
- */
+/** Fails closed: a value that is unknown or cannot be computed is a refusal. */
 export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | undefined {
   try {
     const candidate = toCandidate(input, facts);
@@ -30,7 +28,7 @@ export function assessRisk(input: RiskInput, facts: RiskFacts): RiskRefusal | un
   }
 }
 
-/** Undefined if the facts are missing or inconsistent. */
+/** Undefined if missing or inconsistent. */
 export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Promise<RiskFacts | undefined> =>
   readRiskFacts(...asked).catch((error: unknown) => {
     if (error instanceof RangeError) return undefined;
@@ -38,12 +36,9 @@ export const readKnownFacts = (...asked: Parameters<typeof readRiskFacts>): Prom
   });
 
 /**
- * Refuses an order, naming the limit, its value and the order's value. Facts that cannot be read or computed count as
- * refusals; only a database failure is thrown as such.
- *
- * To place an order, read the facts in the order's transaction, after locking the account's row, so that changes of
- * access, switches and limits bind the next order on every instance.
- * @throws AppError risk_limit, entitlement_required, entitlement_read_only
+ * Names the limit, its value and the order's. To place an order, read the facts in its transaction, after locking the
+ * account's row, so that changes of access, switches and limits bind the next order on every instance.
+ * @throws AppError risk_limit, entitlement_required, entitlement_read_only; a failure of the database is thrown as such
  */
 export function assertWithinRisk(input: RiskInput, facts: RiskFacts | undefined): void {
   const refusal: RiskRefusal | undefined = facts

@@ -19,7 +19,7 @@ export interface TradingSwitch {
   state: SwitchState;
   service: SwitchPart;
   operator: SwitchPart;
-  /** The member who set the switch; null if it was never set or the member's account is gone. */
+  /** Null if never set, or if the member's account is gone. */
   own: SwitchPart & { by: { id: string; name: string } | null };
 }
 
@@ -45,7 +45,7 @@ export async function deleteLimits(tx: Tx, orgId: string): Promise<void> {
   await tx.delete(riskLimits).where(eq(riskLimits.orgId, orgId));
 }
 
-/** The three switches, and who set the Organization's own. A switch that was never set is undefined. */
+/** A switch that was never set is undefined. */
 export async function findSwitches(
   orm: Orm,
   orgId: string,
@@ -91,7 +91,7 @@ export async function saveSwitch(
     .onConflictDoUpdate({ target: tradingSwitches.orgId, set });
 }
 
-/** `isLocked` blocks other changes until the transaction ends; orders can still read the switch without waiting. */
+/** `isLocked` blocks other changes; orders can still read the switch. */
 export async function findServiceSwitch(
   orm: Orm,
   { isLocked = false } = {},
@@ -120,7 +120,7 @@ export interface StoredPermissions {
   switches: { operator: StoredSwitch; own: StoredSwitch } | null;
 }
 
-/** SQL that selects the `StoredPermissions` of `given.org_id`. */
+/** Selects the permissions of `given.org_id`. */
 export const permissions = sql`
       (select market_access from organizations where id = given.org_id) as "access",
       (select jsonb_build_object('state', state, 'reason', reason) from service_switch) as "service",
@@ -129,7 +129,7 @@ export const permissions = sql`
           'own', jsonb_build_object('state', own_state, 'reason', own_reason))
         from trading_switches where org_id = given.org_id) as "switches"`;
 
-/** Account as stored. Amounts are text, because JSON numbers would round them. */
+/** Amounts are text: JSON numbers would round them. */
 export interface StoredRisk extends StoredPermissions {
   isHere: boolean;
   cash: string | null;
@@ -137,17 +137,14 @@ export interface StoredRisk extends StoredPermissions {
   limits: Record<string, string | null> | null;
   positions: Record<'ticker' | 'eventTicker' | 'side' | 'contracts' | 'cost', string>[];
   pending: Record<'ticker' | 'eventTicker' | 'side' | 'action' | 'contracts' | 'limitPrice', string>[];
-  /** As of the last valuation before midnight. */
+  /** At the last valuation before midnight. */
   equity: string | null;
   deposits: string;
-  /** Fees and losses since midnight; set only if there is no valuation before midnight. */
+  /** Counts from midnight; set only without a valuation before. */
   spent: string | null;
 }
 
-/**
- * Reads everything that an order is checked against, in one statement. In the order's transaction, after locking the
- * account's row, the read sees every switch and limit that was set before.
- */
+/** One statement. After the account's row is locked, it sees every switch and limit that was set before. */
 export async function selectRisk(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },
@@ -201,7 +198,7 @@ export interface LargestOrders {
   dearestOrder: bigint;
 }
 
-/** Largest size and cost among orders since `midnight`. Order ids sort by time. */
+/** Counts from `midnight`. Order ids sort by time. */
 export async function selectLargestOrders(
   orm: Orm,
   { orgId, mode, midnight }: { orgId: string; mode: TradeMode; midnight: Date },

@@ -22,11 +22,11 @@ import {
 import type { SwitchState } from '../ledger/risk-table.js';
 
 interface SwitchDeps extends ChangeDeps {
-  /** Live orders waiting to be sent on this instance. */
+  /** Waiting to be sent on this instance. */
   live: { reviewWaiting(): void } | undefined;
 }
 
-/** Commits a switch change, then reviews the waiting orders. */
+/** Reviews the waiting orders after the commit. */
 export async function changeSwitch<T>(
   deps: SwitchDeps,
   by: Authority,
@@ -39,7 +39,7 @@ export async function changeSwitch<T>(
 
 const strictness: Record<SwitchState, number> = { open: 0, reduce_only: 1, halt: 2 };
 
-/** True if the change allows more orders. */
+/** Allows more orders. */
 export const isOpened = (before: SwitchState, after: SwitchState): boolean =>
   strictness[after] < strictness[before];
 
@@ -59,8 +59,7 @@ export async function readSwitch(orm: Orm, orgId: string): Promise<TradingSwitch
 }
 
 /**
- * Sets one of an Organization's two switches, effective with the next order on every instance. The caller holds the
- * Organization's row lock, which serialises changes.
+ * Effective with the next order on every instance. The caller holds the Organization's row lock.
  * @throws AppError invalid_request if closed without a reason
  */
 export async function setSwitch(
@@ -82,7 +81,7 @@ export async function setSwitch(
   if (data) await queueForBothModes(tx, { orgId, type: 'trading.halted', data, at: source.at });
 }
 
-/** Sets the service's switch, effective with every Organization's next order on every instance. */
+/** Effective with every Organization's next order on every instance. */
 export async function setServiceSwitch(tx: Tx, input: SwitchInput, source: Source): Promise<SwitchPart> {
   requireReason(input);
   const current = (await findServiceSwitch(tx, { isLocked: true })) ?? untouched;

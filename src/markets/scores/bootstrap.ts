@@ -1,6 +1,6 @@
 import { createRecall } from '../../core/collections.js';
 
-/** Confidence interval for the mean of serially dependent daily values. */
+/** Serially dependent daily values. */
 export interface Interval {
   mean: number;
   low: number;
@@ -8,19 +8,18 @@ export interface Interval {
 }
 
 export interface BootstrapOptions {
-  /** Number of consecutive values drawn together, which preserves their dependence. */
+  /** Values drawn together, which preserves their dependence. */
   blockLength: number;
   resamples: number;
-  /** Coverage of the interval, with equal tails. */
+  /** With equal tails. */
   confidence: number;
   seed: number;
 }
 
 /**
- * Confidence interval for the mean of a series, by the circular block bootstrap (D. N. Politis & J. P. Romano, A
- * Circular Block-Resampling Procedure for Stationary Data, in Exploring the Limits of Bootstrap, 1992), studentised
- * by the spread of the blocks (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996). Plain percentiles are too narrow for
- * few blocks and skewed values. The same values and seed give the same interval.
+ * Circular block bootstrap (D. N. Politis & J. P. Romano, in Exploring the Limits of Bootstrap, 1992), studentised by
+ * the spread of the blocks (F. Götze & H. R. Künsch, Ann. Statist. 24, 1996): plain percentiles are too narrow for few
+ * blocks and skewed values.
  * @param values in the order of days, at least two blocks
  */
 export function blockBootstrap(values: readonly number[], options: BootstrapOptions): Interval {
@@ -43,7 +42,7 @@ export function blockBootstrap(values: readonly number[], options: BootstrapOpti
 const averageOf = (values: readonly number[]): number =>
   values.reduce((sum, value) => sum + value, 0) / values.length;
 
-/** Blocks at the end wrap around, so that every value is in equally many blocks. */
+/** Blocks wrap around, so that every value is in equally many. */
 function blockMeans(values: readonly number[], blockLength: number): number[] {
   return values.map((_, start) => {
     let sum = 0;
@@ -52,7 +51,7 @@ function blockMeans(values: readonly number[], blockLength: number): number[] {
   });
 }
 
-/** Means of resampled series in units of their own standard errors, in ascending order. */
+/** In units of their own standard errors, ascending. */
 function drawRatios(blocks: Float64Array, count: number, resamples: number, seed: number): Float64Array {
   const drawn = recallDraws(`${blocks.length} ${count * resamples} ${seed}`, () =>
     drawIndices(blocks.length, count * resamples, seed),
@@ -73,7 +72,7 @@ function drawRatios(blocks: Float64Array, count: number, resamples: number, seed
   return ratios.sort();
 }
 
-/** All gates are judged in one pass, each on about the same number of days, so they can share the same draws. */
+/** All gates have about the same number of days, so they share draws. */
 const recallDraws = createRecall<Uint32Array>(32);
 
 function drawIndices(below: number, count: number, seed: number): Uint32Array {
@@ -84,7 +83,7 @@ function drawIndices(below: number, count: number, seed: number): Uint32Array {
 const rankOf = (share: number, resamples: number): number =>
   Math.min(resamples - 1, Math.floor(share * resamples));
 
-/** The mulberry32 generator: fast, and uniform enough for thousands of draws. */
+/** Mulberry32: fast, and uniform enough for thousands of draws. */
 function randomNumbers(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

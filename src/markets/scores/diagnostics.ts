@@ -15,13 +15,13 @@ export interface ReliabilityCount {
   probabilitySum: number;
   wins: number;
   /**
-   * Variance of `wins` if every probability is right. Forecasts for one market at several leads count as fully
+   * Variance of `wins`, if every probability is right. Forecasts for one market at several leads count as fully
    * dependent.
    */
   variance: number;
 }
 
-/** Counts forecasts and outcomes in bins. All records of one market must be in the same call. */
+/** All records of one market must be in the same call. */
 export function countReliability(records: readonly ForecastOutcome[], side: Side): ReliabilityCount[] {
   const bins = Array.from({ length: BINS }, (_, bin) => ({
     bin,
@@ -50,9 +50,8 @@ export function countReliability(records: readonly ForecastOutcome[], side: Side
 }
 
 /**
- * Bins with consistency ranges, after J. Bröcker & L. A. Smith, Increasing the Reliability of Reliability Diagrams,
- * Weather and Forecasting 22 (2007).
- * @param counts no market may be in more than one of them
+ * Consistency ranges after J. Bröcker & L. A. Smith, Weather and Forecasting 22 (2007).
+ * @param counts no market may be in more than one
  */
 export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityBin[] {
   return Array.from({ length: BINS }, (_, bin) => {
@@ -69,7 +68,7 @@ export function toReliability(counts: readonly ReliabilityCount[]): ReliabilityB
   });
 }
 
-/** Central 90% range of a frequency, from the binomial distribution with this mean and variance. */
+/** Central 90%, from the binomial distribution with this mean and variance. */
 function consistent(mean: number, variance: number): { low: number; high: number } {
   if (!(variance > 0)) return { low: mean, high: mean };
   const tries = Math.max(1, Math.round((mean * (1 - mean)) / variance));

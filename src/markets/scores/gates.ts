@@ -13,33 +13,25 @@ import { listJudgedRecords, type JudgedRecord } from './queries.js';
 
 /** See docs/decisions/030-gates-that-cannot-be-lucky.md. */
 export const gateRule = Object.freeze({
-  /**
-   * Maximum expected share, among the open gates, of forecasts that were not expected to beat their prices on any day.
-   */
+  /** Among the open gates: forecasts that were not expected to beat their prices on any day. */
   falseShare: 0.1,
   minimumDays: 30,
-  /** Length in days of the recent window, in which the forecast must not have fallen behind. */
+  /** The forecast must not have fallen behind in these days. */
   windowDays: 90,
-  /**
-   * Block length for the interval of the mean: the cube root of the window, and about as long as a weather pattern
-   * lasts.
-   */
+  /** The cube root of the window, and about as long as a weather pattern lasts. */
   blockDays: 7,
   confidence: 0.95,
 });
 
-/**
- * Number of bets. One begins at the start of each of the last four calendar quarters, and each holds an equal share of
- * the evidence.
- */
+/** One bet begins at each of the last four calendar quarters, with an equal share of the evidence. */
 const QUARTERS = 4;
-/** Daily stakes per nat of advantage. The bet is split equally among them, so the best stake eventually dominates. */
+/** Per nat of advantage. The bet is split equally, so the best stake eventually dominates. */
 const STAKES = [0.1, 0.2, 0.4, 0.7];
-/** Largest share of the stake that one day can lose. */
+/** Share of the stake that one day can lose. */
 const MAX_LOSS = 0.9;
-/** Largest advantage in nats that one day can contribute, so that no single day opens a gate. */
+/** In nats per day, so that no single day opens a gate. */
 const MAX_GAIN = 4;
-/** Minimum evidence that opens a gate, regardless of the evidence for other gates. */
+/** Whatever the evidence for other gates. */
 const MIN_EVIDENCE = 1 / gateRule.falseShare;
 const RESAMPLES = 1_000;
 
@@ -47,25 +39,21 @@ const RESAMPLES = 1_000;
 export const gateErrorRates = Object.freeze({
   gates: 28,
   /**
-   * Upper bound for the mean number of gates that ever open in a year if every day's expected advantage over the prices
-   * paid is zero.
+   * Mean number of gates that ever open in a year if every day's expected advantage over the prices paid is zero; an
+   * upper bound.
    */
   boundary: 0.2,
-  /** The same for models that match their markets' mid prices and pay `costs`. */
+  /** The same for models that match mid prices and pay `costs`. */
   equal: 0.2,
-  /** Spread and fee in nats per day: one cent above the mid price in whole cents, and the taker's fee. */
+  /** In nats per day: one cent above the mid price in whole cents, and the taker's fee. */
   costs: 0.15,
-  /**
-   * Lower bound for the number of gates that ever open in a year for models that beat mid prices by `betterBy` in log
-   * score and pay `costs`.
-   */
+  /** Gates that ever open in a year for models that beat mid prices by `betterBy` and pay `costs`; a lower bound. */
   better: 25,
   betterBy: 0.32,
-  /** Days until half of the `better` gates are open. */
+  /** Half of the `better` gates are then open. */
   betterAfterDays: 140,
   /**
-   * Lower bound for the number of gates that ever open in two years with an expected advantage over the prices paid of
-   * `smallBy` nats a day.
+   * Gates that ever open in two years with an advantage over the prices paid of `smallBy` nats a day; a lower bound.
    */
   small: 15,
   smallBy: 0.05,
@@ -81,8 +69,7 @@ export const gateRuleText =
 export const judgedSince = (at: Date): string => dateOf(at.getTime() - gateRule.windowDays * DAY_MS);
 
 /**
- * Judges the gate of every kind, station and lead from the records of one pair of sources. Ignores records that settled
- * after `at`. Pure: the same records and time give the same book.
+ * Ignores records that settled after `at`. Pure: the same records and time give the same book.
  * @param records in any order
  */
 export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook {
@@ -96,7 +83,7 @@ export function judgeGates(records: readonly JudgedRecord[], at: Date): GateBook
   );
 }
 
-/** Evaluates all gates on the data known at `at`, one place at a time, so that requests can run in between. */
+/** One place at a time, so that requests can run in between. */
 export async function readGates({ orm }: Database, sources: SourceNames, at: Date): Promise<GateBook> {
   const tracks: GateTrack[] = [];
   const since = firstDayOf(quarterAt(at) - QUARTERS + 1);
@@ -129,10 +116,7 @@ const quarterAt = (at: Date): number => at.getUTCFullYear() * 4 + Math.floor(at.
 const firstDayOf = (quarter: number): string =>
   `${Math.floor(quarter / 4)}-${String((quarter % 4) * 3 + 1).padStart(2, '0')}-01`;
 
-/**
- * A gate's records for one day. Each record compares a forecast with the cost of its outcomes; hourly kinds have many
- * records a day.
- */
+/** Compares a forecast with the cost of its outcomes; hourly kinds have many records a day. */
 interface JudgedDay {
   date: string;
   /** Days since 1970-01-01. */
@@ -186,9 +170,7 @@ const intervalOf = (values: readonly number[]) =>
     seed: 1,
   });
 
-/**
- * Counts from the first to the last settled date, including days without a record, a price or a calibrated forecast.
- */
+/** Includes days without a record, a price or a calibrated forecast. */
 function daysCovered(settled: readonly JudgedRecord[]): number {
   if (settled.length === 0) return 0;
   let [first, last] = [settled[0]!.date, settled[0]!.date];
@@ -234,7 +216,7 @@ function evidenceOf(days: readonly JudgedDay[], betsOpen: number, quarter: numbe
   return sum / (STAKES.length * betsOpen * QUARTERS);
 }
 
-/** Hours of the same day share their errors, so each gets an equal share of the day's bet. */
+/** Hours of a day share their errors, so each gets an equal share of the bet. */
 function growthOf(records: JudgedDay['records'], stake: number): number {
   let gains = 0;
   for (const { advantage, worst } of records)
@@ -275,8 +257,8 @@ function mayOpen(track: Track): boolean {
 }
 
 /**
- * The evidence that a gate needs to be open together with the open ones: the most that any set containing it requires.
- * Among sets with equally many open gates, the one with the least evidence requires the most.
+ * The most that any set containing the gate requires; of sets with equally many open gates, the one with the least
+ * evidence.
  * @param known by ascending evidence
  */
 function evidenceNeeded(one: Track, open: ReadonlySet<Track>, known: readonly Track[]): number {
@@ -314,7 +296,7 @@ function comparisonOf(mean: number): string {
   return `${mean < 0 ? 'better' : 'worse'} by ${Math.abs(mean).toFixed(3)} than`;
 }
 
-/** Odds to 1 with two significant digits, limited to the range where they are informative. */
+/** To 1, with two significant digits, in the informative range. */
 export function formatOdds(ratio: number): string {
   if (ratio < 1) return 'under 1';
   return ratio >= 1e6 ? 'over 1,000,000' : formatDecimal(Number(ratio.toPrecision(2)));

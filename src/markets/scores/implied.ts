@@ -2,37 +2,32 @@ import { probabilityWithin, type TemperatureDistribution } from '../market/distr
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 import type { DegreeRange } from '../market/brackets.js';
 
-/** Probability that the reported temperature is at most this, in °F. */
+/** °F. */
 export type AtMost = (degrees: number) => number;
 
 export interface Share extends DegreeRange {
   probability: number;
 }
 
-/** Error of sums of whole-cent prices. Without it, one-cent minimum bids would be mistaken for a long tail. */
+/** Without the error of whole-cent prices, one-cent minimum bids would be mistaken for a long tail. */
 const PRICE_ERROR = 0.015;
-/**
- * Prior for a market's standard deviation in °F, within a factor of e^SPREAD. Matters only where prices carry little
- * information.
- */
+/** °F, within a factor of e^SPREAD. Matters only where prices carry little information. */
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const MIN_DEVIATION = 0.4;
 
 interface Possible {
-  /** Lower bound, for a maximum. `atMost` is the upper bound, for a minimum. */
+  /** For a maximum; `atMost` is for a minimum. */
   atLeast: number | null;
   atMost?: number | null;
-  /** Rounding step of temperatures in °F. Defaults to 1. */
+  /** °F. Default: 1. */
   step?: number;
 }
 
 /**
- * A market's distribution over reported temperatures. Each outcome keeps its exact probability; within outcomes and in
- * the tails, probability is distributed like the normal distribution whose cumulative probabilities are closest to the
- * market's. Degrees that are no longer possible get no probability, unless the market still pays for an outcome that
- * consists only of such degrees.
- * @param shares the outcomes from cold to warm; they sum to one
+ * Each outcome keeps its exact probability, distributed like the normal distribution closest to the market's cumulative
+ * probabilities. Impossible degrees get none, unless the market still pays for an outcome of only such degrees.
+ * @param shares from cold to warm; they sum to one
  */
 export function atMostOfMarket(
   shares: readonly Share[],
@@ -73,14 +68,14 @@ function shareUpTo(
   if (lowest !== null && degrees < lowest) return 0;
   const whole = probabilityWithin(shape, { lowest, highest, step });
   if (whole > 0) return probabilityWithin(shape, { lowest, highest: degrees, step }) / whole;
-  // Probabilities underflow this far out, so a range is spread evenly and a tail is put on its first degree.
+  // Probabilities underflow this far out.
   if (lowest === null) return 0;
   return highest === null ? 1 : (degrees - lowest + step) / (highest - lowest + step);
 }
 
 /**
- * Finds the mean and deviation that minimise Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln
- * (deviation / USUAL_DEVIATION) / SPREAD)². Levenberg-Marquardt least squares (D. W. Marquardt, J. SIAM 11, 1963).
+ * Minimises Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation / USUAL_DEVIATION) /
+ * SPREAD)² by Levenberg-Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
  */
 export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistribution {
   const edges = cumulative(shares, step);
@@ -110,7 +105,7 @@ export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistri
   return { mean, deviation: Math.exp(log), atLeast: null };
 }
 
-/** Edges between outcomes, half a step above the lower outcome, with the cumulative probability below each. */
+/** Half a step above the lower outcome, with the cumulative probability below. */
 function cumulative(shares: readonly Share[], step: number): { edge: number; below: number }[] {
   let below = 0;
   return shares.slice(0, -1).map(({ highest, probability }) => {
@@ -122,7 +117,7 @@ function cumulative(shares: readonly Share[], step: number): { edge: number; bel
 const centreOf = ({ lowest, highest }: DegreeRange): number =>
   ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
 
-/** The cost, half its gradient and half its Gauss-Newton curvature (without terms that vanish near the optimum). */
+/** Half the gradient and half the Gauss-Newton curvature, without terms that vanish near the optimum. */
 function costAt(edges: readonly { edge: number; below: number }[], mean: number, log: number) {
   const deviation = Math.exp(log);
   const usual = (log - Math.log(USUAL_DEVIATION)) / SPREAD;

@@ -11,7 +11,7 @@ import type { CalibrationStore } from '../snapshot/snapshot.js';
 import { readGates } from './gates.js';
 import { storeGates } from './queries.js';
 
-/** Stores the gates and notifies webhooks of those that have changed since any instance last judged them. */
+/** Notifies webhooks of changes since any instance last judged. */
 export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBook): Promise<void> =>
   change(deps, byService, async (tx) => {
     for (const place of await storeGates(tx, sources, book)) {
@@ -22,23 +22,20 @@ export const recordGates = (deps: ChangeDeps, sources: SourceNames, book: GateBo
   });
 
 export interface Judge {
-  /** Judges the gates from all scored records, including those of other instances. */
+  /** Judges from all instances' scored records. */
   judge(): Promise<void>;
-  /** Fills in a simulated world's past once, then judges the gates. In the real world, only judges them. */
+  /** Fills in a simulated world's past once, then judges. */
   fillPast(): Promise<void>;
   stop(): void;
 }
 
 export interface PastFiller {
-  /**
-   * Adds the forecast records that are missing, so an interrupted run resumes where it stopped. @returns the number
-   * added
-   */
+  /** Resumes an interrupted run. Returns the number of records added. */
   fillIn(into: FilledIn, signal: AbortSignal): Promise<number>;
 }
 
 export interface FilledIn {
-  /** Called with the fits that forecasts would use now. */
+  /** With the fits that forecasts would use now. */
   useFits: (fitsAt: (at: Date) => Promise<FitBook>) => Promise<void>;
   recorded: () => Promise<void>;
 }
@@ -61,7 +58,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     const at = new Date(clock.now());
     const gates = await readGates(db, sources, at);
     calibration.replace({ gates });
-    // If a change is not written, the next judgement finds it again.
+    // The next judgement finds the change again.
     await recordGates({ db, clock }, sources, gates).catch((error: unknown) =>
       log.warn({ err: error }, 'changed gates could not be reported yet'),
     );
@@ -71,7 +68,7 @@ export function createJudge({ db, calibration, sources, clock, log, past }: Judg
     const made = await past.fillIn(
       {
         async useFits(fitsAt) {
-          // The trainer will produce better fits. Until then, these are better than none.
+          // Better than none, until the trainer has fits.
           if (calibration.current.fits.fits.length === 0)
             calibration.replace({ fits: await fitsAt(new Date(clock.now())) });
         },

@@ -8,7 +8,7 @@ import { readClimates, recordsDue, targetOfRecord, type RecordInputs } from './r
 import { scoreRecord } from './score.js';
 import { finalOutcomes } from '../market/event.js';
 
-/** Records the forecasts that are due. Idempotent, even across instances. */
+/** Idempotent, even across instances. */
 export async function recordForecasts(db: Database, inputs: RecordInputs): Promise<void> {
   const due = recordsDue(inputs);
   if (due.length === 0) return;

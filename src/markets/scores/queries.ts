@@ -17,7 +17,7 @@ export type JudgedRecord = Pick<
 export const ofSources = ({ marketSource, forecastSource }: SourceNames) =>
   and(eq(forecastRecords.marketSource, marketSource), eq(forecastRecords.forecastSource, forecastSource));
 
-/** @returns indices of the changed gates, except new gates and gates with a later judgement */
+/** Returns indices of changed gates, except new ones and those with a later judgement. */
 export async function storeGates(
   tx: Tx,
   { marketSource, forecastSource }: SourceNames,
@@ -44,7 +44,7 @@ export async function storeGates(
   return changed.map(({ place }) => place);
 }
 
-/** The first writer wins; a second instance never changes an existing record. */
+/** A second instance never changes an existing record. */
 export const insertRecords = (orm: Orm, records: readonly NewRecord[]): Promise<void> =>
   insertRows(orm, forecastRecords, records);
 
@@ -88,10 +88,7 @@ export async function setOutcome(
     );
 }
 
-/**
- * Forecasts that had settled by a given time. Reading them as one JSON text takes a fraction of the time that reading
- * columns takes.
- */
+/** One JSON text takes a fraction of the time that columns take. */
 export async function listJudgedRecords(
   orm: Orm,
   { marketSource, forecastSource }: SourceNames,

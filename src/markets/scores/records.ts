@@ -14,7 +14,7 @@ import { areOutcomesKnown, outcomesOf } from '../market/brackets.js';
 import { leadsOf } from '../signals/signal.js';
 import { costsOf, impliedProbabilities, type ScorableRecord } from './score.js';
 
-/** A forecast is recorded within this time after it is due, or not at all, so that none is recorded in hindsight. */
+/** A late forecast is not recorded at all, so that none is recorded in hindsight. */
 export const RECORD_WINDOW_MS = 5 * MINUTE_MS;
 export const PAST_DAYS = 75;
 const MAX_AGE_MS = MINUTE_MS;
@@ -38,7 +38,7 @@ export interface RecordInputs {
   at: Date;
 }
 
-/** The records due now: one for each event and lead whose time has just arrived. */
+/** One for each event and lead whose time has just arrived. */
 export function recordsDue(inputs: RecordInputs, climates: Climates = new Map()): NewRecord[] {
   const { data, events, at } = inputs;
   if (at.getTime() - data.fetchedAt.getTime() > MAX_AGE_MS) return [];
@@ -108,7 +108,7 @@ function toRecord(
   };
 }
 
-/** Once a day has observations, the score no longer reflects the models' own forecasts, so they are not recorded. */
+/** With observations, the score no longer reflects the models' own forecasts. */
 function recordedModels({ models, observed }: DayForecast): ForecastRecord['models'] {
   if (!models || observed) return null;
   return models
@@ -123,28 +123,25 @@ function recordedModels({ models, observed }: DayForecast): ForecastRecord['mode
 }
 
 const WINDOW_DAYS = 30;
-/** Minimum days for a climate. The mean of fewer days is not representative of a season. */
+/** Fewer days do not represent a season. */
 const MIN_DAYS = 10;
-/** Lower bound for the deviation in °F, because a few similar days do not make the next one certain. */
+/** °F: a few similar days do not make the next one certain. */
 const MIN_DEVIATION_F = 1;
 
-/** Distribution of recent days, or of one hour across days, at a station. */
+/** Recent days, or one hour across days, at a station. */
 export interface Climate {
   mean: number;
   deviation: number;
 }
 
-/** Climates by `climateKey`. */
+/** By `climateKey`. */
 export type Climates = ReadonlyMap<string, Climate>;
 
-/** Maxima, minima and each hour have separate climates. */
+/** Each hour has its own. */
 export const climateKey = ({ kind, stationId, hour }: Omit<Target, 'date'>): string =>
   hour === undefined ? `${kind} ${stationId}` : `${kind} ${stationId} ${hour}`;
 
-/**
- * Climates from the reports of the last 30 days that were known at a given time. Targets with fewer than 10 reports
- * have no climate.
- */
+/** Reports of the last 30 days that were known at the time. Targets with fewer than 10 have no climate. */
 export async function readClimates(
   { orm }: Database,
   { marketSource, targets, at }: { marketSource: string; targets: readonly Target[]; at: Date },

@@ -8,7 +8,7 @@ import { ofSources } from './queries.js';
 import type { SourceNames } from '../learning/queries.js';
 import type { CrpsPoint } from '../charts/series.js';
 
-/** This condition matches the index of recent records. */
+/** Matches the index of recent records. */
 const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
   and(
     ofSources(sources),
@@ -20,7 +20,7 @@ const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
 
 const calibratedRows = (wanted: Wanted) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
-/** Newest first. Only records in which both model and market had probabilities. */
+/** Newest first, where both model and market had probabilities. */
 export async function listForecastOutcomes(
   orm: Orm,
   wanted: Wanted & { station: string },
@@ -59,7 +59,7 @@ export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint
   );
 }
 
-/** Mean scores of one model, and of the mixture on the same days. */
+/** The mixture's means are over the same days. */
 export interface ModelMeans {
   model: string;
   n: number;
@@ -67,7 +67,7 @@ export interface ModelMeans {
   crps: number;
   mixedLogScore: number;
   mixedCrps: number;
-  /** Mean weight in the forecasts of the latest day with weights; null without such a day. */
+  /** On the latest day with weights; null without such a day. */
   weight: number | null;
 }
 
@@ -102,10 +102,7 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
   );
 }
 
-/**
- * Versions of the models in use, oldest first; null for runs without a version. One place is enough, because all places
- * share the same versions.
- */
+/** Oldest first; null for runs without a version. All places share versions, so one is enough. */
 export async function listStatedVersions(
   orm: Orm,
   { forecastSource, kind, since }: Wanted,
@@ -127,17 +124,17 @@ export async function listStatedVersions(
 export interface Wanted extends SourceNames {
   kind: TemperatureKind;
   since: string;
-  /** Undefined selects all stations. Likewise, an undefined `leadHours` selects all leads. */
+  /** Undefined: all stations. Likewise `leadHours`. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }
 
-/** Means over a group of records. Station or lead is null if the group covers all of them. */
+/** Station or lead is null if the group covers all of them. */
 export interface Means {
   isCalibrated: boolean;
   station: string | null;
   leadHours: number | null;
-  /** Records with scores for both model and market. Only these are compared. */
+  /** Scored for both model and market. */
   n: number;
   waiting: number;
   withoutMarket: number;
@@ -146,7 +143,7 @@ export interface Means {
   modelRps: number | null;
   marketLogScore: number | null;
   marketRps: number | null;
-  /** Records that have all four CRPS values. */
+  /** With all four CRPS values. */
   crpsN: number;
   modelCrps: number | null;
   rawCrps: number | null;
@@ -154,7 +151,7 @@ export interface Means {
   marketCrps: number | null;
 }
 
-/** Means by station and lead, by station, by lead and overall. Calibrated and uncalibrated forecasts are separate. */
+/** Calibrated and uncalibrated forecasts are separate. */
 export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
   const both = sql`filter (where market_log_score is not null)`;
   const all = sql`filter (where model_crps + raw_crps + climate_crps + market_crps is not null)`;
@@ -199,7 +196,7 @@ export async function listScoredRecords(orm: Orm, wanted: Wanted, limit: number)
     .limit(limit);
 }
 
-/** Counts that are cheap to read and change whenever a record is written or scored. */
+/** Cheap to read, and changed by every record written or scored. */
 export async function countRecords(
   orm: Orm,
   wanted: Wanted,

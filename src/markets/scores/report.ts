@@ -35,16 +35,16 @@ interface ScoresDeps {
   calibration: Pick<CalibrationStore, 'current'>;
 }
 
-/** Undefined fields select everything. */
+/** Undefined selects everything. */
 export interface ScoresQuery {
   /** Kinds are never averaged together. */
   kind: TemperatureKind;
-  /** Id of a station; for the hourly kind, of an area. */
+  /** For the hourly kind, an area. */
   station?: string | undefined;
   leadHours?: number | undefined;
 }
 
-/** Response of `GET /scores` for the last 90 days. */
+/** The last 90 days. */
 export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<ScoresAnswer> {
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
@@ -110,7 +110,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
 const placesAsked = ({ kind, station }: Pick<ScoresQuery, 'kind' | 'station'>) =>
   placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
-/** Reads one station at a time: 90 days of brackets take up megabytes, and other work can run in between. */
+/** One station at a time: 90 days of brackets take up megabytes. */
 async function readReliability({ orm }: Database, wanted: Wanted) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
@@ -122,7 +122,7 @@ async function readReliability({ orm }: Database, wanted: Wanted) {
   return { model, market };
 }
 
-/** Returns a version that changes with everything in the answer of `readScores` except the times. */
+/** Changes with everything in the answer of `readScores` except the times. */
 async function readVersion(
   { db, clock, sources, calibration }: ScoresDeps,
   { kind }: Pick<ScoresQuery, 'kind'>,
@@ -163,7 +163,7 @@ const toModelScores = (
 });
 
 function toGate(book: GateBook, kind: TemperatureKind, stationId: string, leadHours: number) {
-  // Judged as of `madeAt`, which the answer shows beside the gate.
+  // The answer shows `madeAt` beside the gate.
   const at = book.madeAt ?? new Date(0);
   const { isOpen, n, dropped, evidence, needed, difference, reason } = gateAt(
     book,
@@ -205,20 +205,17 @@ function toRecord(record: ForecastRecord): ScoresAnswer['records'][number] {
   };
 }
 
-/** The winning market. For thresholds, the highest one passed, or null if none was passed. */
+/** The highest threshold passed, or null if none was. */
 function winnerOf({ kind, brackets }: ForecastRecord, temperatureF: number): string | null {
   return (
     brackets.findLast((bracket) => bracketPays(recordedBracket(bracket, kind), temperatureF))?.ticker ?? null
   );
 }
 
-/**
- * Minimum time between checks of the database for changes, for each kind, station and lead, however many requests
- * arrive.
- */
+/** For each kind, station and lead, however many requests arrive. */
 const KEPT_MS = 30_000;
 
-/** Answers with the scores of a kind, for one or all stations and leads. Recomputed only after a change. */
+/** Recomputed only after a change. */
 export type ScoreReport = (asked: ScoresQuery) => Promise<Sent>;
 
 interface Kept extends Sent {
@@ -237,7 +234,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
       return { ...last, lastFields: { gatesJudgedAt, asOf: new Date(clock.now()).toISOString() } };
     }
     const { asOf, gatesJudgedAt, ...rest } = await readScores(deps, asked);
-    // The times come last, so that the rest of the answer and its ETag stay the same until something settles.
+    // The rest of the answer and its ETag stay the same until something settles.
     return { answer: createCachedAnswer(rest), lastFields: { gatesJudgedAt, asOf }, version };
   }
 
@@ -247,7 +244,7 @@ export function createScoreReport(deps: ScoresDeps): ScoreReport {
     if (found && clock.now() - found.madeMs < KEPT_MS) return found.answer;
     const answer = make(asked, found?.answer);
     kept.set(key, { madeMs: clock.now(), answer });
-    // Callers that are already waiting receive the error; the next call tries again.
+    // Waiting callers receive the error; the next call tries again.
     answer.catch(() => kept.delete(key));
     return answer;
   };

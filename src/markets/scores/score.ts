@@ -15,22 +15,20 @@ import type { TemperatureKind } from '../market/market.js';
 import { DOLLAR } from '../market/money.js';
 import { atMostOfMarket, type AtMost } from './implied.js';
 
-/** Probabilities below this do not visibly change the score. */
+/** Smaller probabilities do not visibly change the score. */
 const NEGLIGIBLE = 1e-8;
-/** Limit of the sum in °F, so that the sum ends for any distribution. */
+/** °F. The sum ends for any distribution. */
 const MAX_DISTANCE = 500;
-/** Step of the sum in °F. Summing over hundredths would be ten times the work for the same score. */
+/** °F. Hundredths would be ten times the work for the same score. */
 const WIDTH_OF_HUNDREDTHS = 0.1;
 
 /**
- * The continuous ranked probability score in °F, ∫ (F(x) − 1{outcome ≤ x})² dx, as a sum over all whole degrees or, for
- * hundredths, a midpoint sum over tenths. Smaller is better, and a certain forecast scores its distance from the
- * outcome. J. E. Matheson & R. L. Winkler, Scoring Rules for Continuous Probability Distributions, Management Science
- * 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
+ * In °F: ∫ (F(x) − 1{outcome ≤ x})² dx, summed over whole degrees or, for hundredths, tenths. J. E. Matheson & R. L.
+ * Winkler, Management Science 22 (1976); T. Gneiting & A. E. Raftery, JASA 102 (2007).
  */
 export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1): number {
   const width = step === 1 ? 1 : WIDTH_OF_HUNDREDTHS;
-  // F is constant between reported temperatures, so the middle temperature represents each interval.
+  // F is constant between reported temperatures.
   const middle = (width - step) / 2;
   let sum = 0;
   for (let i = 1; i * width < MAX_DISTANCE; i++) {
@@ -46,19 +44,19 @@ export function degreeCrps(atMost: AtMost, outcome: number, step: 1 | 0.01 = 1):
   return sum * width;
 }
 
-/** Cumulative probabilities of a distribution, rounded and bounded by the day's observations so far. */
+/** Rounded and bounded by the day's observations so far. */
 export const atMostOf =
   (distribution: TemperatureDistribution, step: 1 | 0.01 = 1): AtMost =>
   (degrees) =>
     probabilityWithin(distribution, { lowest: null, highest: degrees, step });
 
-/** Cumulative probabilities of a raw ensemble: each rounded member has an equal share, and observations are ignored. */
+/** Each rounded member has an equal share; observations are ignored. */
 export function atMostOfMembers(membersF: readonly number[], step: 1 | 0.01 = 1): AtMost {
   const rounded = step === 1 ? membersF.map(Math.round) : membersF;
   return (degrees) => rounded.filter((member) => member <= degrees).length / rounded.length;
 }
 
-/** Fields are null if an input is missing. */
+/** Null if an input is missing. */
 export type Scores = ReturnType<typeof scoreRecord>;
 
 export type ScorableRecord = Pick<
@@ -75,14 +73,14 @@ export type ScorableRecord = Pick<
 > &
   Partial<Pick<ForecastRecord, 'stays' | 'shape' | 'models'>>;
 
-/** Scores a record against the reported temperature: over the outcomes that the market trades, and over degrees. */
+/** Over the outcomes that the market trades, and over degrees. */
 export const scoreRecord = (record: ScorableRecord, temperatureF: number) => ({
   ...scoreBrackets(record, temperatureF),
   ...scoreDegrees(record, temperatureF),
   modelScores: scoreModels(record, temperatureF),
 });
 
-/** Scores each model by the same rules as the mixture. */
+/** Scores each by the same rules as the mixture. */
 function scoreModels(
   { kind, brackets, models }: ScorableRecord,
   temperatureF: number,
@@ -103,7 +101,7 @@ function scoreModels(
   );
 }
 
-/** Scores over the markets' outcomes only. Gates are judged by these scores. */
+/** Gates are judged by these scores. */
 export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>, temperatureF: number) {
   const { outcome: winner, model, market } = outcomeOf(record, temperatureF);
   return {
@@ -116,9 +114,8 @@ export function scoreBrackets(record: Pick<ScorableRecord, 'kind' | 'brackets'>,
 }
 
 /**
- * The model's advantage over the cost of the outcome, in nats: the log growth of money spread over all outcomes in the
- * model's proportions, with each bought at its cost (J. L. Kelly, A New Interpretation of Information Rate, 1956).
- * `worstAdvantage` is the minimum over all outcomes, which is known before the day. Null if an outcome had no price.
+ * In nats: the log growth of money spread over all outcomes in the model's proportions, each bought at its cost (J. L.
+ * Kelly, 1956). `worstAdvantage`, over all outcomes, is known before the day. Null if an outcome had no price.
  */
 function scoreAgainstCosts(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
@@ -134,12 +131,12 @@ function scoreAgainstCosts(
   return { advantage: advantages[winner]!, worstAdvantage: Math.min(...advantages) };
 }
 
-/** Minimum cost in dollars. */
+/** Dollars. */
 const MIN_COST = 0.01;
 
 /**
- * Cost of each outcome: YES of its bracket or, between thresholds, YES of the lower plus NO of the higher, minus the
- * dollar that the two always pay.
+ * YES of the bracket or, between thresholds, YES of the lower plus NO of the higher, minus the dollar that the two
+ * always pay.
  */
 function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[]): number[] {
   if (ranges.length === pays.length) return costs.map(({ yes }) => yes);
@@ -150,7 +147,7 @@ function outcomeCosts({ ranges, pays }: Outcomes, costs: readonly BracketCost[])
   });
 }
 
-/** The outcome, with the model's and the market's probabilities; null if the market has no price. */
+/** Null if the market has no price. */
 export function outcomeOf(
   { kind, brackets }: Pick<ScorableRecord, 'kind' | 'brackets'>,
   temperatureF: number,
@@ -168,10 +165,7 @@ export function outcomeOf(
   };
 }
 
-/**
- * CRPS over whole degrees (over tenths for hours), all computed with the same sum. Null for records from before members
- * were recorded.
- */
+/** The same sum for all four. Null for records from before members were recorded. */
 function scoreDegrees(record: ScorableRecord, temperatureF: number) {
   const { kind, members, mean, deviation, atLeast, atMost, stays = null, shape } = record;
   const { climateMean, climateDeviation } = record;
@@ -212,7 +206,7 @@ function pricesOf(brackets: ForecastRecord['brackets']): number[] | null {
   return prices.every((price) => price !== null) ? prices : null;
 }
 
-/** Resolution in °F of a report or of the hourly index. */
+/** °F. */
 const stepOf = (kind: TemperatureKind): 1 | 0.01 => (kind === 'hourly' ? 0.01 : 1);
 
 export const recordedBracket = (
@@ -220,17 +214,14 @@ export const recordedBracket = (
   kind: TemperatureKind,
 ): Bracket => bracketOf(floor, cap, stepOf(kind));
 
-/** Floor for probabilities. A forecast that ruled out the outcome is penalised heavily, but not infinitely. */
+/** A forecast that ruled out the outcome is penalised heavily, but not infinitely. */
 const MIN_PROBABILITY = 1e-4;
-/** Maximum spread for which the mid price is meaningful. */
+/** Beyond it, the mid price is not meaningful. */
 const MAX_SPREAD = DOLLAR / 5n;
 
 const COSTED_CONTRACTS = 10;
 
-/**
- * Dollars per contract, fee included; a dollar if too few contracts are for sale. Null if unknown or if the book is
- * crossed.
- */
+/** Dollars per contract, fee included; a dollar if too few are for sale. Null if unknown or crossed. */
 export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefined): BracketCost | null {
   if (!book || !feeRule || isCrossed(book)) return null;
   const costOf = (side: Side): number => {
@@ -241,14 +232,13 @@ export function costsOf(book: OrderBook | undefined, feeRule: FeeRule | undefine
   return { yes: costOf('yes'), no: costOf('no') };
 }
 
-/** −ln of the outcome's probability; smaller is better. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
+/** −ln of the outcome's probability. I. J. Good, Rational Decisions, JRSS B 14 (1952). */
 export const logScore = (probabilities: readonly number[], outcome: number): number =>
   Math.log(1 / Math.max(MIN_PROBABILITY, probabilities[outcome]!));
 
 /**
- * The ranked probability score of ordered outcomes, divided by the number of outcomes minus one: 0 is perfect, 1 the
- * worst. Being off by one bracket costs less than being off by two. E. S. Epstein, A Scoring System for Probability
- * Forecasts of Ranked Categories, J. Appl. Meteor. 8 (1969).
+ * Divided by the number of outcomes minus one: 0 is perfect, 1 the worst. Off by one bracket costs less than off by
+ * two. E. S. Epstein, J. Appl. Meteor. 8 (1969).
  */
 export function rankedProbabilityScore(probabilities: readonly number[], outcome: number): number {
   let forecast = 0;
@@ -261,10 +251,9 @@ export function rankedProbabilityScore(probabilities: readonly number[], outcome
 }
 
 /**
- * Probabilities implied by an event's order books: mid prices without fees, normalised to sum to one over the outcomes.
- * An outcome between two thresholds is worth the lower threshold's price minus the higher's, and at least zero. A
- * missing bid counts as zero and a missing ask as a dollar. Null if a book is crossed or has no price.
- * @param books by market
+ * Mid prices without fees, normalised over the outcomes. An outcome between two thresholds is worth the difference of
+ * their prices, at least zero. A missing bid counts as zero, a missing ask as a dollar. Null if a book is crossed or
+ * empty.
  */
 export function impliedProbabilities(
   books: readonly (OrderBook | undefined)[],
@@ -281,7 +270,7 @@ export function impliedProbabilities(
   );
 }
 
-/** Mid price in dollars; null without a usable book. */
+/** Dollars; null without a usable book. */
 function midOf(book: OrderBook | undefined): number | null {
   if (!book || isCrossed(book)) return null;
   const bid = book.yes[0]?.price ?? 0n;

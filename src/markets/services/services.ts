@@ -71,7 +71,7 @@ export const tradingJobs = (
     : []),
   ...(climate
     ? [
-        // Runs every five minutes, although new reports arrive only a few times a night.
+        // New reports arrive only a few times a night.
         { name: 'read-climate-reports', schedule: '35 */5 * * * *', run: () => climate.run() },
         { name: 'clean-up-climate-reports', schedule: '0 53 3 * * *', run: () => climate.cleanUp() },
       ]
@@ -83,7 +83,7 @@ export const tradingJobs = (
   ...(isReplay ? [] : learningJobs(learning)),
 ];
 
-/** Jobs that settle, fill and review portfolios without being triggered by a request. */
+/** No request triggers these jobs. */
 export const bookingJobs = ({
   settlement,
   resting,
@@ -113,13 +113,13 @@ const learningJobs = ({
   learn,
   prices,
 }: Pick<TradingServices, 'scores' | 'background' | 'learn' | 'prices'>): Job[] => [
-  // Runs every minute, although new data arrive only a few times a day.
+  // New data arrive only a few times a day.
   { name: 'train-forecasts', schedule: '25 * * * * *', run: () => learn() },
   { name: 'clean-up-forecasts', schedule: '0 47 * * * *', run: () => background.cleanUp() },
   { name: 'record-forecasts', schedule: '10 * * * * *', run: () => scores.record() },
   { name: 'score-forecasts', schedule: '40 */5 * * * *', run: () => scores.score() },
   { name: 'judge-gates', schedule: '50 */5 * * * *', run: () => background.judge() },
-  // Runs every minute, although a record is due only every five.
+  // A record is due only every five minutes.
   { name: 'record-prices', schedule: '18 * * * * *', run: () => prices.record() },
   { name: 'clean-up-prices', schedule: '0 51 * * * *', run: () => prices.cleanUp() },
 ];
@@ -134,19 +134,19 @@ export interface TradingOverrides {
   weather?: WeatherSource;
   streamLimits?: Partial<StreamLimits>;
   refreshTimes?: Pick<RefreshDeps, 'timeOutMs' | 'forecastWaitMs'>;
-  /** Snapshots come from a tape. No source is queried, and nothing is trained or scored. */
+  /** From a tape: no source is queried, and nothing is trained or scored. */
   replay?: TapePlayer;
   live?: LiveExecutor;
-  /** Replaces the simulated latency of a paper order. */
+  /** Replaces a paper order's simulated latency. */
   onTheWay?: (ms: number) => Promise<void>;
   liveTimings?: Partial<LiveTimings>;
   streamTimings?: Partial<KeptBooksTimings>;
   venueBudget?: VenueBudget;
-  /** Days of a simulated world's past to reconstruct; 0 for none. Defaults to 75. */
+  /** In a simulated world; 0 for none. Default: 75. */
   pastDays?: number;
-  /** Runs the background work elsewhere. By default it runs on this thread. */
+  /** Default: on this thread. */
   startBackground?: (deps: BackgroundDeps, options: BackgroundOptions) => Background;
-  /** The part of the simulated world to create. Defaults to all of it. */
+  /** Default: all of the simulated world. */
   selection?: Selection;
 }
 
@@ -195,7 +195,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
       onTheWay: overrides.onTheWay,
     }),
     resting,
-    /** Undefined unless the configuration allows an Organization to trade live. */
+    /** Undefined unless the configuration allows live trading. */
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
@@ -207,7 +207,7 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     climate,
     /** Undefined in a simulated world. */
     index,
-    /** True if snapshots come from a tape, so there is nothing to learn. */
+    /** From a tape, so there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
     async stop(): Promise<void> {
       stream.stop();
@@ -233,7 +233,7 @@ interface Shared {
   names: SourceNames;
 }
 
-/** Uses the configured sources unless a tape or the caller provides others. */
+/** The configured ones unless a tape or the caller provides others. */
 function chooseSources(
   { db, clock, log, config, metrics }: WorkContext,
   { markets, weather, replay, streamTimings, selection }: TradingOverrides,
@@ -261,7 +261,7 @@ function chooseSources(
   return { ...sources, markets: markets ?? taped ?? sources.markets, weather: weather ?? sources.weather };
 }
 
-/** The refresher for live or replayed snapshots, and the tape that records live ones. */
+/** The tape records live snapshots only. */
 function createSnapshots(
   { clock, log, config, metrics }: WorkContext,
   { replay, refreshTimes }: TradingOverrides,
@@ -311,7 +311,7 @@ function createLearning(
   const collect = createCollector((news) => background.learn(news));
   return {
     background,
-    /** The background work if it runs on this thread; otherwise undefined. */
+    /** Undefined if the background work runs elsewhere. */
     local,
     learn: () => collect(store.current),
     scores: createScoreKeeper({ db, store, ...names, clock, log, judge: () => background.judge() }),

@@ -24,10 +24,10 @@ import type { Selection } from '../venue/simulation/world.js';
 import { createKeptBooks, type KeptBooksOptions } from '../venue/socket/kept-books.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 
-/** Maximum number of held markets to prefer; preferring more would have little effect. */
+/** More would have little effect. */
 const MAX_HELD = 200;
 
-/** Markets with positions or resting orders as of the last lookup. Each call starts a new lookup in the background. */
+/** As of the last lookup. Each call starts a new one in the background. */
 export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger, 'warn'> }) {
   let tickers: readonly string[] = [];
   async function ask(): Promise<void> {
@@ -38,7 +38,7 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
       ];
       tickers = found.map(({ ticker }) => ticker);
     } catch (error) {
-      // A failed lookup affects only the order in which books are read.
+      // Only the order in which books are read depends on it.
       log.warn({ err: error }, 'holdings could not be read; books are read in the previous order');
     }
   }
@@ -56,24 +56,24 @@ export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
 /**
- * Amounts to 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather
- * service publishes no limit but asks clients to request no more than they need.
+ * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather service asks
+ * clients to request no more than they need.
  */
 const OBSERVATIONS_EVERY_MS = 5 * MINUTE_MS;
 
 export interface SourceOptions {
   config: TradingConfig;
-  /** Key for signing requests to the venue. Without a key, only public data is read. */
+  /** Without a key, only public data is read. */
   key: VenueKey | undefined;
   budget: VenueBudget;
-  /** Markets whose books are read first if there is not enough time for all. */
+  /** Their books are read first. */
   interest?: () => ReadonlySet<string>;
   observations?: readonly ObservationPart[] | undefined;
-  /** Settings for the venue's stream. By default, there are no updates between reads. */
+  /** Default: no updates between reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
   clock: Clock;
   log: Logger;
-  /** The part of the simulated world to create. Defaults to all of it. */
+  /** Default: all of the simulated world. */
   selection?: Selection | undefined;
 }
 
@@ -163,6 +163,6 @@ export function createSources(options: SourceOptions): Sources {
   };
 }
 
-/** Once a key is configured, every request is signed, because some endpoints require it. */
+/** Some endpoints require a signature. */
 const signerOf = (key: VenueKey, clock: Clock) => (method: string, path: string) =>
   signRequest(key, { atMs: clock.now(), method, path });

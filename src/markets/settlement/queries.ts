@@ -30,13 +30,13 @@ function eventRows(events: ReadonlyMap<string, SettlementEvent>): SQL {
   ) as w(ticker, state, value, temperature)`;
 }
 
-/** The SQL counterpart of `isNews` in settlement-event.ts. */
+/** As `isNews` in settlement-event.ts. */
 const isNews = (last: SQL): SQL => sql`(
   ${last}.state <> w.state or ${last}.value is distinct from w.value
   or (w.temperature is not null and ${last}.temperature is distinct from w.temperature)
 ) and (w.state <> 'provisional' or ${last}.state = 'provisional')`;
 
-/** Accounts with a position that can be paid now, or with no record of one of these events. Ordered by account key. */
+/** By account key: with a position that can be paid now, or with no record of one of these events. */
 export const listHolders = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -58,7 +58,7 @@ export const listHolders = (
     order by p.org_id, p.mode limit ${limit}`,
   );
 
-/** Accounts whose last recorded event of a market differs from the current one. Ordered by account key. */
+/** By account key: the last recorded event differs from the current one. */
 export const listOutdatedAccounts = (
   orm: Orm,
   events: ReadonlyMap<string, SettlementEvent>,
@@ -104,9 +104,7 @@ export const readRecorded = (tx: Orm, account: Account, tickers: string[]) =>
     .where(and(ofAccount(tradingSettlements, account), inArray(tradingSettlements.ticker, tickers)))
     .orderBy(asc(tradingSettlements.ticker), asc(tradingSettlements.n));
 
-/**
- * Closes positions, or corrects the profit of closed ones. No position stays open in a market that has been paid out.
- */
+/** Also corrects the profit of closed ones. No position stays open in a market that has been paid out. */
 export async function closePositions(
   tx: Orm,
   { orgId, mode }: Account,
@@ -122,10 +120,7 @@ export async function closePositions(
     where p.org_id = ${orgId}::uuid and p.mode = ${mode} and p.ticker = e.ticker`);
 }
 
-/**
- * Moves an account's cash, below zero if necessary, because a payout that the venue takes back may already have been
- * spent.
- */
+/** Below zero if necessary: a payout that the venue takes back may already have been spent. */
 export async function moveCash(tx: Orm, account: Account, change: bigint): Promise<void> {
   const cash = sql`${tradingAccounts.cash} + ${String(change)}::bigint`;
   await tx

@@ -29,9 +29,9 @@ import {
 } from './settlement-event.js';
 
 /**
- * Books the venue's events for the markets that one account holds or held, in one transaction under the account's lock.
- * Idempotent across instances: a second instance waits for the lock and then sees the first one's rows.
- * @returns `hasMoved` is true if money was booked, even for a payout of zero
+ * In one transaction under the account's lock. Idempotent across instances: the second waits for the lock and sees the
+ * first one's rows.
+ * @returns `hasMoved` if money was booked, even for a payout of zero
  */
 export const settleAccount = (
   orm: Orm,
@@ -117,15 +117,13 @@ async function notifySettled(
   await queueForTradeMode(decided, mode, { orgId, type: 'market.settled', data, at });
 }
 
-/** How long the venue may amend a result. */
+/** The venue may amend a result for this long. */
 const AMENDABLE_MS = 7 * DAY_MS;
-/**
- * How often to recheck markets that the regular refresh no longer covers, and results that the venue may still amend.
- */
+/** For markets outside the regular refresh, and results that the venue may still amend. */
 const RECHECK_MS = 5 * MINUTE_MS;
 const TICKERS_AT_ONCE = 500;
 const ACCOUNTS_AT_ONCE = 100;
-/** Concurrent transactions, which mostly wait for the database. */
+/** They mostly wait for the database. */
 const PARALLEL = 4;
 
 interface SettleDeps {
@@ -139,14 +137,11 @@ interface SettleDeps {
 export interface SettleReport {
   events: number;
   moved: number;
-  /** Accounts that could not be settled. The next pass tries them again. */
+  /** The next pass tries these accounts again. */
   failed: number;
 }
 
-/**
- * Finds the venue's settlement events. Markets that the regular refresh no longer covers are requested by ticker, at
- * most every `RECHECK_MS`.
- */
+/** Markets outside the regular refresh are requested by ticker, at most every `RECHECK_MS`. */
 function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock' | 'log'>) {
   const askedAt = new Map<string, number>();
   const doubted = new Set<string>();
@@ -175,7 +170,7 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
     return events;
   }
 
-  /** If the venue cannot be read, results that are already known still settle. */
+  /** If the venue cannot be read, known results still settle. */
   async function find(tickers: string[], signal: AbortSignal): Promise<(ListedMarket | MarketResult)[]> {
     if (tickers.length === 0) return [];
     try {
@@ -197,14 +192,11 @@ function createEnds({ markets, clock, log }: Pick<SettleDeps, 'markets' | 'clock
   };
 }
 
-/**
- * Settles everything that is held or was settled recently. Passes share the times at which markets were last requested,
- * which saves requests.
- */
+/** Passes share the times at which markets were last requested. */
 export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps) {
   const ends = createEnds({ markets, clock, log });
   let checkedAt = -Infinity;
-  /** Uses the absolute difference, so that setting the clock back delays nothing. */
+  /** Setting the clock back delays nothing. */
   const isRecent = (at: number) => Math.abs(clock.now() - at) < RECHECK_MS;
 
   type List = (events: ReadonlyMap<string, SettlementEvent>, after: Account) => Promise<Account[]>;
@@ -212,9 +204,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
   const withOutdatedEvents: List = (events, after) =>
     listOutdatedAccounts(orm, events, after, ACCOUNTS_AT_ONCE);
 
-  /**
-   * @param mayContinue checked between parts of the work; once it returns false, the rest is left to other instances
-   */
+  /** @param mayContinue checked between parts of the work; once false, the rest is left to other instances */
   async function pass(
     snapshot: Snapshot,
     signal: AbortSignal,
@@ -258,7 +248,7 @@ export function createSettling({ orm, markets, clock, log, onMoved }: SettleDeps
     }
   }
 
-  /** An account that cannot be settled does not hold up the others. */
+  /** A failing account does not hold up the others. */
   async function settleOne(
     account: Account,
     events: ReadonlyMap<string, SettlementEvent>,

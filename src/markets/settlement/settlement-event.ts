@@ -10,12 +10,12 @@ import { bracketPays } from '../market/brackets.js';
 import type { ListedMarket, MarketResult } from '../market/market.js';
 import { DOLLAR, type Micros } from '../market/money.js';
 
-/** The venue's result for a market at one point in time. A later result may differ. */
+/** At one point in time. A later result may differ. */
 export interface SettlementEvent {
   state: SettlementState;
-  /** Payout of a YES contract; null while unknown and for a void market. */
+  /** Per YES contract; null while unknown and for a void market. */
   value: Micros | null;
-  /** Settlement temperature in °F: whole degrees from a report or hundredths from an index; null if unknown. */
+  /** °F: whole degrees from a report or hundredths from an index; null if unknown. */
   temperature: number | null;
 }
 
@@ -26,10 +26,7 @@ export function isFinal(event: SettlementEvent): event is FinalEvent {
   return event.state === 'void' || (event.state === 'finalized' && event.value !== null);
 }
 
-/**
- * Undefined while the market trades or is closed without a report. Also undefined if it is finalized without a payout,
- * because its value is then unknown.
- */
+/** Undefined while the market trades or is closed without a report, and if it is finalized without a payout. */
 export function settlementEventOf(market: MarketResult): SettlementEvent | undefined {
   const { status, settlementValue: value, settledTemperature: temperature } = market;
   switch (status) {
@@ -47,10 +44,7 @@ export function settlementEventOf(market: MarketResult): SettlementEvent | undef
   }
 }
 
-/**
- * True for a payout at the last fair price, which applies when no data arrived: YES gets that price, NO the rest of the
- * dollar.
- */
+/** When no data arrived: YES gets the last fair price, NO the rest of the dollar. */
 export const isFairPrice = (valueOfYes: Micros): boolean => valueOfYes > 0n && valueOfYes < DOLLAR;
 
 export function doubtAbout(market: ListedMarket | MarketResult): string | undefined {
@@ -60,13 +54,13 @@ export function doubtAbout(market: ListedMarket | MarketResult): string | undefi
   const bracket = 'bracket' in market ? market.bracket : null;
   if (temperature === null || bracket === null) return undefined;
   if (isFairPrice(value)) return 'the market pays a last fair price although a temperature was reported';
-  // The venue's payout applies even if it contradicts the market's rule.
+  // The venue's payout applies even if it contradicts the rule.
   return value > 0n === bracketPays(bracket, temperature)
     ? undefined
     : 'the payout contradicts the rule of the market for the reported temperature';
 }
 
-/** True if the venue reports nothing new. A missing temperature counts as unchanged. */
+/** A missing temperature counts as unchanged. */
 const isSameEvent = (before: SettlementEvent, now: SettlementEvent): boolean =>
   before.state === now.state &&
   before.value === now.value &&
@@ -77,9 +71,7 @@ const pay = (held: Holding, event: FinalEvent): Booking =>
 
 export interface RecordedEvent extends SettlementEvent, Holding {
   n: number;
-  /**
-   * True if the event closed its holding. There are several such events if contracts turned up after the settlement.
-   */
+  /** There are several if contracts turned up after the settlement. */
   isClosing: boolean;
 }
 
@@ -89,9 +81,8 @@ export interface PlannedEvent extends SettlementEvent, Holding {
 }
 
 /**
- * Plans the rows to record for the venue's current event, given the holding and the recorded events. Pure. Invariant:
- * afterwards, the last final event has paid everything that was closed, regardless of the earlier events and their
- * order. Each later event books its difference from the previous one. A repeated event plans nothing.
+ * Pure. Invariant: afterwards, the last final event has paid everything that was closed, whatever the earlier events
+ * and their order. Each later event books its difference from the previous one.
  */
 export function planSettlement(
   held: Holding | undefined,
@@ -124,17 +115,14 @@ export function planSettlement(
   return planned;
 }
 
-/** A provisional report is news only until the venue itself reports a result. */
+/** A provisional report is news only until the venue reports a result. */
 function isNews(last: RecordedEvent | undefined, event: SettlementEvent): boolean {
   if (!last) return true;
   if (event.state === 'provisional' && last.state !== 'provisional') return false;
   return !isSameEvent(last, event);
 }
 
-/**
- * Difference between two payouts of a closed position. The position's cost has left the books, so only cash and
- * realised profit change.
- */
+/** The position's cost has left the books, so only cash and realised profit change. */
 function difference(held: Holding, before: FinalEvent, now: FinalEvent): Postings {
   const cash = pay(held, now).postings.cash - pay(held, before).postings.cash;
   return { cash, positions: 0n, fees: 0n, realised: -cash, capital: 0n };

@@ -18,20 +18,17 @@ interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   };
 }
 
-/** Longer than the pause between two passes. When the lease expires, another instance takes over. */
+/** Longer than the pause between two passes. */
 const LEASE_SECONDS = 90;
 const STOP_MS = 5_000;
-/**
- * How long paper books are retained. Contracts taken by paper orders count only until the venue's next book, which
- * arrives seconds later.
- */
+/** Contracts taken by paper orders count only until the venue's next book, seconds later. */
 const PAPER_BOOKS_KEPT_MS = DAY_MS;
-/** How long queue positions are retained: longer than the period of an execution report. */
+/** Longer than the period of an execution report. */
 const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;
 
 export type Settlement = ReturnType<typeof createSettlement>;
 
-/** Work for all accounts, done by one instance at a time. An instance without the lease silently skips it. */
+/** One instance at a time. Without the lease, an instance silently skips the work. */
 export function createSettlement({ db, clock, log, markets, snapshots, history }: SettlementDeps) {
   const stopping = new AbortController();
   const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
@@ -45,7 +42,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
   });
   const running = new Set<Promise<unknown>>();
 
-  /** Runs `work` unless the service is stopping; `stop` waits for the work to end. */
+  /** `stop` waits for the work to end. */
   async function run<T>(work: () => Promise<T>): Promise<T | undefined> {
     if (stopping.signal.aborted) return undefined;
     const ending = work().catch((error: unknown) => {
@@ -56,7 +53,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
     return ending.finally(() => running.delete(ending));
   }
 
-  /** Returns the current snapshot if it is fresh. Otherwise this instance releases the lease to another instance. */
+  /** Without a fresh snapshot, releases the lease to another instance. */
   async function findFreshSnapshot(): Promise<Snapshot | undefined> {
     const { current } = snapshots;
     if (current && ageOf(current, clock.now()) <= MAX_TRADING_AGE_MS) return current;
@@ -65,7 +62,7 @@ export function createSettlement({ db, clock, log, markets, snapshots, history }
   }
 
   return {
-    /** Books the venue's settlement events. Undefined if this instance did nothing. */
+    /** Undefined if this instance did nothing. */
     settle: (): Promise<SettleReport | undefined> =>
       run(async () => {
         const snapshot = await findFreshSnapshot();

@@ -51,16 +51,10 @@ function problemOfEvent(
   return problemOfProbabilities(brackets, probabilities) ?? problemOfAge(day, start, at);
 }
 
-/**
- * Tolerated difference of a sum of probabilities from one, because forecasts cap the probability of a bracket just
- * below 1.
- */
+/** Forecasts cap the probability of a bracket just below 1. */
 const NEARLY_ONE = 1e-6;
 
-/**
- * Outcome probabilities must sum to one. For thresholds, the check fails only if a higher threshold is likelier than a
- * lower one.
- */
+/** For thresholds, a higher one must not be likelier than a lower one. */
 function problemOfProbabilities(brackets: readonly Bracket[], probabilities: readonly number[]) {
   const total = outcomeProbabilities(outcomesOf(brackets), probabilities).reduce((sum, p) => sum + p, 0);
   return Math.abs(total - 1) < NEARLY_ONE
@@ -93,7 +87,7 @@ function problemOfMarket(market: Market, { data, at }: Present): string | undefi
   return problemOfBook(book);
 }
 
-/** A one-sided price is not a market price, and a contract bought there could not be sold again. */
+/** A contract bought at a one-sided price could not be sold again. */
 function problemOfBook(book: OrderBook): string | undefined {
   if (book.yes.length === 0 && book.no.length === 0) return 'its order book is empty';
   if (book.yes.length === 0) return 'its order book has only one side: there are no bids for YES';
@@ -101,9 +95,7 @@ function problemOfBook(book: OrderBook): string | undefined {
   return isCrossed(book) ? 'its order book is crossed' : undefined;
 }
 
-/**
- * Withholds all signals of an event if one of its books is doubtful, because the event's purchases are sized together.
- */
+/** An event's purchases are sized together, so one doubtful book withholds all. */
 export function withholdDoubtful(
   report: SignalReport,
   doubts: ReadonlyMap<string, Date> | undefined,
@@ -133,10 +125,10 @@ export interface EventCase {
   event: MarketEvent;
   day: DayForecast | undefined;
   gate: Gate;
-  /** Reasons why nothing may be sized: for the whole event, or by market ticker in `problems`. */
+  /** By market ticker in `problems`. */
   problem: string | undefined;
   problems: ReadonlyMap<string, string>;
-  /** Why the sized purchases are not signals; undefined if they are. */
+  /** Undefined if the purchases are signals. */
   withheld: string | undefined;
 }
 

@@ -5,57 +5,45 @@ import type { Market, TemperatureKind } from '../market/market.js';
 import type { Micros } from '../market/money.js';
 import type { SizedPurchase } from '../sizing/model.js';
 
-/** A quarter of full Kelly, because an error in the probability costs far more growth than a smaller stake. */
+/** An error in the probability costs far more growth than a smaller stake. */
 export const KELLY_SHARE = 0.25;
-/**
- * Caps on stakes as shares of the bankroll, including holdings. Stakes in an event add up because every purchase may
- * lose.
- */
+/** Shares of the bankroll, including holdings. Stakes in an event add up because every purchase may lose. */
 export const MARKET_CAP = 0.05;
 export const EVENT_CAP = 0.1;
-/** Cap for all events of one climate date, because forecast errors of neighbouring cities are correlated. */
+/** For all events of one climate date: forecast errors of neighbouring cities are correlated. */
 export const DAY_CAP = 0.2;
 
-/** Maximum age of a model run. There are four runs a day, so an older run means that forecasts are broken. */
+/** There are four runs a day, so an older run means that forecasts are broken. */
 export const MAX_RUN_AGE_MS = 24 * HOUR_MS;
 export const MAX_FORECAST_AGE_MS = 6 * HOUR_MS;
-/**
- * Maximum age of an observation. During the day, traders without recent observations lose to traders with them.
- * Stations report every hour.
- */
+/** Stations report every hour; traders without recent observations lose to those with them. */
 export const MAX_OBSERVATION_AGE_MS = 2 * HOUR_MS;
 
-/**
- * Hours before the end of the climate day at which forecasts are recorded, in local standard time: from noon the day
- * before to 6 p.m. on the day.
- */
+/** Before the end of the climate day, in local standard time: from noon the day before to 6 p.m. on the day. */
 export const LEAD_HOURS = [36, 24, 12, 6] as const;
-/**
- * Hours before an hourly target at which forecasts are recorded. The target's markets open at most a day ahead, and
- * within that day most runs are alike.
- */
+/** Markets open at most a day ahead of their hour, and within that day most runs are alike. */
 const HOURLY_LEADS = [12, 6, 3, 1] as const;
 
 type Leads = readonly [longest: number, second: number, ...rest: number[]];
 
 export const leadsOf = (kind: TemperatureKind): Leads => (kind === 'hourly' ? HOURLY_LEADS : LEAD_HOURS);
 
-/** A purchase that rests in the book. Its fill is uncertain, and more likely if the counterparty is better informed. */
+/** The fill is uncertain, and likelier if the counterparty is better informed. */
 export interface RestHint {
   /** One step above the side's best bid if that stays below the ask; otherwise the best bid. */
   price: Micros;
   contractsAhead: number;
   breakEven: number;
   edge: number;
-  /** Fill rate above which resting beats taking; null if resting is not worth its cost. */
+  /** Above this fill rate resting beats taking; null if resting is not worth its cost. */
   worthMoreAbove: number | null;
 }
 
-/** A purchase that the forecast supports, at its real cost. */
+/** The purchase is valued at its real cost. */
 export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   market: Market;
   edge: number;
-  /** The purchase's stake, which is the most that it alone can lose. An event's purchases together often risk less. */
+  /** The most that the purchase alone can lose. An event's purchases together often risk less. */
   worstCase: Micros;
   /** Null for a hedge, which has no value alone. */
   rest: RestHint | null;
@@ -79,19 +67,16 @@ export interface EventSignals {
   hour?: number | undefined;
   method: ForecastMethod | null;
   isCalibrated: boolean;
-  /** Whether forecasts like the event's have beaten the market. Signals require an open gate. */
+  /** Signals require an open gate. */
   gate: Gate;
   /** From cold to warm, YES before NO. */
   signals: readonly Signal[];
   suppressed: readonly Suppressed[];
   stake: Micros;
   worstCase: Micros;
-  /** Expected log growth of the wealth that the Kelly share puts at stake, at exact cost. */
+  /** Expected log growth of the wealth at stake, at exact cost. */
   growth: number;
-  /**
-   * Upper bound on the distance from the best possible growth, before sizes are cut to the Kelly share and to whole
-   * contracts.
-   */
+  /** From the best possible growth, before sizes are cut to the Kelly share and whole contracts; an upper bound. */
   gap: number;
 }
 
@@ -100,7 +85,7 @@ export const nothingBought = { stake: 0n, worstCase: 0n, growth: 0, gap: 0 };
 export interface SignalReport {
   bankroll: Micros;
   kellyShare: number;
-  /** Caps on the stake per market, per event and per climate date, as shares of the bankroll. */
+  /** Shares of the bankroll per market, event and climate date. */
   marketCap: number;
   eventCap: number;
   dayCap: number;
@@ -111,23 +96,21 @@ export interface SignalReport {
 export interface GateKey {
   kind: TemperatureKind;
   stationId: string;
-  /** Hours before the end of the day, or before the hour, at which the judged forecasts were recorded. */
+  /** Before the end of the day, or before the hour. */
   leadHours: number;
 }
 
-/** Whether there is enough evidence to trade a kind of forecast at a station and lead. */
+/** For one kind of forecast at a station and lead. */
 export interface Gate extends GateKey {
   isOpen: boolean;
   n: number;
-  /** Days without a record, a price or a calibrated forecast, which do not count. */
+  /** Without a record, a price or a calibrated forecast; these do not count. */
   dropped: number;
-  /** Final value of one dollar that is bet on the forecast beating the available prices: 1 is neutral. */
+  /** One dollar bet on the forecast beating the available prices: 1 is neutral. */
   evidence: number;
-  /** Evidence that would open the gate, given the evidence for the other gates. */
+  /** Given the evidence for the other gates. */
   needed: number;
-  /**
-   * Mean log score of the model minus that of buying the outcome, with its interval. Negative if the model was ahead.
-   */
+  /** Mean log score of the model minus that of buying the outcome. Negative if the model was ahead. */
   difference: { mean: number; low: number; high: number } | null;
   reason: string;
 }
@@ -135,20 +118,19 @@ export interface Gate extends GateKey {
 export const unjudged = { n: 0, dropped: 0, evidence: 1, needed: 1, difference: null };
 
 export interface GateBook {
-  /** Null before the first judgement, when every gate is closed. */
+  /** Before the first judgement, every gate is closed. */
   madeAt: Date | null;
   gates: readonly Gate[];
 }
 
 export const noGates: GateBook = Object.freeze({ madeAt: null, gates: [] });
 
-/** Age beyond which a judgement no longer counts; gates are judged every few minutes. */
+/** Gates are judged every few minutes. */
 const MAX_AGE_MS = DAY_MS;
 
 /**
- * The gate of the next recording time, when the market will have more information than now. Gates are closed after the
- * last recording time and long before the first. Judgements from after `at`, or more than a day before it, do not
- * count.
+ * The next recording time, when the market will have more information than now. Closed after the last and long before
+ * the first. Judgements from after `at`, or more than a day before it, do not count.
  */
 export function gateAt(
   { gates, madeAt }: GateBook,
@@ -156,7 +138,7 @@ export function gateAt(
   { hoursToEnd, at }: { hoursToEnd: number; at: Date },
 ): Gate {
   const leads = leadsOf(kind);
-  // The first recording time, extended by the interval between the first two.
+  // Extended by the interval between the first two.
   const longest = 2 * leads[0] - leads[1];
   const leadHours = leads.find((lead) => lead <= hoursToEnd);
   const closed = (reason: string): Gate => ({

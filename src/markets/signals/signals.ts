@@ -92,7 +92,7 @@ const percent = (share: number): string => `${(share * 100).toFixed(1)}%`;
 const points = (difference: number): string => `${(Math.abs(difference) * 100).toFixed(1)} points`;
 const dollars = (amount: bigint): string => `$${formatDollars(amount).replace(/00$/, '')}`;
 
-/** Mean and standard deviation, such as `71.3 ± 1.5 °F`. */
+/** `71.3 ± 1.5 °F`. */
 const spread = (mean: number, deviation: number): string => `${mean.toFixed(1)} ± ${deviation.toFixed(1)} °F`;
 
 function describeForecast({ side, probability }: Purchase, label: string, day: DayForecast): string {
@@ -155,11 +155,11 @@ const limitNames = {
   depth: 'the depth of the book',
 } as const;
 
-/** Sizing is either for a hypothetical account with the bankroll in cash and no holdings, or for a real account. */
+/** Either a hypothetical account with the bankroll in cash, or a real one. */
 export type SignalInput = Situation &
   ({ bankroll: Micros; account?: undefined } | { bankroll?: undefined; account: SignalAccount });
 
-/** Gives each side of each tradable market a signal or a reason for having none. Each event is sized as a whole. */
+/** A signal or a reason for each side of each tradable market. Each event is sized as a whole. */
 export function* makeSignalsInSteps(input: SignalInput): Steps<SignalReport> {
   const open = input.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
   const cases: EventCase[] = [];

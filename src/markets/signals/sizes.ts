@@ -17,9 +17,7 @@ export interface SignalAccount {
   holdings: ReadonlyMap<string, Holding>;
 }
 
-/**
- * Value of the holdings: proceeds of selling into current bids after fees, or the announced payout. Zero without a bid.
- */
+/** Proceeds of selling into current bids after fees, or the announced payout. Zero without a bid. */
 export function worthOf(
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -35,7 +33,7 @@ export function worthOf(
   return worth;
 }
 
-/** Cost of the holdings in some markets, fees included. This is the used part of a cap. */
+/** Fees included: the used part of a cap. */
 export const paidOf = (
   holdings: SignalAccount['holdings'],
   markets: MarketData['markets'],
@@ -54,15 +52,14 @@ export interface EventSizes extends SizedEvent {
 }
 
 interface Room {
-  /** Room left under the cap of the climate date; undefined if there is no limit. */
+  /** Room under the cap of the climate date; undefined without a limit. */
   day: Micros | undefined;
   cash: Micros;
 }
 
 /**
- * Sizes each event and shares the day's cap and the cash among the events that could be signals. The event with the
- * most growth comes first; later ones are resized to fit what is left. Ties are broken by ticker, so the order of the
- * input does not matter.
+ * The event with the most growth comes first; later ones are resized to fit what is left of the day's cap and the cash.
+ * Ties are broken by ticker, so the order of the input does not matter.
  */
 export function* sizeEvents(
   cases: readonly EventCase[],
@@ -94,7 +91,7 @@ export function* sizeEvents(
   return sizes;
 }
 
-/** Purchases that only close pairs spend nothing: each pair immediately returns its dollar and frees its cost. */
+/** Closing pairs spends nothing: each pair returns its dollar and frees its cost. */
 const spentOn = ({ purchases }: SizedEvent): Micros =>
   purchases.reduce((sum, { contracts, closing, stake }) => (closing < contracts ? sum + stake : sum), 0n);
 
@@ -107,10 +104,7 @@ const alone = { isDayTighter: false, crowdedOut: [], scarce: 'day' } as const;
 const byGrowth = ([a, { growth }]: [EventCase, SizedEvent], [b, other]: [EventCase, SizedEvent]): number =>
   other.growth - growth || (a.event.eventTicker < b.event.eventTicker ? -1 : 1);
 
-/**
- * Room under each date's cap after all holdings. Maxima, minima and hours share the room because their weather is
- * correlated.
- */
+/** After all holdings. Maxima, minima and hours share the room because their weather is correlated. */
 function headroomOfDays(
   events: readonly MarketEvent[],
   { bankroll, holdings }: Money,
@@ -140,7 +134,7 @@ function resize(
     sized.purchases.some((bought) => bought.ticker === ticker && bought.side === side);
   return {
     ...sized,
-    // Purchases that are refused even with the whole cap keep their reason.
+    // Refused even with the whole cap.
     refused: wanted.refused,
     isDayTighter:
       paidOf(money.holdings, one.event.markets, data) + left.day < shareOf(money.bankroll, EVENT_CAP),

@@ -1,9 +1,6 @@
 import { rowsAt, type ConcaveProblem } from './concave.js';
 
-/**
- * Solves matrix·v = right by Gaussian elimination with pivoting. Writes v into `right` and overwrites `matrix`. False
- * if singular.
- */
+/** matrix·v = right, with pivoting. Writes v into `right` and overwrites `matrix`. False if singular. */
 function solveLinear(matrix: Float64Array, right: Float64Array): boolean {
   const size = right.length;
   for (let c = 0; c < size; c++) {
@@ -34,20 +31,17 @@ function swapRows(matrix: Float64Array, right: Float64Array, a: number, b: numbe
 }
 
 const MAX_STEPS = 200;
-/** Multipliers below this, in growth per unit of wealth, do not have a reliable sign. */
+/** In growth per unit of wealth. Smaller multipliers have no reliable sign. */
 const NO_WORTH = 1e-14;
-/**
- * Predicted growth gained by a step. Below the first value, the bounds are rechecked; below the second, the search
- * ends.
- */
+/** Predicted gain of a step, below which the bounds are rechecked. */
 const LITTLE_GAIN = 1e-8;
 const NO_GAIN = 1e-22;
-/** Tolerated slack of a binding limit, as a share of wealth. */
+/** Slack of a binding limit that counts as none, as a share of wealth. */
 const NO_SLACK = 1e-13;
 /** Regularises the system if several legs are equivalent; otherwise it only costs an extra step. */
 const REGULAR = 1e-12;
 
-/** A point near the optimum. Legs that are not free are at a bound; tight limits have no slack. */
+/** Near the optimum. Legs that are not free are at a bound; tight limits have no slack. */
 export interface Guess {
   x: Float64Array;
   multipliers: Float64Array;
@@ -56,15 +50,14 @@ export interface Guess {
 }
 
 /**
- * Refines a nearly optimal point to rounding accuracy, by Newton's method on the legs between their bounds and the
- * binding limits. A leg or limit enters or leaves this set whenever a step reaches a bound or a multiplier has the
- * wrong sign (J. Nocedal and S. Wright, Numerical Optimization, 2nd ed., ch. 16.5).
+ * Newton's method on the legs between their bounds and the binding limits, to rounding accuracy. A leg or limit enters
+ * or leaves this set when a step reaches a bound or a multiplier has the wrong sign (J. Nocedal and S. Wright,
+ * Numerical Optimization, 2nd ed., ch. 16.5).
  */
 export function climb(problem: ConcaveProblem, guess: Guess): Guess {
   const { targets } = problem;
   const { x, multipliers: y, isFree, isTight } = guess;
-  // `s` is tracked separately from `x`. Near zero, recomputing it from `slack` would lose all significant digits, on
-  // which the derivatives depend.
+  // Near zero, recomputing `s` from `slack` would lose all significant digits.
   const s = rowsAt(problem, x);
   for (let steps = 0; steps < MAX_STEPS; steps++) {
     for (let i = 0; i < s.length; i++) y[i] = targets[i]! > 0 ? targets[i]! / s[i]! : isTight[i] ? y[i]! : 0;
@@ -129,10 +122,7 @@ interface StepStart {
   isTight: readonly boolean[];
 }
 
-/**
- * Steps until a bound or limit is met. Returns the constraint that was met and the growth that the full step was
- * predicted to gain.
- */
+/** Returns the constraint that was met and the growth predicted for the full step. */
 function stepAlong(
   { columns, targets, upper }: ConcaveProblem,
   { x, s, free, move, isTight }: StepStart,
@@ -163,9 +153,7 @@ function stepAlong(
   return { gain, ...met };
 }
 
-/**
- * Releases the bound or limit whose multiplier has the wrong sign by the largest amount; false if all signs are right.
- */
+/** The one with the largest wrong multiplier; false if all signs are right. */
 function release({ columns, targets }: ConcaveProblem, { x, multipliers, isFree, isTight }: Guess): boolean {
   const rows = targets.length;
   let most = NO_WORTH;

@@ -14,9 +14,9 @@ import {
 } from './offers.js';
 import type { EventToSize, MarketToSize, Fund, Headroom, Optimum } from './model.js';
 
-/** Minimum growth of a purchase, above rounding error. */
+/** A smaller growth is rounding error. */
 const NO_GROWTH = 1e-13;
-/** Sizes this close below a whole contract count as whole. */
+/** Counts as whole. */
 const NEARLY_WHOLE = 1e-7;
 
 interface Sizes {
@@ -26,10 +26,9 @@ interface Sizes {
 }
 
 /**
- * Rounds the optimum down to whole contracts, one number per offer. Then reduces them while that improves the whole
- * event at exact cost (each order rounds up to $0.0001) or while a limit is exceeded. Never exceeds the optimum. If a
- * limit is exceeded, only opening contracts shrink: closing pairs brings in cash, and without that cash the others
- * would have to shrink as well.
+ * Rounds down, then reduces while that improves the whole event at exact cost (each order rounds up to
+ * $0.0001) or while a limit is exceeded. Then only opening contracts shrink: without the cash of closing pairs, the
+ * others would have to shrink as well.
  */
 function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
   const contracts = optimum.map(roundDown);
@@ -46,13 +45,13 @@ function toWholeContracts(sizes: Sizes, optimum: readonly number[]): number[] {
 
 const roundDown = (size: number): number => Math.floor(size + NEARLY_WHOLE);
 
-/** True if rounding removed only fractions of contracts. */
+/** Rounding removed only fractions. */
 const isRoundedDown = (optimum: readonly number[], contracts: readonly number[]): boolean =>
   optimum.every((size, i) => roundDown(size) === contracts[i]);
 
 /**
- * The best reduction of one offer: by one contract, by all opening contracts or, if there are only closing ones, to
- * zero. Undefined if no reduction brings growth above `least`; a `least` of −∞ accepts any reduction.
+ * By one contract, by all opening contracts or, if there are only closing ones, to zero. Undefined without growth above
+ * `least`; −∞ accepts any reduction.
  */
 function bestSmaller(
   sizes: Sizes,
@@ -75,7 +74,7 @@ function bestSmaller(
   return best;
 }
 
-/** Expected log growth of the fund from these purchases at exact cost; −∞ if it could lose everything. */
+/** Log growth at exact cost; −∞ if the fund could lose everything. */
 export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[]): number {
   const after = [...fund.wealth];
   offers.forEach((offer, i) => {
@@ -91,7 +90,7 @@ export function exactGrowth({ offers, fund }: Sizes, contracts: readonly number[
   );
 }
 
-/** The event after these purchases. Proceeds from closing pairs do not count as cash yet. */
+/** Proceeds from closing pairs do not count as cash yet. */
 function withPurchases(
   event: EventToSize,
   offers: readonly Offer[],
@@ -130,14 +129,14 @@ interface Sizing {
 
 const MAX_ROUNDS = 4;
 
-/** Sizes an event again after each round, because rounding some purchases down may make others worth more. */
+/** Rounding some purchases down may make others worth more. */
 export function sizeCandidates(event: EventToSize): Sizing {
   const first = sizeOnce(event);
   let contracts = [...first.contracts];
   let last = first;
   for (let round = 1; round < MAX_ROUNDS && !isSettled(last); round++) {
     last = sizeOnce(withPurchases(event, first.offers, contracts, first.fund));
-    // Offers that have been bought in full are missing from the repeated sizing.
+    // Offers bought in full are missing from the repeated sizing.
     const more = first.offers.map((offer) => {
       const at = last.offers.findIndex(({ market, side }) => market === offer.market && side === offer.side);
       return last.contracts[at] ?? 0;

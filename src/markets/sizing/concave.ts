@@ -1,9 +1,6 @@
-/**
- * The problem of maximising Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥
- * 0.
- */
+/** Maximise Σ targetᵢ·ln(sᵢ) with s = slack + Gx and 0 ≤ x ≤ upper. A row with target 0 is a limit s ≥ 0. */
 export interface ConcaveProblem {
-  /** G by column: column l holds the `targets.length` numbers from index l·rows. */
+  /** By column: column l holds `targets.length` numbers from index l·rows. */
   columns: Float64Array;
   /** s at x = 0, all positive. */
   slack: Float64Array;
@@ -52,5 +49,5 @@ export function optimalityGap(problem: ConcaveProblem, x: Float64Array, multipli
   return gap;
 }
 
-/** Violation of a binding limit that is tolerated as rounding, as a share of wealth. */
+/** Violation of a binding limit that counts as rounding, as a share of wealth. */
 const FEASIBLE = 1e-12;

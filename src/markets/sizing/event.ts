@@ -15,7 +15,7 @@ function toPurchase(
   const { ticker, side, asks, probability, closable } = offer;
   const quote = offer.quote(contracts);
   const stake = stakeOf(offer, contracts);
-  // Rounded down, so that a promised value is never overstated.
+  // A promised value must never be overstated.
   const expectedValue = shareOf(valueOf(DOLLAR, contracts), probability) - stake;
   return {
     ticker,
@@ -38,7 +38,7 @@ function toPurchase(
   };
 }
 
-/** Largest loss of the purchases over all outcomes, including outcomes that the forecast considers impossible. */
+/** Includes outcomes that the forecast considers impossible. */
 function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], outcomes: number): Micros {
   let worst: Micros = 0n;
   for (let outcome = 0; outcome < outcomes; outcome++) {
@@ -52,26 +52,21 @@ function worstCaseOf(offers: readonly Offer[], contracts: readonly number[], out
 }
 
 export interface SizedEvent {
-  /** By market from cold to warm, YES before NO. */
+  /** From cold to warm, YES before NO. */
   purchases: readonly SizedPurchase[];
   refused: readonly { ticker: string; side: Side; reason: string }[];
   stake: Micros;
-  /** Expected log growth of the wealth that `kellyShare` puts at stake, at exact cost. Never negative. */
+  /** Expected log growth of the wealth at stake, at exact cost. Never negative. */
   growth: number;
-  /**
-   * Largest loss of these purchases over all outcomes, including those with zero probability; 0 if they cannot lose.
-   */
+  /** Over all outcomes, even with zero probability; 0 if the purchases cannot lose. */
   worstCase: Micros;
-  /** Upper bound on the growth that the continuous optimum misses, derived from the optimality conditions alone. */
+  /** That the continuous optimum misses: an upper bound, from the optimality conditions alone. */
   gap: number;
 }
 
 /**
- * Sizes all markets of an event together so that wealth grows fastest.
- *
- * The Kelly share is a separate fund (see `Fund`) that takes its own optimum, given holdings in the event and within
- * cash, depth and the caps. The result is rounded down to whole contracts, and contracts that are not worth their exact
- * cost are dropped. Repeating the call after buying everything yields nothing more, except that proceeds of closed
+ * The Kelly share is a separate fund (`Fund`) that takes its own optimum, given holdings in the event and within cash,
+ * depth and the caps. Repeating the call after buying everything yields nothing more, except that proceeds of closed
  * pairs are spent only once they have arrived.
  */
 export function sizeEvent(event: EventToSize): SizedEvent {

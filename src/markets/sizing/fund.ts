@@ -6,7 +6,7 @@ import { BALANCE_STEP, DOLLAR, ceilTo, shareOf, type Micros } from '../market/mo
 import { inDollars, openStakeOf, outcomesOf, payoutOf, stakeOf, type Offer } from './offers.js';
 import type { EventToSize, Fund, Headroom, Limit } from './model.js';
 
-/** Spending is limited to the fund, so that a sure gain is not bought with the rest of the bankroll. */
+/** A sure gain must not be bought with the rest of the bankroll. */
 export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: Fund): Headroom => ({
   cash,
   fund: fund.cash,
@@ -14,13 +14,13 @@ export const toHeadroom = ({ cash, eventRoom, marketRoom }: EventToSize, fund: F
   markets: fund.paid.map((paid) => marketRoom - paid),
 });
 
-/** Upper bound on spending, in dollars: the fund's cash plus a dollar for each pair that could be closed. */
+/** In dollars: the fund's cash plus a dollar for each pair that could be closed; an upper bound. */
 export const reachOf = ({ markets }: EventToSize, fund: Fund): number =>
   markets.reduce((sum, { held }) => sum + (held?.contracts ?? 0), Math.max(0, inDollars(fund.cash)));
 
 /**
- * Converts headroom to limits on the offers' legs. Closing a pair immediately returns its dollar and frees the cost of
- * the closed contract. The dollar goes to the fund but not to spendable cash, because orders do not execute together.
+ * Closing a pair returns its dollar to the fund and frees the contract's cost, but the dollar is not spendable yet,
+ * because orders do not execute together.
  */
 export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }: Fund) {
   const legs = offers.flatMap((offer) => offer.legs);
@@ -46,7 +46,7 @@ export function toLimits(headroom: Headroom, offers: readonly Offer[], { paid }:
   };
 }
 
-/** Returns a test for the offers that exceed the headroom at exact cost; undefined if no offer does. */
+/** At exact cost; undefined if no offer exceeds the headroom. */
 export function exceededHeadroom(
   headroom: Headroom,
   offers: readonly Offer[],
@@ -72,7 +72,7 @@ export function exceededHeadroom(
   return undefined;
 }
 
-/** Proceeds from closing pairs, minus the cost of the contracts bought to complete them. */
+/** Deducts the cost of the contracts that complete the pairs. */
 function receivedFor(offer: Offer, contracts: number): Micros {
   const closing = Math.min(offer.closable, contracts);
   return valueOf(DOLLAR, closing) - stakeOf(offer, closing);
@@ -111,8 +111,8 @@ function prudent(probabilities: readonly number[]): number[] {
 }
 
 /**
- * Cost of a holding, fee included. Holdings record prices without fees. The fee at the average price is at least the
- * fee charged for one order at several prices, because fees are concave in the price.
+ * Fee included. The fee at the average price is at least that of one order at several prices, because fees are concave
+ * in the price.
  */
 export function paidFor(held: Holding | undefined, feeRule: FeeRule | undefined): Micros {
   if (held === undefined || held.contracts === 0) return 0n;

@@ -8,22 +8,21 @@ import type { Fund, Headroom, Optimum, Limit, Leg } from './model.js';
 
 interface Maximum {
   x: Float64Array;
-  /** One per row: the derivative for the objective, the price for a limit. */
+  /** Per row: the derivative for the objective, the price for a limit. */
   multipliers: Float64Array;
   gap: number;
 }
 
 const TARGET_GAP = 1e-10;
 /**
- * Relative changes of bounds and limits for the restarts. With the restarts, the optimum is proven for all but 2 of
- * 360,000 random events, almost half of them degenerate.
+ * For the restarts, with which all but 2 of 360,000 random events, almost half of them degenerate, have a proven
+ * optimum.
  */
 const SHIFTS = [1e-4, 1e-6, 1e-8];
 
 /**
- * Finds the maximum and its optimality gap. The active-set method from zero almost always succeeds. If degenerate
- * bounds make it cycle, it restarts from the solution of a problem with slightly perturbed bounds. Returns the best
- * point found.
+ * If degenerate bounds make the active-set method cycle, restarts from a problem with slightly perturbed bounds.
+ * Returns the best point found.
  */
 function maximise(problem: ConcaveProblem): Maximum {
   const measure = ({ x, multipliers }: Guess): Maximum => ({
@@ -52,7 +51,7 @@ const nothingBought = ({ slack, targets, upper }: ConcaveProblem): Guess => ({
   isTight: Array.from(targets, () => false),
 });
 
-/** Raises bounds and limits by different fractions of `shift`, so that no two are met at the same point. */
+/** By different fractions, so that no two bounds are met at the same point. */
 function guessFrom(problem: ConcaveProblem, shift: number): Guess {
   const raised = (value: number, i: number) => value * (1 + shift * ((GOLDEN_RATIO * (i + 1)) % 1));
   const { slack, targets, upper } = problem;
@@ -68,14 +67,11 @@ function guessFrom(problem: ConcaveProblem, shift: number): Guess {
 
 const GOLDEN_RATIO = (Math.sqrt(5) - 1) / 2;
 
-/** Relative and absolute tolerance for rounding. */
+/** Relative and absolute. */
 const NEARLY = 1e-6;
 const NO_CONTRACTS = 1e-6;
 
-/**
- * Solves without caps first, because the caps are usually met anyway and reports show the uncapped Kelly share
- * alongside the capped size.
- */
+/** Reports show the uncapped Kelly share, and the caps are usually met anyway. */
 export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Offer[]): Optimum {
   const limits = toLimits(headroom, offers, fund);
   const legs = offers.flatMap((offer) => offer.legs);
@@ -109,7 +105,7 @@ export function findOptimum(fund: Fund, headroom: Headroom, offers: readonly Off
   };
 }
 
-/** Judged by usage, because if a limit binds only one leg, the limit's price may be hidden in that leg's own bound. */
+/** By usage: if a limit binds only one leg, its price may be hidden in that leg's own bound. */
 const isFull = ({ room, weights }: Limit, contracts: readonly number[]): boolean =>
   used(weights, contracts) >= Math.max(0, room) * (1 - NEARLY);
 
@@ -128,33 +124,31 @@ const split =
 
 export interface JointProblem {
   probabilities: readonly number[];
-  /** Dollars in each outcome without a purchase, all positive. */
+  /** In each outcome without a purchase, all positive. */
   wealth: readonly number[];
   legs: readonly Leg[];
   limits: readonly Limit[];
 }
 
 export interface JointOptimum {
-  /** Contracts of each leg, unrounded. */
+  /** Unrounded. */
   contracts: number[];
-  /** Growth gained per extra dollar of room, for each limit. */
+  /** Per extra dollar of room, for each limit. */
   prices: number[];
   growth: number;
-  /** Upper bound on the growth that any other purchase could add. */
+  /** Upper bound on what any other purchase could add. */
   gap: number;
 }
 
-/** Headroom below this share of wealth counts as zero. */
+/** As a share of wealth. */
 const NOTHING = 1e-9;
-/** Legs whose worth is further below their cost are added only if needed, which is rare. */
+/** Other legs are added only if needed, which is rare. */
 const FAR_BELOW = 0.05;
 
 /**
- * Finds the purchases that make wealth grow fastest: maximises Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in
- * j − cost), within depth and limits. Outcomes with zero probability do not enter the objective but require Wⱼ ≥ 0.
- *
- * The problem is concave, so its optimality conditions prove the optimum. `gap` follows from these conditions alone;
- * see `optimalityGap`.
+ * Maximises Σ pⱼ·ln Wⱼ with Wⱼ = wealthⱼ + Σ x·(the leg's payout in j − cost), within depth and limits. Outcomes with
+ * zero probability only require Wⱼ ≥ 0. The problem is concave, so its optimality conditions prove the optimum: see
+ * `optimalityGap`.
  */
 export function solveJoint(problem: JointProblem): JointOptimum {
   const { probabilities, wealth, legs, limits } = problem;
@@ -193,7 +187,7 @@ export function solveJoint(problem: JointProblem): JointOptimum {
   }
 }
 
-/** Growth per contract of each leg, in units of wealth, given the derivative by outcome and the price of each limit. */
+/** Per contract, in units of wealth, given the derivative by outcome and the price of each limit. */
 function worthsOf(
   { legs, limits }: JointProblem,
   derivatives: readonly number[],
@@ -238,10 +232,7 @@ function toConcave(
   };
 }
 
-/**
- * Depth or, if smaller, twice the room within the limits, so that the limit binds instead of this bound and carries the
- * price.
- */
+/** If smaller than the depth, twice the room within the limits, so that the limit binds and carries the price. */
 function upperBounds({ legs, limits }: JointProblem, unit: number): number[] {
   const upper = legs.map(({ contracts }) => contracts);
   for (const { room, weights } of limits) {

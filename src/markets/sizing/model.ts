@@ -7,31 +7,27 @@ import type { Micros } from '../market/money.js';
 export interface MarketToSize {
   ticker: string;
   probability: number;
-  /** Outcomes in which YES pays. Defaults to the market's own index, as for mutually exclusive brackets. */
+  /** Default: the market's own index, as for mutually exclusive brackets. */
   pays?: Payout;
-  /** Undefined if nothing may be bought here (closed, no book or a crossed book). Holdings still count. */
+  /** Undefined if nothing may be bought here. Holdings still count. */
   book: OrderBook | undefined;
   feeRule: FeeRule | undefined;
   held: Holding | undefined;
-  /**
-   * Net cash paid into this market, fees included; negative after profits. Defaults to the cost of the held contracts.
-   */
+  /** Net, fees included; negative after profits. Default: the cost of the held contracts. */
   spent?: Micros | undefined;
 }
 
 export interface EventToSize {
   /** From cold to warm. */
   markets: readonly MarketToSize[];
-  /**
-   * Probability of each outcome. They sum to one, and exactly one outcome occurs. Defaults to one outcome per market.
-   */
+  /** They sum to one, and exactly one occurs. Default: one outcome per market. */
   outcomes?: readonly number[];
-  /** Basis of Kelly shares: cash and holdings elsewhere, excluding holdings in this event. */
+  /** Cash and holdings elsewhere, without this event's. */
   bankroll: Micros;
   cash: Micros;
-  /** Share of the Kelly fraction, above 0 and at most 1. */
+  /** Above 0 and at most 1. */
   kellyShare: number;
-  /** Maximum stakes on one market and on the whole event, including holdings. */
+  /** Maximum stakes, including holdings. */
   marketRoom: Micros;
   eventRoom: Micros;
 }
@@ -44,47 +40,40 @@ export interface SizedPurchase {
   probability: number;
   contracts: number;
   limitPrice: Micros;
-  /**
-   * Contracts that close a pair with a contract held on the other side. The venue immediately pays a dollar for each
-   * pair.
-   */
+  /** The venue immediately pays a dollar for each pair. */
   closing: number;
   averagePrice: Micros;
   fee: Micros;
   stake: Micros;
-  /** `stake` per contract in dollars: the probability above which the purchase alone is profitable. */
+  /** `stake` per contract in dollars. */
   breakEven: number;
-  /** Expected payout minus `stake`. Negative for a hedge. */
+  /** Payout minus `stake`. Negative for a hedge. */
   expectedValue: Micros;
-  /** Share of the bankroll that the event's joint optimum puts into this purchase, in full and at `kellyShare`. */
+  /** Shares of the bankroll in the event's joint optimum, in full and at `kellyShare`. */
   fullKelly: number;
   fractionalKelly: number;
-  /** True if the purchase costs more than it is worth alone but reduces the risk of the other purchases. */
+  /** Costs more than it is worth alone but reduces the other purchases' risk. */
   isHedge: boolean;
   limitedBy: 'market' | 'event' | 'cash' | 'depth' | null;
 }
 
 /**
- * The part of the bankroll at stake, treated as a separate fund: the Kelly share of everything, from which holdings in
- * the event were bought. A purchase turns the fund's cash into contracts and leaves the optimum unchanged, so nothing
- * is bought twice.
+ * The Kelly share of everything, from which holdings in the event were bought. A purchase turns its cash into contracts
+ * and leaves the optimum unchanged, so nothing is bought twice.
  */
 export interface Fund {
   whole: Micros;
   cash: Micros;
-  /**
-   * Possible outcomes have a probability of at least one in a million, so that no bet relies on the last digits of a
-   * tail.
-   */
+  /** Possible outcomes have at least one in a million, so that no bet relies on the last digits of a tail. */
   probabilities: number[];
-  /** Dollars in each outcome without further purchases. */
+  /** In each outcome without further purchases. */
   wealth: number[];
   spent: Micros[];
   paid: Micros[];
   totalPaid: Micros;
 }
 
-/** Remaining budgets for cash, the event and each market. Negative if holdings exceed a cap. */
+/** Negative if holdings exceed a cap. */
 export interface Headroom {
   cash: Micros;
   fund: Micros;
@@ -93,19 +82,19 @@ export interface Headroom {
 }
 
 export interface Leg {
-  /** Outcomes in which YES pays a dollar; NO pays in all others. */
+  /** NO pays in all other outcomes. */
   pays: Payout;
   side: Side;
   /** Dollars per contract, fee included. */
   cost: number;
-  /** Available contracts, above 0. May be infinite if the limits are finite. */
+  /** Above 0. May be infinite if the limits are finite. */
   contracts: number;
 }
 
-/** Requires that Σ weight·contracts over all legs is at most `room`. */
+/** Σ weight·contracts over all legs is at most `room`. */
 export interface Limit {
   room: number;
-  /** Weight of each leg. A negative weight frees room. */
+  /** A negative weight frees room. */
   weights: readonly number[];
 }
 

@@ -22,11 +22,11 @@ export const outcomesOf = ({
 }: Pick<EventToSize, 'markets' | 'outcomes'>): readonly number[] =>
   outcomes ?? markets.map(({ probability }) => probability);
 
-/** Maximum gap, in growth, between accepted sizes and the true optimum. */
+/** In growth, between accepted sizes and the true optimum. */
 export const MAX_GAP = 1e-9;
 const NO_CONTRACTS = 1e-6;
 
-/** Returns why nothing in the event can be sized; undefined if something can. */
+/** Undefined if something can be sized. */
 export function problemOfSizing(event: EventToSize, { whole, wealth }: Fund): string | undefined {
   const { kellyShare } = event;
   const probabilities = outcomesOf(event);
@@ -65,13 +65,13 @@ export interface Offer {
   asks: readonly Level[];
   depth: number;
   probability: number;
-  /** Edge of one contract at the best ask after its unrounded fee. */
+  /** One contract at the best ask after its unrounded fee. */
   edge: number;
-  /** Held contracts of the other side. The first contracts bought here close pairs with them. */
+  /** The first contracts bought here close pairs. */
   closable: number;
-  /** Quotes at exact cost, limited to the depth of the book. */
+  /** At exact cost, within the depth of the book. */
   quote: (contracts: number) => Quote;
-  /** Price levels from the cheapest up, split where the pairs end. */
+  /** From the cheapest up, split where the pairs end. */
   legs: readonly OfferLeg[];
 }
 
@@ -89,8 +89,8 @@ export interface RefusedOffer {
 const sides: readonly Side[] = ['yes', 'no'];
 
 /**
- * Offers from cold to warm, YES before NO. Markets without a book are skipped.
- * @param spendable dollars; levels beyond this amount are omitted
+ * From cold to warm, YES before NO. Markets without a book are skipped.
+ * @param spendable dollars; further levels are omitted
  */
 export function readOffers(
   { markets }: EventToSize,
@@ -190,7 +190,7 @@ function toLegs(
 export const stakeOf = (offer: Offer, contracts: number): Micros =>
   contracts === 0 ? 0n : -offer.quote(contracts).balanceChange;
 
-/** Cost of the contracts beyond those that close a pair. Each closed pair pays out a dollar immediately. */
+/** Contracts that close a pair cost nothing here: the pair pays out a dollar immediately. */
 export const openStakeOf = (offer: Offer, contracts: number): Micros =>
   contracts <= offer.closable ? 0n : stakeOf(offer, contracts) - stakeOf(offer, offer.closable);
 

@@ -10,10 +10,7 @@ import { withholdDoubtful } from '../signals/event-case.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { refreshOf, type Calibration, type Snapshot, type SourceState } from './snapshot.js';
 
-/**
- * Applies venue changes since the refresh. Nothing is forecast or sized again, but signals with a doubtful book are
- * withheld.
- */
+/** Nothing is forecast or sized again, but signals with a doubtful book are withheld. */
 export function patchSnapshot(snapshot: Snapshot, data: MarketData, sequence: number): Snapshot {
   const changed = new Map<string, ListedMarket>();
   for (const [i, market] of data.markets.entries())
@@ -44,7 +41,7 @@ function patchEvent(event: MarketEvent, changed: ReadonlyMap<string, ListedMarke
 
 export interface SnapshotInputs {
   sequence: number;
-  /** Time of the snapshot, which contains nothing later. */
+  /** The snapshot contains nothing later. */
   at: Date;
   data: MarketData;
   weather: WeatherData | undefined;
@@ -60,7 +57,7 @@ export interface SnapshotRules {
 }
 
 /**
- * Builds a snapshot from its inputs alone: the same inputs give the same snapshot, no matter when or in how many steps.
+ * The same inputs give the same snapshot, whenever and in however many steps.
  * @param before if the model fails, its forecasts are reused and keep their original times
  */
 export function* buildSnapshotInSteps(

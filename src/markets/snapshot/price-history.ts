@@ -11,7 +11,7 @@ import { priceHistory, type BestPrices } from './table.js';
 export const PRICE_STEP_MS = 5 * MINUTE_MS;
 const KEPT_MS = 3 * DAY_MS;
 const DELETED_AT_ONCE = 5_000;
-/** Maximum points that fit in a small chart. */
+/** In a small chart. */
 const MOST_POINTS = 48;
 
 export function createPriceRecorder({
@@ -25,7 +25,7 @@ export function createPriceRecorder({
 }) {
   let lastMs = 0;
   return {
-    /** Records once every five minutes, from current snapshots only. A time without prices leaves a gap. */
+    /** From current snapshots only. A time without prices leaves a gap. */
     async record(): Promise<void> {
       const snapshot = store.current;
       const now = clock.now();
@@ -34,7 +34,7 @@ export function createPriceRecorder({
       const open = snapshot.events.filter(({ markets }) => markets.some(({ status }) => status === 'active'));
       const { marketSource } = snapshot;
       const at = new Date(stepMs);
-      // The first writer wins, because another instance may have recorded the same five minutes.
+      // Another instance may have recorded the same five minutes.
       if (open.length > 0)
         await insertRows(
           orm,
@@ -59,7 +59,7 @@ export const bestPrices = ({ markets }: MarketEvent): Record<string, BestPrices>
     markets.map(({ ticker, yesBid, yesAsk }) => [ticker, [toNumber(yesBid), toNumber(yesAsk)]]),
   );
 
-/** Safe as a number, because a price is at most a million millionths of a dollar. */
+/** A price is at most a million millionths of a dollar. */
 const toNumber = (price: Micros | null): number | null => (price === null ? null : Number(price));
 
 export interface PricePoint {
@@ -69,11 +69,11 @@ export interface PricePoint {
 
 export interface PriceHistory {
   points: PricePoint[];
-  /** Time between two points if no point is missing. */
+  /** If no point is missing. */
   stepMs: number;
 }
 
-/** Recorded prices of an event, thinned evenly but always including the newest. */
+/** Thinned evenly, but always including the newest. */
 export async function readPriceHistory(
   orm: Orm,
   { marketSource, eventTicker }: { marketSource: string; eventTicker: string },

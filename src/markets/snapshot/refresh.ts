@@ -22,21 +22,18 @@ export interface RefreshDeps {
   clock: Clock;
   log: Logger;
   metrics: Pick<Metrics, 'refreshes' | 'refreshSeconds' | 'snapshotTime' | 'sourceNotes'>;
-  /** A source that takes longer than this is abandoned, even if it ignores its abort signal. */
+  /** A slower source is abandoned, even if it ignores its abort signal. */
   timeOutMs?: number;
   forecastWaitMs?: number;
 }
 
 export interface Refresher {
-  /** Reads the due sources and swaps the snapshot. A concurrent call joins the running refresh. Never rejects. */
+  /** A concurrent call joins the running refresh. Never rejects. */
   refresh(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/**
- * Swaps the snapshot once the markets arrive. Late forecasts lead to another snapshot; until then, the previous
- * forecasts remain in use.
- */
+/** Swaps once the markets arrive. Late forecasts lead to another snapshot. */
 export function createRefresher(deps: RefreshDeps): Refresher {
   const { clock, log, metrics, timeOutMs = 25_000, forecastWaitMs = 3_000 } = deps;
   const stopping = new AbortController();
@@ -83,10 +80,7 @@ interface Parts {
   weather: SourcePart<WeatherData>;
 }
 
-/**
- * Creates snapshots from the sources' data. Between snapshots, venue changes update only the books and prices of the
- * current one.
- */
+/** Between snapshots, venue changes update only books and prices. */
 function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, stopping: AbortSignal) {
   const { clock, store, log, metrics } = deps;
   const rules = {
@@ -121,10 +115,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     }
   }
 
-  /**
-   * Applies venue changes that arrived during the build, and numbers the snapshot after any that were published in the
-   * meantime.
-   */
+  /** Numbers the snapshot after any that were published in the meantime. */
   function publish(made: Snapshot): void {
     const isOvertaken = made.sequence <= (store.current?.sequence ?? 0);
     const snapshot = isOvertaken ? Object.freeze({ ...made, sequence: ++sequence }) : made;
@@ -139,7 +130,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
     store.replace(patchSnapshot(current, data, ++sequence));
   }
 
-  /** Builds in slices, because hundreds of events take a tenth of a second and no request should wait that long. */
+  /** In slices: hundreds of events take a tenth of a second, and no request should wait that long. */
   function build(data: MarketData, sources: Snapshot['sources']): Promise<Snapshot> {
     const inputs: SnapshotInputs = {
       sequence: ++sequence,
@@ -154,7 +145,7 @@ function createSnapshotMaker(deps: RefreshDeps, { markets, weather }: Parts, sto
   }
 
   return {
-    /** Runs swaps one after another. Each uses the data available when it starts. */
+    /** One after another, each with the data available when it starts. */
     swap: (): Promise<void> => (swapping = swapping.then(swapNow)),
     get swapping() {
       return swapping;

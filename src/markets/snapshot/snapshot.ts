@@ -6,7 +6,7 @@ import type { ListedMarket } from '../market/market.js';
 import type { MarketData, VenueNote } from '../market/source.js';
 import { noGates, type GateBook, type SignalReport } from '../signals/signal.js';
 
-/** Results of training. Immutable: jobs replace the object and refreshes read it. */
+/** Immutable: jobs replace the object and refreshes read it. */
 export interface Calibration {
   fits: FitBook;
   gates: GateBook;
@@ -39,7 +39,7 @@ export function createCalibrationStore(
 export interface SourceState {
   part: 'markets' | 'forecasts';
   name: string;
-  /** `unexpected` means an answer that cannot be trusted; it closes trading until a good answer arrives. */
+  /** `unexpected`: an answer that cannot be trusted; trading is closed until a good one arrives. */
   state: 'ok' | 'failing' | 'unexpected' | 'waiting';
   fetchedAt: Date | null;
   failingSince: Date | null;
@@ -48,7 +48,7 @@ export interface SourceState {
   notes: readonly VenueNote[];
 }
 
-/** Omits the problem, which may name internal hosts, and the notes, which streams would repeat with every change. */
+/** The problem may name internal hosts, and streams would repeat the notes with every change. */
 export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit<SourceState, 'notes'>) => ({
   part,
   name,
@@ -57,25 +57,22 @@ export const toStateJson = ({ part, name, state, fetchedAt, failingSince }: Omit
   failingSince: failingSince?.toISOString() ?? null,
 });
 
-/**
- * Markets, forecasts and signals that belong together. Immutable: each refresh replaces it, and so does each change in
- * between.
- */
+/** Immutable: each refresh replaces it, and so does each change in between. */
 export interface Snapshot {
-  /** Counts 1, 2, 3 … within this process. */
+  /** Counts within this process. */
   sequence: number;
-  /** Time at which the markets were fetched. Ages are relative to it. */
+  /** When the markets were fetched. Ages are relative to it. */
   asOf: Date;
   marketSource: string;
   data: MarketData;
   markets: ReadonlyMap<string, ListedMarket>;
   events: readonly MarketEvent[];
-  /** Forecasts by station. */
+  /** By station. */
   forecasts: ReadonlyMap<string, StationForecast>;
   gates: GateBook;
   signals: SignalReport;
   sources: readonly SourceState[];
-  /** The last refresh's snapshot, if prices or books have changed since. Omitted on that snapshot itself. */
+  /** Set if prices or books have changed since the last refresh. */
   refreshed?: Snapshot;
 }
 
@@ -90,11 +87,11 @@ export const refreshOf = (snapshot: Snapshot): Snapshot => snapshot.refreshed ??
 
 export interface SnapshotStore {
   readonly current: Snapshot | undefined;
-  /** All sources, even before the first snapshot. */
+  /** Complete even before the first snapshot. */
   readonly sources: readonly SourceState[];
   replace(snapshot: Snapshot): void;
   setSources(sources: readonly SourceState[]): void;
-  /** Calls back after each replacement. The returned function unsubscribes. */
+  /** After each replacement. The returned function unsubscribes. */
   subscribe(listener: (snapshot: Snapshot, before: Snapshot | undefined) => void): () => void;
 }
 

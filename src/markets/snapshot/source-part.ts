@@ -14,7 +14,7 @@ interface Source<T> {
 export interface SourcePart<T> {
   readonly data: T | undefined;
   readonly state: SourceState;
-  /** Reads the source again. Never rejects: after a failure, the data stays the same and the state changes. */
+  /** Never rejects: after a failure, the data stays the same and the state changes. */
   ask(): Promise<void>;
 }
 

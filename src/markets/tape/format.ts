@@ -8,20 +8,19 @@ import type { Place } from '../market/place.js';
 
 export type TapeHeader = Omit<SnapshotRules, 'model'>;
 
-/** One refresh. Omitted fields are unchanged since the previous record. */
+/** Undefined fields are unchanged since the previous record. */
 export type TapeRecord = Omit<SnapshotInputs, 'weather' | 'calibration'> &
   Partial<Pick<SnapshotInputs, 'weather' | 'calibration'>> & {
-    /** Prints read since the previous record, except those already in earlier records. */
+    /** Prints since the previous record, except those already in earlier ones. */
     prints?: readonly PrintsRead[];
   };
 
-/** Format version, stored in the header record. Tapes with another version are refused. */
+/** In the header record. Tapes with another version are refused. */
 export const TAPE_FORMAT = 1;
 
 /**
- * Serializes as JSON with additional types: `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds,
- * `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or area, which is read back as the one shared object. Values
- * passed in never have such keys themselves.
+ * `{"$n":"12"}` is a bigint, `{"$t":0}` a time in milliseconds, `{"$m":[[k,v]]}` a map and `{"$s":"KNYC"}` a station or
+ * area, read back as the one shared object. Values never have such keys themselves.
  */
 export const writeValue = (value: unknown): string => JSON.stringify(encode(value));
 
@@ -53,7 +52,7 @@ function decode(value: unknown): unknown {
 
 const special: Partial<Record<string, (value: unknown) => unknown>> = {
   $n(value) {
-    // The length is limited, because parsing an enormous number would block the process. No amount needs more digits.
+    // Parsing an enormous number would block the process.
     if (typeof value !== 'string' || !/^-?\d{1,100}$/.test(value))
       throw new RangeError('$n is not a whole number');
     return BigInt(value);
@@ -75,19 +74,21 @@ const special: Partial<Record<string, (value: unknown) => unknown>> = {
   },
 };
 
-/* A tape is a gzip file with one member per record, so `zcat` reads it and records can be appended without touching
-   earlier ones. Each member stores its length in its header's extra field, as in BGZF (SAM specification, section 4.1),
-   so that a reader can skip from member to member and detect a truncated one. */
+/*
+ * One gzip member per record, so `zcat` reads a tape and records can be appended. Each header's extra field
+ * has the member's length, as in BGZF (SAM specification, section 4.1), so that a reader can skip members and
+ * detect a truncated one.
+ */
 const compress = promisify(gzip);
 const expand = promisify(gunzip);
 
 const PLAIN_HEADER = 10;
-/** Length in bytes of the whole header: plain header, extra length, field name, field length and member length. */
+/** Bytes: plain header, extra length, field name, field length and member length. */
 const HEADER = 20;
 const HAS_EXTRA = 4;
-/** Maximum length of a record in bytes. A file that states a larger length is not a tape. */
+/** Bytes. A file that states a larger length is not a tape. */
 const MAX_MEMBER = 16 * 1024 * 1024;
-/** Maximum length of an uncompressed record, to guard against decompression bombs. */
+/** Guards against decompression bombs. */
 const MAX_TEXT = 64 * 1024 * 1024;
 
 /** @throws RangeError for a record that would be too long to read back */
@@ -112,7 +113,7 @@ interface Frame {
 }
 
 /**
- * Yields the complete members of a file in order, skipping a member truncated at the end.
+ * Skips a member truncated at the end.
  * @throws RangeError if the file is not a tape
  */
 export async function* listFrames(file: FileHandle): AsyncGenerator<Frame> {
@@ -144,7 +145,7 @@ function lengthOf(header: Buffer): number | undefined {
   return length > HEADER && length <= MAX_MEMBER ? length : undefined;
 }
 
-/** @throws Error for a damaged record, detected by its checksum */
+/** @throws for a damaged record, detected by its checksum */
 export async function readMember(file: FileHandle, { start, end }: Frame): Promise<string> {
   const bytes = Buffer.alloc(end - start);
   await file.read(bytes, 0, bytes.length, start);

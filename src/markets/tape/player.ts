@@ -9,28 +9,28 @@ import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { inSlices } from '../../core/steps.js';
 import { readTape, TapeError, type TapeEntry } from './reader.js';
 
-/** Longest gap that is played; longer gaps on the tape are skipped. */
+/** Longer gaps are skipped. */
 const LONGEST_GAP_MS = 2 * MINUTE_MS;
 
 export interface TapePlayer {
-  /** The current time on the tape; constant before the start and after the end. */
+  /** Constant before the start and after the end. */
   clock: Clock;
   marketSource: string;
   forecastSource: string;
-  /** Replaces the live refresher; its `refresh` only waits until playback has started. */
+  /** `refresh` only waits until playback has started. */
   createRefresher(deps: { store: SnapshotStore; model: ForecastModel; log: Logger }): Refresher;
   ended: Promise<void>;
 }
 
 export interface TapePlayerOptions {
   path: string;
-  /** 2 plays two seconds of tape per second; Infinity plays as fast as possible. */
+  /** Seconds of tape per second; Infinity is as fast as possible. */
   speed: number;
   from?: Date | undefined;
 }
 
 /**
- * Plays a tape: builds each snapshot from the recorded inputs with the live code, at the tape's time.
+ * Builds each snapshot with the live code, at the tape's time.
  * @throws TapeError if the file is not a tape or has nothing after `from`
  */
 export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): Promise<TapePlayer> {
@@ -43,7 +43,7 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
   const ended = new Promise<void>((resolve) => (resolveEnded = resolve));
 
   async function play({ store, model, log }: Parameters<TapePlayer['createRefresher']>[0]): Promise<void> {
-    // Publishes without waiting for the clock, because the service needs a snapshot to start.
+    // The service needs a snapshot to start.
     store.replace(buildSnapshot(first!.inputs, { ...first!.header, model }, store.current, log));
     clock.start();
     for await (const entry of entries) {
@@ -100,7 +100,7 @@ export const tapedMarkets = (name: string, store: Pick<SnapshotStore, 'current'>
 });
 
 function createTapeClock(startMs: number, speed: number) {
-  /** Tape time and process time at the same moment; undefined while the clock is stopped. */
+  /** At the same moment; undefined while the clock is stopped. */
   let running: { tapeMs: number; processMs: number } | undefined;
   let pausedAtMs = startMs;
   const now = () =>
@@ -119,7 +119,7 @@ function createTapeClock(startMs: number, speed: number) {
       running = undefined;
     },
     async waitFor(tapeMs: number, signal: AbortSignal): Promise<void> {
-      // A jump means that the machine's clock was set, or that another tape was appended.
+      // The machine's clock was set, or another tape was appended.
       if (speed === Infinity || Math.abs(tapeMs - now()) > LONGEST_GAP_MS) set(tapeMs);
       const waitMs = (tapeMs - now()) / speed;
       if (waitMs > 0) await sleep(waitMs, undefined, { signal }).catch(() => undefined);

@@ -3,15 +3,12 @@ import { inParallel } from '../../core/steps.js';
 import { type Clock, MINUTE_MS } from '../../core/time.js';
 import { LISTING_LAG_MS, PRINTS_SPAN_MS, type MarketSource, type PrintsRead } from '../market/source.js';
 
-/**
- * Maximum number of prints and reads waiting for the next tape record. Any more are dropped, and their period then counts as
- * unread.
- */
+/** Until the next record. More are dropped, and their period then counts as unread. */
 const MAX_WAITING = 20_000;
-/** Number of prints remembered as already taped. Older prints may appear twice on the tape. */
+/** Older prints may appear twice on the tape. */
 const MAX_TAPED = 50_000;
 
-/** Queues prints for a tape. A print that is read repeatedly is taped once. */
+/** A print that is read repeatedly is taped once. */
 export function createPrintsToTape() {
   let waiting: PrintsRead[] = [];
   let size = 0;
@@ -23,7 +20,7 @@ export function createPrintsToTape() {
       size += 1 + read.prints.length;
       waiting.push(read);
     },
-    /** @param isWhole true if the record must be complete without earlier records */
+    /** @param isWhole the record must be complete without earlier ones */
     take({ isWhole }: { isWhole: boolean }): PrintsRead[] {
       if (isWhole || taped.size > MAX_TAPED) taped.clear();
       const reads = waiting.map((read) => ({ ...read, prints: read.prints.filter(isNew) }));
@@ -48,7 +45,7 @@ export function tapedPrints(
   if (!tape || !source.readPrints) return source;
   return {
     async readPrints(tickers, since, signal) {
-      // Determined before the request, because prints that arrive during it may be missing from the response.
+      // Prints that arrive during the request may be missing from the response.
       const until = new Date(Math.min(clock.now(), since.getTime() + PRINTS_SPAN_MS));
       const prints = await source.readPrints!(tickers, since, signal);
       tape.addPrints({ tickers: [...tickers], since, until, prints });
@@ -57,13 +54,13 @@ export function tapedPrints(
   };
 }
 
-/** Maximum number of markets followed at the same time, because reading each market costs one API call. */
+/** Reading each market costs one API call. */
 const MARKETS_AT_ONCE = 40;
 const READS_AT_ONCE = 4;
 /** How long a market is followed: longer than both a fill's observation period and the pause between two reads. */
 const FOLLOWED_MS = 3 * MINUTE_MS;
 
-/** Reads the prints of markets that may be traded, so that they are taped whether or not an order is placed. */
+/** Markets that may be traded are taped whether or not an order is placed. */
 export interface PrintFollower {
   follow(): Promise<void>;
   stop(): void;

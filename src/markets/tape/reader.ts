@@ -11,15 +11,15 @@ import {
   type TapeRecord,
 } from './format.js';
 
-/** Thrown if the file is not a tape or is damaged. The message includes the location. */
+/** The file is not a tape or is damaged. The message includes the location. */
 export class TapeError extends Error {}
 
 export interface TapeEntry {
   header: TapeHeader;
   inputs: SnapshotInputs;
-  /** Prints read since the previous entry; empty on tapes recorded before prints were taped. */
+  /** Prints since the previous entry; empty on tapes from before prints were taped. */
   prints: readonly PrintsRead[];
-  /** Record number, counted from 1, including headers. */
+  /** From 1, including headers. */
   record: number;
 }
 
@@ -29,7 +29,7 @@ const headerSchema = z.object({
   forecastSource: z.string(),
   bankroll: z.bigint(),
 });
-/** Nested values are not validated, because each record has a checksum. */
+/** Each record has a checksum, so nested values are not validated. */
 const recordSchema = z.object({
   sequence: z.int().positive(),
   at: z.date(),
@@ -54,7 +54,7 @@ const recordSchema = z.object({
 });
 
 /**
- * Yields the refreshes of a tape in order, skipping a record truncated at the end.
+ * Skips a record truncated at the end.
  * @throws TapeError at the first damaged record; errors from opening the file pass through
  */
 export async function* readTape(path: string): AsyncGenerator<TapeEntry> {

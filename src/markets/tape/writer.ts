@@ -17,7 +17,7 @@ import {
 import { createPrintsToTape } from './prints.js';
 
 /**
- * Fails at startup if the tape cannot be written, because days missed now cannot be taped later.
+ * At startup: days missed now cannot be taped later.
  * @throws ConfigError
  */
 export function requireTapeTarget(file: string): void {
@@ -50,11 +50,11 @@ function isTape(path: string): boolean {
   }
 }
 
-/** Maximum number of records waiting for a slow disk. Further refreshes are dropped to protect memory. */
+/** For a slow disk. Further refreshes are dropped to protect memory. */
 const MAX_WAITING = 20;
 
 export interface TapeWriter {
-  /** Queues the inputs of a refresh. Never throws or blocks; write failures are logged. */
+  /** Never throws or blocks; write failures are logged. */
   write(inputs: SnapshotInputs): void;
   addPrints(read: PrintsRead): void;
   close(): Promise<void>;
@@ -63,9 +63,8 @@ export interface TapeWriter {
 class SharedTapeError extends Error {}
 
 /**
- * Appends each refresh to a file, preserving existing records except one truncated at the end. If the file was moved or
- * emptied, a new tape is started. Records of two services must not be mixed, so a writer stops when it finds that
- * another process has written to the file.
+ * Existing records stay, except one truncated at the end. If the file was moved or emptied, a new tape is started.
+ * Records of two services must not be mixed, so a writer stops when another process has written to the file.
  */
 export function createTapeWriter({
   file,
@@ -78,7 +77,7 @@ export function createTapeWriter({
 }): TapeWriter {
   let tape: Tape | undefined;
   let isShared = false;
-  /** Inputs of the last queued record; if undefined, the next record is complete. */
+  /** If undefined, the next record is complete. */
   let last: Pick<SnapshotInputs, 'weather' | 'calibration'> | undefined;
   const prints = createPrintsToTape();
   let work = Promise.resolve();
@@ -96,10 +95,7 @@ export function createTapeWriter({
     isFailing = false;
   }
 
-  /**
-   * Closes the tape. A partial record would make later records unreadable, so the next write reopens and truncates the
-   * file.
-   */
+  /** A partial record would make later ones unreadable, so the next write reopens and truncates the file. */
   async function giveUp(problem: unknown): Promise<void> {
     isShared = problem instanceof SharedTapeError;
     if (isShared) log.error({ file }, 'another process is writing this tape; this one writes no more to it');
@@ -122,7 +118,7 @@ export function createTapeWriter({
         isFailing = true;
         return;
       }
-      // Serializes now, so that later changes to the inputs are not recorded.
+      // Later changes to the inputs are not recorded.
       const isWhole = last === undefined;
       const reads = prints.take({ isWhole });
       const record = { ...toRecord(inputs, last), ...(reads.length > 0 && { prints: reads }) };
@@ -141,7 +137,7 @@ export function createTapeWriter({
 
 interface Waiting {
   text: string;
-  /** True if the record is complete, false if it has only the changes since the previous record. */
+  /** If false, the record has only the changes since the previous one. */
   isWhole: boolean;
 }
 
@@ -152,8 +148,7 @@ interface Tape {
 }
 
 async function begin(file: string, header: TapeHeader): Promise<Tape> {
-  // Opened for reading too, so that a record cut off by a crash can be truncated. Mode 0600 denies access to other
-  // users.
+  // A record cut off by a crash can be truncated. Mode 0600 denies access to other users.
   const handle = await open(file, 'a+', 0o600);
   try {
     let end = 0;

@@ -75,7 +75,6 @@ export async function readCoverage(
   };
 }
 
-/** Returns the places that must have data: the given stations, or for hourly data all areas. */
 const countedPlaces = (kind: TemperatureKind, stations: readonly Place[]): readonly Place[] =>
   kind === 'hourly' ? placesOf(kind) : stations;
 
@@ -93,7 +92,6 @@ interface DayRuns {
   firstRunMs: number;
 }
 
-/** Counts the first model's runs per kind, station and day; days without runs have no row. */
 async function countRuns(
   orm: Orm,
   source: string,
@@ -123,7 +121,6 @@ async function listReportedDays(
   );
 }
 
-/** Lists the stations and days that have a run of another model, as `KNYC 2026-07-04`. */
 export async function listModelDays(
   orm: Orm,
   source: string,

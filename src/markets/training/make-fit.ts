@@ -116,7 +116,6 @@ export const hasSpread = ({ members, varianceF }: KnownRun): boolean =>
 const isBetter = (a: KnownRun, b: KnownRun): boolean =>
   hasSpread(a) === hasSpread(b) ? a.modelRunAt.getTime() < b.modelRunAt.getTime() : hasSpread(a);
 
-/** @param rows latest first */
 export function ofLatestDates<T extends { date: string }>(rows: readonly T[], count: number): T[] {
   const dates = [...new Set(rows.map(({ date }) => date))];
   const first = dates[count - 1] ?? '';

@@ -196,7 +196,6 @@ function toCase(
 
 type Seen = Pick<HourFit, 'n' | 'firstDate' | 'lastDate' | 'knownThrough'>;
 
-/** @param cases by date, latest first */
 function summarizeCases(cases: readonly HourCase[]): Seen {
   return {
     n: cases.length,

@@ -51,7 +51,6 @@ const HOUR_FITS_KEPT_DAYS = 60;
 export interface Trainer {
   /** Loads the newest stored fits, which are used until newer ones are made. Never rejects. */
   load(): Promise<void>;
-  /** Records the news, and trains if there is new data. */
   learn(news: News): Promise<void>;
   /**
    * Deletes data after 400 days, and inputs of seasonal fits after two years; each call deletes a limited number of

@@ -91,7 +91,6 @@ const READ_MS = 16_000;
 interface BookReaderOptions {
   client: KalshiClient;
   clock: Clock;
-  /** Returns the markets to read first if not all books can be read. */
   interest: () => ReadonlySet<string>;
   topOf: (ticker: string) => OrderBook | undefined;
   changes: KalshiChanges | undefined;

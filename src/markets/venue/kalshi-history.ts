@@ -93,7 +93,6 @@ export function createKalshiHistory({
 
 const seriesOf = ({ station, kind }: KnownSeries): string => dailySeriesOf(station, kind);
 
-/** Returns the possible series names of a day's event, because series were renamed before 2025. */
 function namesAt(asked: KnownSeries, date: string): string[] {
   const { formerMaximum } = asked.station.series;
   const isRenamed = asked.kind === 'daily_maximum' && formerMaximum !== null && date < RENAMED_BEFORE;

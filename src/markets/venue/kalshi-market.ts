@@ -200,7 +200,6 @@ export function toOrderBook(wire: { yes: [string, string][]; no: [string, string
   return { yes: read(wire.yes), no: read(wire.no) };
 }
 
-/** Returns the best level of each side from a listing; undefined if the listing has no sizes. */
 export function toTopOfBook(value: unknown): OrderBook | undefined {
   const parsed = topSchema.safeParse(value);
   if (!parsed.success) return undefined;

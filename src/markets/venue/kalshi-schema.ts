@@ -11,7 +11,6 @@ export const time = z.iso.datetime({ offset: true });
 
 const priceRange = z.object({ start: dollars, end: dollars, step: dollars });
 
-/** What a settlement needs. */
 export const kalshiResultSchema = z.object({
   ticker: z.string().min(1),
   status: z.string(),
@@ -20,7 +19,6 @@ export const kalshiResultSchema = z.object({
 });
 export type KalshiResult = z.infer<typeof kalshiResultSchema>;
 
-/** What an outcome for scores and fits needs: the result and its subject. */
 export const kalshiOutcomeSchema = kalshiResultSchema.extend({
   event_ticker: z.string().min(1),
   yes_sub_title: z.string(),
@@ -34,7 +32,6 @@ export const kalshiOutcomeSchema = kalshiResultSchema.extend({
 });
 export type KalshiOutcome = z.infer<typeof kalshiOutcomeSchema>;
 
-/** What trading needs. */
 export const kalshiMarketSchema = kalshiOutcomeSchema.extend({
   market_type: z.string(),
   title: z.string().default(''),

@@ -172,7 +172,6 @@ const NOT_EMPTY_MS = 5 * MINUTE_MS;
 
 interface SeenSeries {
   hasMarkets: boolean;
-  /** The last listing that could be read. */
   found: readonly (ListedMarket | MarketResult)[];
   at: number;
 }

@@ -154,13 +154,11 @@ export interface EventState {
   changedAt: Date;
 }
 
-/** `reported`: closed, with a known value. */
 type Phase =
   | 'unopened'
   | 'reported'
   | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
-/** Returns the state of a subject at a time. Equal states produce equal events. */
 export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Date): EventState {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
@@ -242,7 +240,6 @@ export function printsOf({ seed }: Seeded, state: EventState, { markets, books }
 const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): number =>
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
-/** Yields the event's state at the start of a period, then its state at each book change within the period. */
 export function* statesWithin(
   world: Seeded,
   subject: SimulatedSubject,

@@ -65,7 +65,6 @@ const forecastSchema = z
       });
   });
 
-/** Unknown fields are ignored. */
 const modelAnswerSchema = z.object({
   model: z.string().min(1).max(100).optional(),
   forecasts: z.array(forecastSchema).max(MAX_FORECASTS),
@@ -267,7 +266,6 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
   };
 }
 
-/** Returns the days from yesterday, whose markets may be unsettled, to tomorrow, whose markets are open. */
 function daysInView(clock: Clock): { from: string; to: string } {
   const today = stations.map((station) => climateDayAt(station, new Date(clock.now())).date).toSorted();
   return { from: addDays(today[0]!, -1), to: addDays(today.at(-1)!, 1) };

@@ -307,9 +307,7 @@ function createEarlierRuns(): (newest: readonly DayEnsemble[]) => DayEnsemble[] 
 }
 
 interface OpenMeteoOptions {
-  /** Host of the ensembles. */
   baseUrl: string;
-  /** Host of single runs and of the archive. */
   historyBaseUrl: string;
   apiKey?: string | undefined;
   observations: readonly ObservationPart[];

@@ -107,7 +107,6 @@ function listHours(
   }).filter(({ fetchedAt }) => fetchedAt <= now);
 }
 
-/** Returns all data known about the subjects at a time, including an earlier run of the first model. */
 export function readWeatherOf(
   { weather }: Pick<SimulatedWorld, 'weather'>,
   subjects: readonly SimulatedSubject[],

@@ -23,7 +23,6 @@ export const knownVersions: Readonly<Record<string, readonly ModelVersion[]>> = 
   ecmwf: [{ version: '50r1', from: '2026-05-12' }],
 };
 
-/** A version in use. `isBreak` is true if another version was in use before it. */
 export interface SeenVersion extends ModelVersion {
   model: string;
   isBreak: boolean;
@@ -53,7 +52,6 @@ export function seenVersions(
   });
 }
 
-/** Returns undefined before the first known version. */
 export const versionOn = (versions: readonly ModelVersion[] | undefined, date: string): string | undefined =>
   versions?.findLast(({ from }) => from <= date)?.version;
 

@@ -6,13 +6,11 @@ import type { VenueNote } from '../market/source.js';
 import type { Station } from '../market/stations.js';
 import { createPoll } from './read-json.js';
 
-/** Returns the mean of the members, and their sample variance or the stated one. */
 export function momentsOf({ membersF, spreadF }: Pick<DayEnsemble, 'membersF' | 'spreadF'>) {
   const { mean, variance } = meanAndVariance(membersF);
   return { mean, variance: spreadF === undefined ? variance : spreadF ** 2 };
 }
 
-/** Returns the mean and sample variance of the members; a single member has variance 0. */
 export function meanAndVariance(membersF: readonly number[]): { mean: number; variance: number } {
   const mean = membersF.reduce((sum, x) => sum + x, 0) / membersF.length;
   const squares = membersF.reduce((sum, x) => sum + (x - mean) ** 2, 0);
@@ -215,7 +213,6 @@ export interface WeatherData {
 export interface WeatherSource {
   readonly name: string;
   readonly furtherModels?: readonly string[] | undefined;
-  /** How long the source's data counts as fresh; it is not read again within this time. */
   readonly freshMs: number;
   /** Reads current data. Rejects if the data cannot be trusted; the caller keeps its last data. */
   read(signal: AbortSignal): Promise<WeatherData>;
@@ -223,7 +220,6 @@ export interface WeatherSource {
   readonly history?: WeatherHistory;
 }
 
-/** Thrown if past forecasts can no longer be obtained. */
 export class NoHistoryError extends Error {
   override readonly name = 'NoHistoryError';
 }

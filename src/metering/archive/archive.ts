@@ -49,12 +49,12 @@ export interface ArchiveDeps {
   orm: Orm;
   clock: Clock;
   dir: string;
-  /** Events read or deleted per statement. */
+  /** Per statement. */
   chunkSize: number;
-  /** Pause after each statement that reads or deletes events, as a multiple of the statement's duration. */
+  /** Pause after each statement, as a multiple of its duration. */
   rest: number;
   signal: AbortSignal;
-  /** Called when events are written, read back and deleted, so each event is reported three times. */
+  /** Each event is reported three times: written, read back and deleted. */
   onEvents: (count: number) => void;
 }
 
@@ -82,8 +82,8 @@ export async function* eachOpenMonth(
 }
 
 /**
- * Moves a month's events into a file. An interrupted run can resume at any point: progress is recorded only after the
- * file is on disk, and each deletion commits together with its count.
+ * Resumes an interrupted run: progress is recorded only once the file is on disk, and each deletion commits together
+ * with its count.
  * @throws ArchiveError, after which nothing more is deleted
  */
 export async function archiveMonth(deps: ArchiveDeps, month: OpenMonth): Promise<void> {
@@ -164,7 +164,7 @@ async function write(deps: ArchiveDeps, month: OpenMonth): Promise<ArchiveRow> {
   return archive;
 }
 
-/** Yields the month's events as lines, by product and then time. @param sums receives the totals of those lines */
+/** By product and then time. @param sums receives the totals of the lines */
 async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[]): AsyncGenerator<string> {
   const { orm, chunkSize } = deps;
   const productIds = new Set((await listTotals(orm, month)).map(({ productId }) => productId));
@@ -184,8 +184,8 @@ async function* readPieces(deps: ArchiveDeps, month: OpenMonth, sums: MetricSum[
 }
 
 /**
- * Checks that a file matches its recorded hash and sums. If none or all of its events have been deleted from the
- * database, the totals and hourly sums there must match too.
+ * If none or all of the file's events have been deleted from the database, the totals and hourly sums there must match
+ * too.
  * @throws ArchiveError with the first difference
  */
 export async function readBack(
@@ -222,10 +222,7 @@ export async function readBack(
   return reading.chunks;
 }
 
-/**
- * Adds the events that are still in the database to the totals and hourly sums. An archived month receives new events
- * only if a clock was wrong.
- */
+/** An archived month receives new events only if a clock was wrong. */
 async function addRemaining(
   orm: Orm,
   month: Month,
@@ -261,7 +258,7 @@ async function compareProduct(
   );
 }
 
-/** Merges the hourly sums of unlisted combinations of dimensions into `OTHER`, as ingestion does. */
+/** Merges unlisted combinations of dimensions into `OTHER`, as ingestion does. */
 function asCounted(hours: ReadonlyMap<string, Sum>, listed: ReadonlySet<string>): Map<string, Sum> {
   const counted = new Map<string, Sum>();
   for (const [name, { quantity, events }] of hours) {
@@ -302,10 +299,7 @@ function findDifference(
 export const monthLabel = ({ period, livemode }: Month): string =>
   `${period.slice(0, 7)}, ${livemode ? 'live' : 'test'}`;
 
-/**
- * Deletes exactly the events that were read from the file, in one transaction.
- * @throws ArchiveError if the events differ from the file, in which case none are deleted
- */
+/** In one transaction; none if the events differ from the file. */
 function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk): Promise<void> {
   const { productId, first, last, sums } = chunk;
   return change({ db: { orm }, clock }, byService, async (tx) => {
@@ -319,7 +313,7 @@ function deleteChunk({ orm, clock }: ArchiveDeps, month: OpenMonth, chunk: Chunk
   });
 }
 
-/** Merges the month's ledger entries by day. Once the events are gone, nothing needs the entries' exact times. */
+/** Once the events are gone, nothing needs the entries' exact times. */
 async function sumLedger(deps: ArchiveDeps, month: Month): Promise<void> {
   const { orm, clock, chunkSize } = deps;
   for (const day of await listEntryDays(orm, month)) {
@@ -332,7 +326,7 @@ async function sumLedger(deps: ArchiveDeps, month: Month): Promise<void> {
   }
 }
 
-/** The run was interrupted; the next run resumes it. */
+/** The next run resumes it. */
 export class InterruptedError extends Error {
   override name = 'InterruptedError';
 }
@@ -343,8 +337,7 @@ function throwIfInterrupted({ signal }: ArchiveDeps): void {
 }
 
 /**
- * Runs a statement, then pauses so that other work can use the database.
- * @throws InterruptedError instead of running the statement if the run has been interrupted
+ * Pauses after the statement, so that other work can use the database. @throws InterruptedError instead of running it
  */
 async function runPaced<T>(deps: ArchiveDeps, events: number, work: () => Promise<T>): Promise<T> {
   throwIfInterrupted(deps);

@@ -8,15 +8,12 @@ import { addDecimals } from '../../core/decimal.js';
 import type { EventPosition } from '../events/event-queries.js';
 import type { ArchivedEvent, MetricSum, Month, Sum } from './queries.js';
 
-/** The archive cannot be written, or no longer matches its record. A person must intervene. */
+/** A person must intervene. */
 export class ArchiveError extends Error {
   override name = 'ArchiveError';
 }
 
-/**
- * Start of an archive file's path, such as `2025-10/acme-live`. A month's folder can be moved to other storage as a
- * whole.
- */
+/** `2025-10/acme-live`. A month's folder can be moved to other storage as a whole. */
 export const baseNameOf = (slug: string, { period, livemode }: Month): string =>
   `${period.slice(0, 7)}/${slug}-${livemode ? 'live' : 'test'}`;
 
@@ -30,15 +27,15 @@ export function addTo(sums: Map<string, Sum>, name: string, quantity: string, ev
 }
 
 export interface WrittenFile {
-  /** Path relative to the archive folder. The name ends with the start of the hash, so no file overwrites another. */
+  /** Relative to the archive folder. Ends with the start of the hash, so no file overwrites another. */
   file: string;
   sha256: string;
   bytes: number;
 }
 
 /**
- * Writes a file completely or not at all: its name appears only once the contents are on disk. Each piece is a separate
- * gzip member, which bounds memory.
+ * Writes all or nothing: the name appears once the contents are on disk. Each piece is a gzip member, which bounds
+ * memory.
  */
 export async function writePieces(
   dir: string,
@@ -60,7 +57,6 @@ export async function writePieces(
   return written;
 }
 
-/** @param fill returns the file's name */
 export async function writeWhole(
   dir: string,
   base: string,
@@ -89,7 +85,7 @@ export async function writeWhole(
 export const toLine = ({ subject, dimensions, creditPrice, ...event }: ArchivedEvent): string =>
   `${JSON.stringify({ ...event, ...(subject ? { subject } : {}), ...(dimensions ? { dimensions } : {}), ...(creditPrice ? { creditPrice } : {}) })}\n`;
 
-/** Yields the file's events in groups, in file order. @param onBytes receives the compressed bytes */
+/** In file order. @param onBytes receives the compressed bytes */
 async function* readEvents(path: string, onBytes: (bytes: Buffer) => void): AsyncGenerator<ArchivedEvent[]> {
   async function* packed() {
     for await (const chunk of createReadStream(path, { highWaterMark: 1 << 18 })) {
@@ -135,22 +131,21 @@ interface Reading {
   sha256: string;
   sums: MetricSum[];
   events: number;
-  /** Chunks of the events after the first `skip`, in file order. */
+  /** After the first `skip` events, in file order. */
   chunks: Chunk[];
 }
 
 interface ReadOptions {
-  /** Number of events already deleted by an earlier run. */
+  /** Events that an earlier run has deleted. */
   skip: number;
   chunkSize: number;
-  /** Called with each product's sums once they are complete. */
+  /** Called with complete sums. */
   onProduct: (sums: ProductSums) => Promise<void>;
-  /** Called for each event that names a subject, in file order. */
+  /** In file order. */
   onSubject: (event: ArchivedEvent & { subject: string }) => Promise<void> | undefined;
   onEvents: (count: number) => void;
 }
 
-/** @throws ArchiveError */
 export async function readArchive(
   path: string,
   { skip, chunkSize, onProduct, onSubject, onEvents }: ReadOptions,

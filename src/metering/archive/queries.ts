@@ -9,10 +9,7 @@ export type ArchiveRow = Pick<
   'orgId' | 'period' | 'livemode' | 'state' | 'file' | 'sha256' | 'events'
 >;
 
-/**
- * The unit of archiving: one Organization's events in one month and mode. Every statement names the Organization, so it
- * runs on one shard.
- */
+/** The unit of archiving. Every statement names the Organization, so it runs on one shard. */
 export type Month = Pick<ArchiveRow, 'orgId' | 'period' | 'livemode'>;
 
 export interface Sum {
@@ -26,24 +23,24 @@ export interface MetricSum extends Sum {
   metric: string;
 }
 
-/** One line of the file. Times are RFC 3339 with microseconds; the quantity is an exact decimal. */
+/** A line of the file. Times are RFC 3339 with microseconds. */
 export interface ArchivedEvent extends EventPosition {
   productId: string;
   metric: string;
   quantity: string;
   apiKeyId: string;
   receivedAt: string;
-  /** Values of the dimensions in declared order, separated by U+001F. Absent if empty. */
+  /** In declared order, separated by U+001F. Absent if empty. */
   subject?: string | undefined;
   dimensions?: string | undefined;
-  /** Credits per unit, an exact decimal. Absent if 0, and in files from older versions. */
+  /** Per unit. Absent if 0, and in files from older versions. */
   creditPrice?: string | undefined;
 }
 
 const ofMonth = ({ orgId, period, livemode }: Month): SQL =>
   sql`org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode}`;
 
-/** Filters by a range of times, so that the index on Organization, product, mode and time is used. */
+/** The range of times allows the index on Organization, product, mode and time. */
 const inMonth = ({ orgId, period, livemode }: Month, productId: SQL, time: SQL, of = sql``): SQL =>
   sql`${of}org_id = ${orgId}::uuid and ${of}product_id = ${productId} and ${of}livemode = ${livemode}
     and ${time} >= ${period}::timestamp at time zone 'UTC' and ${time} < (${period}::date + interval '1 month') at time zone 'UTC'`;
@@ -60,7 +57,7 @@ export const listOrganizations = (
     where slug > ${after} ${orgId === undefined ? sql`` : sql`and id = ${orgId}::uuid`} order by slug limit ${limit}`,
   );
 
-/** Months before `before` that are not fully archived, oldest first. */
+/** Oldest first. */
 export const listOpenMonths = (
   orm: Orm,
   orgId: string,
@@ -98,15 +95,12 @@ export async function sumArchives(
   return sums!;
 }
 
-/**
- * Net change from corrections for a row `s` of a sum table. A month's file holds its events as they were sent, before
- * corrections.
- */
+/** A month's file holds its events as sent, before corrections. `s` is the row of a sum table. */
 const correctedOf = (month: Month, ofRow: SQL): SQL => sql`(
       select coalesce(sum(c.quantity - c.previous_quantity), 0) from usage_corrections c
       where ${inMonth(month, sql`s.product_id`, sql`c.occurred_at`, sql`c.`)} and c.metric = s.metric ${ofRow})`;
 
-/** Totals without corrections, in one snapshot: the sums of the events as sent. */
+/** The sums of the events as sent, in one snapshot. */
 export const listTotals = (orm: Orm, month: Month): Promise<MetricSum[]> =>
   selectRows(
     orm,
@@ -131,7 +125,7 @@ export const listArchivedSums = (orm: Orm, month: Month): Promise<ArchivedSum[]>
   );
 
 export interface HourSum extends Sum {
-  /** For example `2025-10-31T13`. */
+  /** `2025-10-31T13`. */
   hour: string;
   apiKeyId: string;
   metric: string;
@@ -157,7 +151,7 @@ export const sumEvents = (orm: Orm, month: Month, productId: string): Promise<Ho
     from usage_events where ${inMonth(month, sql`${productId}::uuid`, sql`occurred_at`)} group by 1, 2, 3, 4`,
   );
 
-/** Lists the combinations of dimensions that have sums of their own in a month. */
+/** Listed combinations have sums of their own. */
 export const listCombinations = async (orm: Orm, month: Month, productId: string): Promise<Set<string>> =>
   new Set(
     (
@@ -196,11 +190,11 @@ export const listEventsOf = (
 
 export interface PricedSum extends Sum {
   metric: string;
-  /** Credits per unit; 0 if the events had no price. */
+  /** 0 if the events had no price. */
   creditPrice: string;
 }
 
-/** Deletes the events of a product between two positions, both inclusive, and returns their sums by metric and price. */
+/** Both positions are inclusive. Returns the sums by metric and price. */
 export const deleteEvents = (
   orm: Orm,
   { orgId, livemode }: Month,
@@ -239,10 +233,7 @@ const entriesOf = (month: Month): SQL => sql`org_id = ${month.orgId}::uuid and l
       and hour >= ${month.period}::timestamp at time zone 'UTC' and hour < (${month.period}::date + interval '1 month') at time zone 'UTC'
       and (at <> ${dayOf(sql`at`)} or hour <> ${dayOf(sql`hour`)})`;
 
-/**
- * Days, by product, whose ledger entries for a month have not been merged yet. Omits products that still have events in
- * that month, because correcting an event reads its entries.
- */
+/** Omits products that still have events in the month, because correcting an event reads its entries. */
 export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: string; day: string }[]> =>
   selectRows(
     orm,
@@ -251,7 +242,7 @@ export const listEntryDays = (orm: Orm, month: Month): Promise<{ productId: stri
     group by product_id, 2 order by 1, 2`,
   );
 
-/** Merges at most `limit` of a day's entries. Returns how many entries it removed. */
+/** Returns how many entries it removed. */
 export async function sumEntries(
   orm: Orm,
   month: Month,
@@ -279,7 +270,7 @@ export async function sumEntries(
   return row!.removed;
 }
 
-/** Records an archive, replacing the record of an earlier run, which must not have deleted any events. */
+/** The earlier run must not have deleted any events. */
 export async function replaceArchive(
   tx: Orm,
   { file, sha256, events, ...month }: Omit<ArchiveRow, 'state'>,
@@ -297,7 +288,7 @@ export async function replaceArchive(
         ${sum.quantity}::numeric, ${sum.events}::bigint, 0, 0)`);
 }
 
-/** @param archivedAt given only for the final state, `archived` */
+/** @param archivedAt only for the final state */
 export async function moveState(
   orm: Orm,
   month: Month,
@@ -308,12 +299,10 @@ export async function moveState(
     where ${ofMonth(month)}`);
 }
 
-/** Key of the advisory lock; an arbitrary constant. */
+/** An arbitrary constant. */
 const ARCHIVE_LOCK = 4_283_641_098;
 
-/**
- * Takes a lock that lasts until this connection ends. @throws 55P03 if another process still holds the lock after 5 s
- */
+/** Lasts until this connection ends. @throws 55P03 if another process holds the lock after 5 s */
 export async function lockArchive(orm: Orm): Promise<void> {
   await orm.execute(sql`set lock_timeout = '5s'`);
   await orm.execute(sql`select pg_advisory_lock(${ARCHIVE_LOCK}::bigint)`);

@@ -4,17 +4,14 @@ import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { addTo } from './file.js';
 import type { ArchivedEvent, Month, Sum } from './queries.js';
 
-/** Compares a product's sums by subject. @throws ArchiveError if they differ */
+/** @throws ArchiveError if the sums differ */
 type Compare = (
   productId: string,
   actual: ReadonlyMap<string, Sum>,
   expected: ReadonlyMap<string, Sum>,
 ) => void;
 
-/**
- * Compares a file's sums by subject with those in the database, one hour at a time to bound memory.
- * @param remaining whether the database still has events that are not in the file
- */
+/** One hour at a time, to bound memory. @param remaining the database still has events that are not in the file */
 export async function createSubjectCheck(
   orm: Orm,
   month: Month,
@@ -43,7 +40,7 @@ export async function createSubjectCheck(
     onSubject: (event: ArchivedEvent & { subject: string }): Promise<void> | undefined => {
       const { productId, occurredAt, receivedAt, quantity } = event;
       const first = since.get(productId);
-      // Both times have microseconds and the same time zone, so their text sorts chronologically.
+      // With microseconds and one time zone, text sorts chronologically.
       if (first === undefined || receivedAt < first) return undefined;
       const hour = occurredAt.slice(0, 13);
       const add = () => addTo(sums, nameOf(slotOf(occurredAt), event), quantity);
@@ -64,11 +61,11 @@ export async function createSubjectCheck(
 const nameOf = (slot: string, { subject, metric }: { subject: string; metric: string }): string =>
   `${slot} ${metric} ${subject}`;
 
-/** Returns the start of a time's five-minute slot, such as `2025-10-31T13:45` for 13:47. */
+/** `2025-10-31T13:45` for 13:47. */
 const slotOf = (occurredAt: string): string =>
   `${occurredAt.slice(0, 15)}${Number(occurredAt[15]) < 5 ? 0 : 5}`;
 
-/** Time at which each product began to count usage by subject, as RFC 3339 with microseconds. */
+/** RFC 3339 with microseconds. */
 async function listSubjectsSince(orm: Orm, ids: string[]): Promise<Map<string, string>> {
   const rows = await selectRows<{ id: string; since: string }>(
     orm,
@@ -84,10 +81,7 @@ interface SubjectSum extends Sum {
   metric: string;
 }
 
-/**
- * Usage by subject from `from` (inclusive) to `to` (exclusive). Leaves out corrections, because a file holds its events
- * as they were sent.
- */
+/** `to` is exclusive. Leaves out corrections: a file holds its events as sent. */
 function listSubjects(
   orm: Orm,
   { orgId, livemode }: Month,

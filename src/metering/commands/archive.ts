@@ -43,7 +43,7 @@ as for the service.
 
 Exit status: 0 done, 1 a month could not be archived or a file is wrong, 2 the command failed, 130 interrupted.`;
 
-/** Events per statement. */
+/** Per statement. */
 const CHUNK = 10_000;
 
 interface Flags {
@@ -59,7 +59,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   if (flags.verify !== undefined) return verify(db.orm, resolve(flags.verify), orgId);
   const before = readBefore(flags.before, config.dedupeHorizonMonths);
   const dir = resolve(flags.to ?? join(config.dataDir, 'archive'));
-  // Lowers this process's priority, so that other processes on the machine run first.
+  // Other processes on the machine run first.
   setPriority(10);
   await lockArchive(db.orm);
   try {
@@ -71,7 +71,7 @@ async function run(db: MaintenanceDatabase, flags: Flags, config: Config): Promi
   }
 }
 
-/** Returns the first day of the oldest month to keep. @throws CommandError */
+/** The first day of the oldest month to keep. */
 function readBefore(before: string | undefined, horizonMonths: number | undefined): string {
   if (before === undefined)
     throw new CommandError(

@@ -57,9 +57,9 @@ import { toModeTabs } from '../reports/choices.js';
 import { readAccountView } from '../reports/credits/pages.js';
 import { toEntryView, toGrantView } from '../reports/credits/view.js';
 
-/** Maximum number of products offered as check boxes. */
+/** Offered as check boxes. */
 const MAX_PRODUCTS = 100;
-/** Ledger entries per page. */
+/** Per page. */
 const ENTRIES = 20;
 
 const notices = {
@@ -94,7 +94,6 @@ const grantSchema = z.object({
 
 type CreditPagesDeps = ConsoleDeps & Pick<Context, 'metrics'>;
 
-/** A customer's credits: the balance, the grants in burning order, the ledger, and forms for changing them. */
 export function customerCreditPages(deps: CreditPagesDeps): Router {
   const router = pageRouter();
   router.get('/customers/:slug/credits', (req, res) => showCredits(deps, req, res));
@@ -104,11 +103,11 @@ export function customerCreditPages(deps: CreditPagesDeps): Router {
   return router;
 }
 
-/** Reads the customer's account in the mode given in the URL or the form. */
+/** In the mode of the URL or the form. */
 async function readAccount(deps: ConsoleDeps, req: Request, fields: FormFields = {}) {
   const customer = await readCustomer(deps, req);
   const asked = textField(fields, 'mode') ?? readQuery(req).mode;
-  // The form's schema refuses any other mode, but the page must still be shown.
+  // The form's schema refuses another mode, but the page must still be shown.
   const mode: Mode = asked === 'test' ? 'test' : 'live';
   const id = { orgId: customer.id, livemode: mode === 'live' };
   return { customer, mode, id, now: new Date(deps.clock.now()) };
@@ -184,11 +183,10 @@ function addGrant(router: Router, deps: CreditPagesDeps): void {
   });
 }
 
-/** A form submitted twice grants only once, because both requests carry this key. */
+/** A form submitted twice grants once: both requests carry this key. */
 const newKey = (now: Date): string =>
   `console-${now.toISOString().slice(0, 10)}-${randomBytes(3).toString('hex')}`;
 
-/** @throws AppError invalid_request that names the field */
 function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
   const {
     mode: _,
@@ -217,10 +215,7 @@ function readGrant(fields: FormFields): GrantInput & { grantKey: string } {
   };
 }
 
-/**
- * Rejects invalid times before the preview is shown, not only when the change is made.
- * @throws AppError invalid_request
- */
+/** Before the preview, not only when the change is made. */
 function refusePast({ startsAt, expiresAt }: GrantInput, now: Date): void {
   const start = startsAt === undefined ? now : new Date(startsAt);
   if (start < now) throw fieldError('startsAt', 'must not be in the past');
@@ -261,7 +256,7 @@ function previewGrant(credits: Credits, input: GrantInput & { grantKey: string }
 
 const endMs = (expiresAt: string | null): number => (expiresAt === null ? Infinity : Date.parse(expiresAt));
 
-/** Adds two decimals, the first of which may be negative. */
+/** The first may be negative. */
 const addSigned = (a: string, b: string): string =>
   a.startsWith('-') ? differenceOf(b, a.slice(1)) : addDecimals(a, b);
 const subtractSigned = (a: string, b: string): string =>
@@ -269,15 +264,14 @@ const subtractSigned = (a: string, b: string): string =>
 
 const changeSchema = z.object({ reason, mode: modeField });
 
-/** A change that the operator confirms with a reason. */
+/** The operator confirms it with a reason. */
 interface CreditChange {
   path: string;
   title: string;
-  /** Form field that names the grant or product to change. */
+  /** Names the grant or product to change. */
   field: 'grant' | 'product';
   schema: z.ZodType<string>;
   done: keyof typeof notices;
-  /** @throws AppError not_found */
   preview(orm: Orm, credits: Credits, key: string, now: Date): Promise<object> | object;
   carryOut(tx: Tx, id: AccountId, key: string, reason: string, source: Source): Promise<unknown>;
 }

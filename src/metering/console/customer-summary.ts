@@ -14,7 +14,7 @@ import { readProductSums } from '../events/page-queries.js';
 import { parsePeriod } from '../reports/period.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 
-/** A product's live usage in the month. Decimals are text, which keeps all their digits. */
+/** Live, in the month. Decimals are text, which keeps all their digits. */
 interface ProductUse {
   slug: string;
   name: string;
@@ -81,7 +81,7 @@ export const customerSummary: CustomerSummary = {
 
 interface UsesRow {
   orgId: string;
-  /** At most `MAX_USES` products, sorted by share of the cap, highest first. */
+  /** By share of the cap, highest first. */
   uses: ProductUse[];
   count: number;
 }
@@ -104,7 +104,7 @@ const readUses = (orm: Orm, nowMs: number, orgIds: readonly string[]): Promise<U
 
 const cap = sql.raw(effectiveCap('e', 'p'));
 
-/** The month's totals with the caps of their entitlements. An archived product has no cap. */
+/** An archived product has no cap. */
 const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
     join ${t('products')} p on p.id = t.product_id and p.usage_metric = t.metric
     left join ${t('entitlements')} e on e.org_id = t.org_id and e.product_id = t.product_id and p.archived_at is null
@@ -112,8 +112,8 @@ const useOf = (t: GroupTables, nowMs: number): SQL => sql`${t('usage_totals')} t
     where t.period = ${monthOf(nowMs)}::date and t.livemode and t.quantity > 0`;
 
 /**
- * Scans the month's totals once by their index, and reads only the entitlements that have their own cap. The
- * Organizations found are then checked exactly, one by one, until the page is full.
+ * Scans the month's totals once by their index; the Organizations found are then checked exactly, until the page is
+ * full.
  */
 const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
   sql`case when o.id in (
@@ -131,7 +131,7 @@ const usesAbove = (nowMs: number, share: SQL) => (t: GroupTables) =>
 
 const RECENT_MS = 7 * DAY_MS;
 
-/** Live accounts that are overdrawn, or that burned credits in the last seven days and have none left. */
+/** Overdrawn, or burned credits in the last seven days and have none left. */
 function outOfCredits(t: GroupTables, nowMs: number): SQL {
   const [now, recent] = [nowMs, nowMs - RECENT_MS].map(
     (ms) => sql`${new Date(ms).toISOString()}::timestamptz`,
@@ -148,7 +148,7 @@ function outOfCredits(t: GroupTables, nowMs: number): SQL {
     )`;
 }
 
-/** The other Organizations whose usage the same Stripe customer pays for. */
+/** The same Stripe customer pays for their usage. */
 const sharers = (orgId: SQL): SQL =>
   sql`select other.slug, other.name from organizations own
     join organizations other on other.stripe_customer_id = own.stripe_customer_id and other.id <> own.id
@@ -156,7 +156,7 @@ const sharers = (orgId: SQL): SQL =>
 
 function toFacts(row: UsesRow | undefined, flags: Flag[]): CustomerFacts {
   const uses = (row?.uses ?? []).map(toUseView);
-  // `uses` is sorted by share, highest first.
+  // `uses` is sorted by share.
   const share = uses[0]?.share ?? 0;
   return {
     data: { uses, moreUses: (row?.count ?? 0) - uses.length },
@@ -181,10 +181,7 @@ function toUseView({ used, cap, ...product }: ProductUse) {
 const PANEL_PRODUCTS = 8;
 const PANEL_SHARERS = 5;
 
-/**
- * Reads the products with an entitlement in effect, nearest to the cap first, each with its cap, limits and last 30
- * days of usage. Also reads the latest problem in sending usage to Stripe, and who else its Stripe customer pays for.
- */
+/** Nearest to the cap first, with limits, 30 days of usage, and the latest problem with Stripe. */
 async function readUsePanel({ db, clock }: Pick<Context, 'db' | 'clock'>, orgId: string) {
   const now = new Date(clock.now());
   const inEffect = await listCurrentUse(db.orm, orgId, { now, livemode: true, limit: PANEL_PRODUCTS + 1 });

@@ -46,7 +46,7 @@ const cursorSchema = z.object({ cursor: slugSchema.optional() });
 const chosenSchema = z.object({ product: slugSchema.optional() });
 const withdrawSchema = z.strictObject({ product: slugSchema });
 
-/** The format of a browser's `datetime-local` field, in UTC, with or without seconds. */
+/** A browser's `datetime-local`, in UTC, with or without seconds. */
 const timeSchema = z
   .string()
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/, 'must be a time, like 2026-01-31T12:00')
@@ -61,7 +61,7 @@ const grantSchema = z.strictObject({
   unitCap: decimalField.optional(),
 });
 
-/** Maximum number of products offered in the form; the operator API can grant any. */
+/** In the form; the operator API can grant any product. */
 const MAX_PRODUCTS = 500;
 
 const notices = {
@@ -102,7 +102,6 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
 function addGrant(router: Router, deps: ConsoleDeps): void {
   const { orm } = deps.db;
 
-  /** Reads the product named in the path, and the customer's entitlement to it. */
   const readSubject = async (req: Request) => {
     const customer = await readCustomer(deps, req);
     const { product: slug } = parseQueryForm(chosenSchema, readQuery(req));
@@ -165,7 +164,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** A new entitlement must not replace the terms of an existing one. @throws AppError invalid_request */
+/** A new entitlement must not replace the terms of an existing one. */
 async function refuseGranted(tx: Tx, slug: string, productSlug: string): Promise<void> {
   const { id: orgId } = await getLockedOrganization(tx, slug);
   if (await findGrant(tx, orgId, (await getProduct(tx, productSlug)).id))
@@ -192,7 +191,7 @@ function addWithdrawal(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Returns undefined to apply the product's cap, or null for unlimited usage. */
+/** Undefined applies the product's cap; null is unlimited. */
 function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined): string | null | undefined {
   if (cap === 'product') return undefined;
   return cap === 'none' ? null : toPlainDecimal(unitCap!, 0);
@@ -211,10 +210,10 @@ function toFields(grant: Grant | undefined): FormFields {
   };
 }
 
-/** Formats a time to the minute, as browsers show it. */
+/** To the minute, as browsers show it. */
 const toField = (at: Date): string => at.toISOString().slice(0, 16);
 
-/** Reads a typed time. If its minute is unchanged, keeps the current seconds. */
+/** If the minute is unchanged, the seconds stay. */
 function readTime(typed: string | undefined, current: Date | null | undefined): Date | undefined {
   if (typed === undefined) return undefined;
   return current && toField(current) === typed ? current : new Date(`${typed}Z`);

@@ -14,10 +14,7 @@ import {
 } from '../entitlements/limits.js';
 import { enforcements, type UsageLimit } from '../entitlements/table.js';
 
-/**
- * The rows of the entitlement form: limits with the fields `limit1Quantity`, `limit1Window`, `limit1Length`,
- * `limit1Enforcement` and `limit1Per`, and thresholds with the field `threshold1`.
- */
+/** Fields `limit1Quantity`, `limit1Window`, `limit1Length`, `limit1Enforcement`, `limit1Per`, and `threshold1`. */
 const parts = ['Quantity', 'Window', 'Length', 'Enforcement', 'Per'] as const;
 type LimitRow = Partial<Record<(typeof parts)[number], string>>;
 
@@ -51,13 +48,13 @@ export const rollingWindows = unitNames.join(' ');
 const rowNumbers = (count: number): number[] => Array.from({ length: count }, (_, i) => i + 1);
 const limitName = (n: number, part: string): string => `limit${n}${part}`;
 
-/** Numbers of the limit rows in a form. A row may lack some of its fields. */
+/** A row may lack some of its fields. */
 const limitNumbers = (fields: FormFields): number[] =>
   rowNumbers(MAX_LIMITS).filter((n) => parts.some((part) => limitName(n, part) in fields));
 const thresholdNumbers = (fields: FormFields): number[] =>
   rowNumbers(MAX_THRESHOLDS).filter((n) => `threshold${n}` in fields);
 
-/** The form's row numbers, and the labels that messages use for the rows' fields. */
+/** Messages use the labels. */
 export function toRowsView(fields: FormFields) {
   const [limits, thresholds] = [limitNumbers(fields), thresholdNumbers(fields)];
   const labels = [
@@ -107,9 +104,8 @@ export function rowSchemas(fields: FormFields): Record<string, z.ZodType> {
 }
 
 /**
- * Reads rows that have passed their schemas.
- * @param current the entitlement's current limits; an unchanged window keeps its text, such as `P1DT12H`
- * @throws AppError invalid_request that names each wrong field
+ * For rows that have passed their schemas.
+ * @param current an unchanged window keeps its text, such as `P1DT12H`
  */
 export function readRows(
   values: Record<string, unknown>,
@@ -178,7 +174,7 @@ export function toRowFields(limits: readonly UsageLimit[], thresholds: readonly 
   });
 }
 
-/** Splits a duration into a number and the largest unit that divides it. */
+/** The largest unit that divides the duration. */
 function splitWindow(window: string): Pick<LimitRow, 'Window' | 'Length'> {
   const ms = durationMs(window);
   if (ms === undefined) return { Window: window, Length: '' };
@@ -195,7 +191,7 @@ export const editSchema = z
   .string()
   .regex(/^(?:add|remove[1-9]\d?)(?:Limit|Threshold)$/, 'is not a known button');
 
-/** Adds or removes a row and keeps everything that was typed. `focus` names the field to focus. */
+/** Keeps everything that was typed. `focus` names the field to focus. */
 export function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
   const rows = {
     limits: limitNumbers(fields).map((n) =>

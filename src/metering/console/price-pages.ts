@@ -36,7 +36,7 @@ const schema = z.object({
 });
 const editSchema = z.string().regex(/^(?:add|remove[1-9]\d{0,2})$/, 'is not a known button');
 
-/** `/console/products/:slug/price`: a form, then a preview of last month at the new price, and only then the change. */
+/** A form, then a preview of last month at the new price, and only then the change. */
 export function addPrice(router: Router, deps: ConsoleDeps): void {
   addForm(router, '/products/:slug/price', {
     before: [requireConfirmation(deps.clock)],
@@ -90,7 +90,7 @@ async function showForm(deps: ConsoleDeps, req: Request, res: Response, form: Fo
   });
 }
 
-/** The form's row numbers, and the labels that messages use for the rows' fields. */
+/** Messages use the labels. */
 function toRowsView(fields: FormFields) {
   const numbers = numbersOf(fields);
   const labels = numbers.flatMap((n) => [
@@ -128,16 +128,13 @@ async function showPreview(
   });
 }
 
-/** Numbers of the rows in a form. The fields are named `value1`, `price1` and so on. */
+/** The fields are named `value1`, `price1` and so on. */
 const numbersOf = (fields: FormFields): number[] =>
   Array.from({ length: MAX_PRICES }, (_, i) => i + 1).filter(
     (n) => `value${n}` in fields || `price${n}` in fields,
   );
 
-/**
- * Reads the price form, ignoring rows with neither a value nor a price.
- * @throws AppError invalid_request that names the field
- */
+/** Ignores rows with neither a value nor a price. */
 function readPriceForm(fields: FormFields, dimensions: readonly string[]): CreditPrice {
   const rows = numbersOf(fields).filter(
     (n) => textField(fields, `value${n}`) ?? textField(fields, `price${n}`),
@@ -189,7 +186,7 @@ function toFields(price: CreditPrice | null, { dimensions }: Product): FormField
   };
 }
 
-/** Adds or removes a row and keeps everything that was typed. `focus` names the field to focus. */
+/** Keeps everything that was typed. `focus` names the field to focus. */
 function editRows(fields: FormFields, edit: string): { values: FormFields; focus: string } {
   const rows = numbersOf(fields).map(
     (n) => [textField(fields, `value${n}`) ?? '', textField(fields, `price${n}`) ?? ''] as const,

@@ -6,11 +6,11 @@ import { OTHER_SQL, SEPARATOR_SQL } from '../entitlements/dimensions.js';
 import { toCreditPrice, type CreditPrice } from '../entitlements/price.js';
 import type { Product } from '../entitlements/queries.js';
 
-/** Maximum number of customers whose hourly sums are read, starting with those with the most usage in the month. */
+/** Those with the most usage in the month. */
 const MAX_CUSTOMERS = 500;
 const SHOWN_CUSTOMERS = 20;
 
-/** A month's live usage and its cost at two prices. Decimals are text, which keeps all their digits. */
+/** Decimals are text, which keeps all their digits. */
 interface Costs {
   quantity: string;
   before: string;
@@ -21,11 +21,11 @@ interface PreviewRow extends Costs {
   /** Null unless the row is a customer's. */
   slug: string | null;
   name: string | null;
-  /** A dimension value with its own price; null for all other values together. */
+  /** Null for all values without a price of their own. */
   value: string | null;
   kind: 'customer' | 'value' | 'total';
   customers: number;
-  /** Usage in combinations of dimensions beyond the limit, for which there are no sums by value. */
+  /** In combinations of dimensions beyond the limit, which have no sums by value. */
   unknown: string;
 }
 
@@ -39,8 +39,8 @@ interface Asked {
 const pricesOf = (price: CreditPrice | null): string => JSON.stringify(price?.by?.prices ?? {});
 
 /**
- * Selects one row for each customer, one for each value with its own price, and one for the total. Reads the month's
- * totals by their index, and the hourly sums of the customers with the most usage by primary key.
+ * A row for each customer, for each value with its own price, and for the total. Reads hourly sums only of the
+ * customers with the most usage.
  */
 export function selectPreview({ product, period, after }: Asked, t: GroupTables): SQL {
   const before = toCreditPrice(product);
@@ -87,7 +87,7 @@ export function selectPreview({ product, period, after }: Asked, t: GroupTables)
     order by r.grouped, r.place`;
 }
 
-/** Calculates what a month's live usage costs at today's price and at another price. */
+/** Live usage, at today's price and at another. */
 export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: Asked) {
   const rows = (
     await Promise.all(shards.groups.map((group) => group.select<PreviewRow>((t) => selectPreview(asked, t))))
@@ -102,7 +102,7 @@ export async function readPreview({ shards }: Pick<Database, 'shards'>, asked: A
     values: [...byValue].map(([value, own]) => ({ value, ...sumCosts(own) })).toSorted(byCost),
     total: sumCosts(of('total')),
     unknown: sumDecimals(of('total').map(({ unknown }) => unknown)),
-    /** Number of customers with usage, and number of customers included in the sums. */
+    /** The second is the number included in the sums. */
     customerCount: of('total').reduce((sum, row) => sum + row.customers, 0),
     countedCustomers: customers.reduce((sum, count) => sum + count, 0),
   };

@@ -29,7 +29,7 @@ import { addPrice } from './price-pages.js';
 
 const PRODUCTS = `${CONSOLE}/products`;
 
-/** Customers that the page of a product offers to grant it to. Others are found in the list of customers. */
+/** Others are found in the list of customers. */
 const SHOWN_CUSTOMERS = 20;
 
 const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.optional() });
@@ -153,7 +153,7 @@ function addArchive(router: Router, deps: ConsoleDeps): void {
   });
 }
 
-/** Splits names at commas. An empty field means no dimensions, which is refused for a product that already has some. */
+/** A product that has dimensions refuses an empty field. */
 function toDimensions(typed: string | undefined): string[] {
   const names = (typed ?? '').split(',').map((name) => name.trim());
   const parsed = dimensionKeysSchema.safeParse(names.filter((name) => name !== ''));

@@ -10,7 +10,7 @@ import {
 } from '../reports/operator/queries.js';
 import { axisName } from '../reports/report-view.js';
 
-/** Maximum number of sums that one page reads for a chart. */
+/** Per page. */
 const MAX_ROWS = 5_000;
 const MAX_HOURS = 48;
 const MAX_DAYS = 92;
@@ -25,10 +25,7 @@ interface Chosen {
   nameOf: NameOf;
 }
 
-/**
- * Returns one product's usage by customer, or every product's number of events. Returns undefined if the range has too
- * many sums.
- */
+/** One product by customer, or every product's number of events. Undefined if the range has too many sums. */
 export async function readUsageChart(db: ReportedDatabase, range: Range, chosen: Chosen) {
   const step = stepOf(range);
   const rows = await listCustomerUsage(db, {
@@ -92,7 +89,7 @@ const nextOf = (at: Date, step: Step): Date =>
     ? new Date(monthRange(monthOf(at.getTime())).end)
     : new Date(at.getTime() + (step === 'day' ? DAY_MS : HOUR_MS));
 
-/** Undefined unless all rows belong to one product, because quantities of different metrics cannot be added. */
+/** Undefined for several products: quantities of different metrics cannot be added. */
 function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | undefined {
   const metrics = new Set(rows.map(({ metric }) => metric));
   if (product) return metrics.has(product.usageMetric) ? product.usageMetric : rows[0]?.metric;
@@ -100,7 +97,7 @@ function metricOf(rows: CustomerUsage[], product: Chosen['product']): string | u
   return products.size === 1 && metrics.size === 1 ? rows[0]!.metric : undefined;
 }
 
-/** Sums the measure by product or customer, then by the start of the step in milliseconds. */
+/** By product or customer, then by the start of the step in milliseconds. */
 function sumSeries(
   rows: CustomerUsage[],
   kind: 'organization' | 'product',

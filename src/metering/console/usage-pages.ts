@@ -28,7 +28,7 @@ import { readUsageChart, type NameOf } from './usage-chart.js';
 
 const USAGE = `${CONSOLE}/usage`;
 
-/** Maximum number of customers or products in a list. If there are more, the page offers a search instead. */
+/** Beyond it, the page offers a search instead. */
 const MAX_OPTIONS = 200;
 const MAX_MATCHES = 20;
 
@@ -82,10 +82,7 @@ export function customerUsagePages({ log, ...deps }: ConsoleDeps & Pick<Context,
   return router;
 }
 
-/**
- * Reads the filters, which default to this month's totals in live mode. A search may match several customers or
- * products.
- */
+/** Defaults: this month's totals in live mode. A search may match several customers or products. */
 async function readRequest(deps: ConsoleDeps, query: FormFields) {
   const { cursor, ...given } = parseQueryForm(querySchema, { ...thisMonth(deps.clock.now()), ...query });
   const { granularity } = given;
@@ -97,7 +94,7 @@ async function readRequest(deps: ConsoleDeps, query: FormFields) {
   return { given, cursor, range, customers, products };
 }
 
-/** Reads a page of rows and the chart, or the choices if a search has several matches. */
+/** The choices if a search has several matches. */
 async function readResult(
   { db }: ConsoleDeps,
   { given, cursor, range, customers, products }: Awaited<ReturnType<typeof readRequest>>,
@@ -143,7 +140,7 @@ const monthOfDays = (nowMs: number) => {
 
 const thisMonth = (nowMs: number) => ({ ...monthOfDays(nowMs), granularity: 'total', mode: 'live' });
 
-/** Fields to keep in links to other ranges and modes. */
+/** Links to other ranges and modes keep these. */
 const toLinks = (fields: FormFields): Record<string, string> =>
   Object.fromEntries(
     Object.entries(fields).flatMap(([name, value]) =>
@@ -151,7 +148,7 @@ const toLinks = (fields: FormFields): Record<string, string> =>
     ),
   );
 
-/** Links to preset ranges that keep the other fields. */
+/** The links keep the other fields. */
 function toPresets(given: Record<string, string>, nowMs: number) {
   const month = monthOfDays(nowMs);
   const last = monthOfDays(Date.parse(month.from) - 1);
@@ -176,11 +173,11 @@ interface Named {
 
 const toNames = (rows: Named[]) => new Map(rows.map(({ slug, name }) => [slug, name]));
 
-/** Returns undefined if there are too many rows for a list. Adds the slug to a name that occurs twice. */
+/** Undefined if there are too many for a list. Adds the slug to a name that occurs twice. */
 function toOptions(rows: Named[], all: string) {
   if (rows.length > MAX_OPTIONS) return undefined;
   const isRepeated = (name: string) => rows.filter((row) => row.name === name).length > 1;
-  // Isolates a right-to-left name, so that it does not reverse the slug after it.
+  // A right-to-left name must not reverse the slug after it.
   const options = rows.map(({ slug, name }) => ({
     value: slug,
     label: isRepeated(name) ? `\u2068${name}\u2069 (${slug})` : name,
@@ -188,7 +185,7 @@ function toOptions(rows: Named[], all: string) {
   return [{ value: '', label: all }, ...options];
 }
 
-/** Finds the entry with this slug, or all partial matches. @throws AppError invalid_request if nothing matches */
+/** The entry with this slug, or all partial matches. */
 async function findNamed<T extends Named>(
   field: string,
   typed: string | undefined,
@@ -219,7 +216,6 @@ const findProducts = ({ db }: ConsoleDeps, typed: string | undefined) =>
     search: (part) => listProducts(db.orm, { after: undefined, limit: MAX_MATCHES - 1 }, part),
   });
 
-/** Links for each search that has several matches. */
 function toChoices(
   given: Record<string, string | undefined>,
   { customers, products }: { customers: Named[]; products: Named[] },

@@ -22,7 +22,7 @@ import {
 
 export interface Correction {
   idempotencyKey: string;
-  /** An exact decimal; 0 voids the event. */
+  /** 0 voids the event. */
   quantity: string;
   reason: string;
   /** Makes it safe to repeat the request. */
@@ -31,9 +31,9 @@ export interface Correction {
 
 export interface CorrectionRequest {
   orgId: string;
-  /** Accepts only events of this mode; undefined accepts both. */
+  /** Undefined accepts both modes. */
   livemode: boolean | undefined;
-  /** The operator may always correct; an Organization's people and keys only if the operator lets them. */
+  /** An Organization's people and keys may correct only if the operator lets them. */
   by: 'operator' | 'member' | 'key';
   corrections: readonly Correction[];
 }
@@ -44,21 +44,17 @@ export interface Corrected {
   results: { idempotencyKey: string; previousQuantity: string; quantity: string }[];
 }
 
-/** How long after receipt an API key may correct an event. */
+/** After receipt, for an API key. */
 export const MAX_AGE_DAYS = 35;
-/**
- * Maximum number of times that an API key may correct an event. Bounds the response size, because reading an event
- * returns all of its corrections.
- */
+/** By an API key. Reading an event returns all of its corrections, so this bounds the response. */
 export const MAX_TIMES = 1_000;
 
 const AUDITED_CORRECTIONS = 20;
 
 /**
- * Corrects all of the events or none, and updates their sums. Corrections in one Organization run one at a time, so
- * each starts from the result of the previous one.
- * @throws AppError with the first broken rule: entitlement_required, event_not_found, idempotency_conflict, timestamp_out_of_range,
- * quantity_out_of_range, invalid_request
+ * All or none. Corrections in one Organization run one at a time.
+ * @throws AppError with the first broken rule: entitlement_required, event_not_found, idempotency_conflict,
+ * timestamp_out_of_range, quantity_out_of_range, invalid_request
  */
 export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source): Promise<Corrected> {
   const { orgId, livemode, corrections } = request;
@@ -122,7 +118,7 @@ export const mayNotCorrect = (): AppError =>
     'This Organization may not correct its usage. Ask the operator of this service to correct it, or to let you.',
   );
 
-/** Plans each correction; corrections of the same event in one request build on each other. */
+/** Corrections of the same event in one request build on each other. */
 function planCorrections(
   { livemode, by, corrections }: CorrectionRequest,
   recorded: readonly RecordedCorrection[],

@@ -6,7 +6,6 @@ import { burn, lockAccount, writeAccount, type AccountId, type Demand } from '..
 import { readPast } from '../credit-grants/past.js';
 import { listHistory, type CorrectionTarget, type NewCorrection } from './queries.js';
 
-/** How a correction changes what an event costs. */
 interface Change {
   event: CorrectionTarget;
   /** RFC 3339. */
@@ -16,8 +15,8 @@ interface Change {
 }
 
 /**
- * Gives back or burns credits for the cost changes that the corrections cause, at each event's own price. Call this
- * after writing all sums, because the account is locked last. Runs no statement if no event has a price.
+ * At each event's own price. Call this after writing all sums, because the account is locked last. Runs no statement if
+ * no event has a price.
  */
 export async function correctCredits(
   tx: Tx,
@@ -78,13 +77,13 @@ async function correctAccount(
       account = given.account;
       entries.push(...given.entries);
     }
-    // Credits given back may repay overdrafts, and a grant put back into the account may have expired.
+    // Credits given back may repay overdrafts, and a grant may have expired.
     if (account.overdrafts.length > 0 || account.grants.length > length) addToPast(past, await settle());
   }
   await writeAccount(tx, id, account, entries);
 }
 
-/** Reads the parts of each event's cost before these corrections, ordered by the time at which they were burned. */
+/** Before these corrections, in burning order. */
 async function readShares(
   tx: Tx,
   orgId: string,

@@ -10,7 +10,7 @@ export interface CorrectionTarget {
   idempotencyKey: string;
   productId: string;
   productSlug: string;
-  /** The product's maximum quantity per event. */
+  /** Per event. */
   maxQuantity: string;
   apiKeyId: string;
   /** RFC 3339 with microseconds. */
@@ -18,20 +18,17 @@ export interface CorrectionTarget {
   receivedAt: string;
   livemode: boolean;
   metric: string;
-  /** Current quantity after `corrections` corrections. */
+  /** The quantity after `corrections` corrections. */
   quantity: string;
   corrections: number;
-  /** Credits per unit; 0 if the event has no price. */
+  /** Per unit; 0 if the event has no price. */
   creditPrice: string;
-  /** The subject and the combination of dimensions under which the event counts. */
+  /** The event counts under these. */
   subject: string;
   dimensions: string;
 }
 
-/**
- * Finds the recorded events with these keys, in any order. The statement names the Organization, so it runs on one
- * shard.
- */
+/** In any order. The statement names the Organization, so it runs on one shard. */
 export const listTargets = (
   orm: Orm,
   orgId: string,
@@ -83,10 +80,7 @@ export interface NewCorrection {
   reason: string;
 }
 
-/**
- * Records corrections and updates the sums in primary-key order, totals before hours. Queues threshold evaluations for
- * increases.
- */
+/** Updates the sums in primary-key order, totals before hours. Queues threshold evaluations for increases. */
 export async function insertCorrections(
   tx: Tx,
   orgId: string,
@@ -94,8 +88,7 @@ export async function insertCorrections(
   corrections: readonly NewCorrection[],
 ): Promise<void> {
   const rows = corrections.map(({ event, ...correction }) => ({ ...event, ...correction }));
-  // Two corrections that start from the same quantity have the same number, so the later one fails and `change` retries
-  // it.
+  // Two corrections from the same quantity have the same number: the later one fails and `change` retries it.
   await tx.execute(sql`insert into usage_corrections (org_id, product_id, api_key_id, occurred_at, corrected_at, livemode, number,
       idempotency_key, correction_key, metric, previous_quantity, quantity, actor, reason, subject, dimensions, credit_price)
     select ${orgId}::uuid, "productId", "apiKeyId", "occurredAt", ${at.toISOString()}::timestamptz, livemode, number,
@@ -111,7 +104,7 @@ export async function insertCorrections(
   await tx.execute(sql`${inserted} ${sql.raw(addToHours((name) => name))}`);
   if (corrections.some(({ event }) => event.subject !== ''))
     await tx.execute(sql`${inserted} ${sql.raw(addToSubjects((name) => name))}`);
-  // This is a separate statement because a distributed database cannot correlate a subquery with a CTE.
+  // A distributed database cannot correlate a subquery with a CTE.
   await tx.execute(noteCorrected(isCorrected));
 }
 
@@ -123,7 +116,7 @@ export interface EarlierCorrection {
   quantity: string;
 }
 
-/** Lists the existing corrections of these events, ordered by event key and correction number. */
+/** By event key and correction number. */
 export const listHistory = (
   orm: Orm,
   orgId: string,

@@ -35,7 +35,7 @@ export const correctionRoutes = [
       const { orgId, keyId, livemode } = await authenticateCall(deps, hashedSecret, 'usage:correct');
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
-      // Locks the Organization before the key's row, in the same order as member changes that revoke keys.
+      // Locks in the order of member changes that revoke keys.
       const by = {
         ...keyAuthority(orgId, keyId, 'usage:correct'),
         lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),

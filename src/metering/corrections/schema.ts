@@ -7,7 +7,7 @@ export const MAX_CORRECTIONS = 100;
 
 export const reasonField = text(200).describe('The reason, kept with the event and in the audit log.');
 
-/** Maximum body size. Each correction has three texts, in which every character may be escaped, and a quantity. */
+/** Three fully escaped texts and a quantity per correction. */
 export const MAX_BODY_BYTES = MAX_CORRECTIONS * (3 * MAX_KEY_BYTES + 320);
 
 export const correctionsSchema = z

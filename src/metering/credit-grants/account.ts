@@ -4,7 +4,7 @@ import { NOBODY, type CreditEntryKind } from '../credits/table.js';
 
 export interface HeldGrant {
   id: string;
-  /** Remaining amount. All amounts are exact decimals. */
+  /** All amounts are exact decimals. */
   rest: string;
   startsMs: number;
   /** Infinity if it never expires. */
@@ -25,7 +25,7 @@ export interface Account {
 
 export const emptyAccount: Account = { grants: [], overdrafts: [] };
 
-/** A ledger entry. Times are RFC 3339. */
+/** Times are RFC 3339. */
 export interface Entry {
   kind: CreditEntryKind;
   productId: string;
@@ -39,7 +39,7 @@ const compareUuids = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 :
 
 type Place = Pick<HeldGrant, 'priority' | 'endsMs' | 'id'>;
 
-/** The order in which `gauge_burn` burns grants. */
+/** `gauge_burn` burns grants in this order. */
 const comparePlaces = (a: Place, b: Place): number =>
   a.priority - b.priority || (a.endsMs === b.endsMs ? compareUuids(a.id, b.id) : a.endsMs - b.endsMs);
 
@@ -75,32 +75,32 @@ const changeEntry = (entry: Omit<Entry, 'at' | 'hour'>, at: Date): Entry => ({
   hour: toHour(at.getTime()),
 });
 
-/** The terms of a grant that corrections need, even if the grant has left the account. */
+/** Corrections need these, even if the grant has left the account. */
 export interface GrantTerms {
-  /** The grant as it would return to an account. Its remaining amount is not used. */
+  /** As it would return to an account. Its remaining amount is not used. */
   held: HeldGrant;
-  /** The grant's end before any rollover. */
+  /** Before any rollover. */
   expiresMs: number;
   rollDays: number;
   isVoided: boolean;
 }
 
-/** Identifies what one flush burned for an hour's usage. */
+/** One flush's credits for an hour's usage. */
 export interface Flush {
   at: string;
   productId: string;
   hour: string;
 }
 
-/** Returns the same name for equal flushes, regardless of how their times are formatted. */
+/** Independent of the format of times. */
 export const nameFlush = ({ at, productId, hour }: Flush): string =>
   `${Date.parse(at)} ${productId} ${Date.parse(hour)}`;
 
 /** The part of the ledger that corrections need. Giving back credits updates it. */
 export interface Past {
-  /** For each flush, the credits still burned from each grant. The product's own id stands for its overdraft. */
+  /** Per flush, by grant. The product's own id stands for its overdraft. */
   burned: Map<string, Map<string, string>>;
-  /** For each product, the repayments that no correction has undone, newest first. */
+  /** Per product, newest first, without those that a correction has undone. */
   repaid: Map<string, { grantId: string; amount: string }[]>;
   terms: Map<string, GrantTerms>;
 }
@@ -117,9 +117,8 @@ export function addToPast({ burned, repaid }: Past, entries: readonly Entry[]): 
 }
 
 /**
- * Gives back what a flush burned: first to the overdraft, then to the grants, most recently burned first. Credits
- * beyond the current overdraft undo repayments, newest first, and then forgiveness. The caller must settle the account
- * afterwards.
+ * First to the overdraft, then to the grants, most recently burned first. Credits beyond the overdraft undo repayments,
+ * newest first, and then forgiveness. The caller must settle the account afterwards.
  */
 export function giveBack(
   account: Account,
@@ -164,7 +163,7 @@ export function giveBack(
   return { account, entries };
 }
 
-/** Sorts a flush's grants in the reverse of the order in which they were burned. */
+/** The reverse of burning order. */
 function toReturnOrder(
   parts: ReadonlyMap<string, string>,
   terms: ReadonlyMap<string, GrantTerms>,
@@ -200,13 +199,13 @@ const setOverdraft = (account: Account, productId: string, amount: string): Acco
         ),
       };
 
-/** Part of an event's cost, with the time at which it was burned. */
+/** Part of an event's cost, burned at `at`. */
 export interface Share {
   at: string;
   credits: string;
 }
 
-/** Removes the latest parts of an event's cost and returns them. */
+/** Returns the removed parts. */
 export function takeLatest(shares: Share[], credits: string): Share[] {
   const taken: Share[] = [];
   let left = credits;

@@ -15,27 +15,26 @@ import {
   type GrantRow,
 } from './queries.js';
 
-/** Maximum number of closed grants in a response. */
+/** In a response. */
 export const MAX_CLOSED = 100;
 
 export const grantStatuses = ['scheduled', 'open', 'spent', 'expired', 'voided'] as const;
 
-/** A grant at a point in time. Amounts are exact decimals; times are RFC 3339 in UTC. */
+/** At a point in time. Times are RFC 3339 in UTC. */
 export interface CreditGrant extends Omit<
   GrantRow,
   'request' | 'lost' | 'hasRolled' | 'lastExpiry' | 'scope'
 > {
-  /** Credits that events burned, minus credits that corrections gave back. */
+  /** Credits that corrections gave back are deducted. */
   burned: string;
-  /** Credits still available; 0 unless the grant is scheduled or open. */
+  /** 0 unless the grant is scheduled or open. */
   remaining: string;
   status: (typeof grantStatuses)[number];
 }
 
 export interface Credits {
-  /** Remaining credits of open grants minus overdrafts; may be negative. */
+  /** Credits of open grants, minus overdrafts; may be negative. */
   balance: string;
-  /** Credits held by open reservations. */
   held: string;
   overdrafts: { productSlug: string; name: string; quantity: string }[];
   /** Open and scheduled grants in burning order, then the newest closed grants. */
@@ -115,7 +114,7 @@ function readPosition(cursor: string | undefined): EntryPosition | undefined {
   return { at, productId, hour, grantId, kind };
 }
 
-/** Reads one page of the ledger, newest first. @throws AppError invalid_request that names the query parameter */
+/** Newest first. */
 export async function readEntries(
   orm: Orm,
   id: AccountId,

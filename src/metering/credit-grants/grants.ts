@@ -33,14 +33,11 @@ import {
   type AccountId,
 } from './queries.js';
 
-/** Maximum number of open and scheduled grants per Organization and mode. */
+/** Open and scheduled, per Organization and mode. */
 export const MAX_OPEN = 64;
-/**
- * Maximum number of grants in an account, including those that expired in the last 8 days, because late events may
- * still burn them.
- */
+/** Includes grants that expired in the last 8 days, because late events may still burn them. */
 export const MAX_KEPT = 256;
-/** Fields as the caller sent them; absent fields take their defaults. */
+/** As sent; absent fields take their defaults. */
 export interface GrantInput {
   amount: string;
   priority?: number | undefined;
@@ -51,10 +48,7 @@ export interface GrantInput {
   reason: string;
 }
 
-/**
- * Grants credits, which first pay off overdrafts. Repeating the same request changes nothing.
- * @throws AppError idempotency_conflict, too_many_grants, unknown_product, invalid_request
- */
+/** Pays off overdrafts first. Repeating the same request changes nothing. */
 export async function putGrant(
   tx: Tx,
   id: AccountId,
@@ -110,15 +104,12 @@ export async function putGrant(
   return { isNew: true, resource };
 }
 
-/** Call this after the grant is committed. */
+/** Call this after the commit. */
 export function countGrant({ creditsGranted }: Metrics, { isNew, resource }: Put<CreditGrant>): void {
   if (isNew) creditsGranted.inc({ mode: modeOf(resource.livemode) }, Number(resource.amount));
 }
 
-/**
- * Voids a grant and forfeits its remaining credits. Voiding it again changes nothing.
- * @throws AppError not_found, grant_closed
- */
+/** Forfeits the remaining credits. Voiding again changes nothing. */
 export async function voidGrant(
   tx: Tx,
   id: AccountId,
@@ -155,7 +146,7 @@ export async function voidGrant(
   };
 }
 
-/** Forgives a product's overdraft and returns its amount. @throws AppError not_found */
+/** Returns the amount. */
 export async function forgiveOverdraft(
   tx: Tx,
   id: AccountId,
@@ -179,7 +170,7 @@ export async function forgiveOverdraft(
   return overdraft;
 }
 
-/** The grant's terms for `toJson`, which writes decimals as numbers with all digits. */
+/** `toJson` writes decimals as numbers with all digits. */
 export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGrant) => ({
   grantKey: grant.grantKey,
   livemode: grant.livemode,
@@ -191,7 +182,7 @@ export const termsJson = ({ rolloverPercent, rolloverDays, ...grant }: CreditGra
   rollover: rolloverPercent === null ? null : { percent: rolloverPercent, for: `P${rolloverDays}D` },
 });
 
-/** Normalizes the body and leaves out defaults, so that equivalent requests compare equal. */
+/** Leaves out defaults, so that equivalent requests compare equal. */
 function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): Record<string, unknown> {
   const fields = {
     ...sent,
@@ -203,7 +194,6 @@ function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-/** @throws AppError invalid_request for a grant in the past */
 function toTimes({ startsAt, expiresAt }: GrantInput, at: Date) {
   const start = startsAt === undefined ? at : new Date(startsAt);
   if (start < at) throw fieldError('startsAt', `must not be before now, ${at.toISOString()}`);
@@ -213,7 +203,6 @@ function toTimes({ startsAt, expiresAt }: GrantInput, at: Date) {
   return { startsAt: start, expiresAt: end };
 }
 
-/** @throws AppError unknown_product */
 async function toProductIds(tx: Tx, slugs: string[] | null | undefined): Promise<string[] | null> {
   if (slugs == null) return null;
   const known = await listProductIds(tx, slugs);
@@ -234,7 +223,6 @@ async function toProductIds(tx: Tx, slugs: string[] | null | undefined): Promise
   return [...known.values()].toSorted();
 }
 
-/** @throws AppError too_many_grants */
 function requireRoom({ grants }: Account, at: Date): void {
   const open = grants.filter(({ rest, endsMs }) => rest !== '0' && endsMs > at.getTime()).length;
   if (open >= MAX_OPEN)

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../core/time.js';
 import { nameFlush, type Account, type Flush, type GrantTerms, type Past } from './account.js';
 import { ownRows, selectGrants, toHeldGrant, type AccountId, type GrantRow } from './queries.js';
 
-/** Lists the credits still burned, by flush and grant. */
+/** The keys are the flush and the grant. */
 async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): Promise<Past['burned']> {
   const rows = await selectRows<Flush & { grantId: string; amount: string }>(
     orm,
@@ -25,7 +25,7 @@ async function listBurned(orm: Orm, id: AccountId, flushes: readonly Flush[]): P
   return burned;
 }
 
-/** Lists the repayments of overdrafts that no correction has undone, newest first. */
+/** Newest first, without those that a correction has undone. */
 async function listRepaid(orm: Orm, id: AccountId, productIds: readonly string[]): Promise<Past['repaid']> {
   const rows = await selectRows<{ productId: string; grantId: string; amount: string }>(
     orm,
@@ -67,10 +67,7 @@ async function listTerms(orm: Orm, id: AccountId, grantIds: readonly string[]): 
   );
 }
 
-/**
- * Reads the part of the ledger that corrections need.
- * @param account the locked account, brought up to date
- */
+/** @param account locked and brought up to date */
 export async function readPast(
   tx: Tx,
   id: AccountId,
@@ -88,7 +85,7 @@ export async function readPast(
 }
 
 async function readLedger(tx: Tx, id: AccountId, needed: readonly Flush[]): Promise<Past> {
-  // Removes duplicates, because the query would count a repeated flush twice.
+  // The query would count a repeated flush twice.
   const flushes = [...new Map(needed.map((flush) => [nameFlush(flush), flush])).values()];
   if (flushes.length === 0) return { burned: new Map(), repaid: new Map(), terms: new Map() };
   const burned = await listBurned(tx, id, flushes);

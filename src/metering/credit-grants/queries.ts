@@ -15,7 +15,7 @@ export interface AccountId {
 export const ownRows = (row: string, { orgId, livemode }: AccountId): SQL =>
   sql`${sql.raw(row)}.org_id = ${orgId}::uuid and ${sql.raw(row)}.livemode = ${livemode}`;
 
-/** Arrays with one item per grant, overdraft or entry; null instead of an empty array. */
+/** One item per grant, overdraft or entry; null instead of an empty array. */
 type Arrays<Name extends string> = Record<Name, string[] | null>;
 type AccountArrays = Arrays<'grants' | 'rests' | 'starts' | 'ends' | 'scopes' | 'debtors' | 'debts'> &
   Record<'priorities' | 'percents' | 'days', number[]>;
@@ -45,7 +45,7 @@ const toAccount = (one: AccountArrays): Account => ({
   overdrafts: (one.debtors ?? []).map((productId, i) => ({ productId, amount: toPlain(one.debts![i]!) })),
 });
 
-/** The account after `gauge_burn`, and the ledger entries to write. */
+/** After `gauge_burn`, with the entries to write. */
 export interface Burnt {
   account: Account;
   entries: Entry[];
@@ -80,13 +80,12 @@ const columnsOf = ({ grants, overdrafts }: Account) => {
   };
 };
 
-/** Locks the account until the transaction ends. Take all locks on sums before calling this. */
+/** Take all locks on sums before calling this. */
 export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
   await tx.insert(creditAccounts).values(id).onConflictDoNothing();
   const row = await selectRow<{ account: AccountArrays }>(
     tx,
-    // The query must not call a function: after waiting for the lock, Postgres would keep the function's result for the
-    // old row.
+    // After waiting for the lock, Postgres would keep a function's result for the old row.
     sql`select ${sql.raw(`json_build_object(${accountJson('a')})`)} as account from credit_accounts a
     where ${ownRows('a', id)} for update`,
   );
@@ -100,7 +99,7 @@ export interface Demand {
   credits: string;
 }
 
-/** Calculates an account's state at a time, after burning credits for the demands. Writes nothing. */
+/** Writes nothing. */
 export async function burn(
   tx: Orm,
   account: Account,
@@ -116,7 +115,7 @@ export async function burn(
   return toBurnt(row!.burnt, at);
 }
 
-/** Writes a locked account and adds entries to the ledger. Entries with the same key are added up. */
+/** Entries with the same key are added up. */
 export async function writeAccount(
   tx: Tx,
   id: AccountId,
@@ -138,7 +137,7 @@ export async function writeAccount(
     on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount`);
 }
 
-/** A grant as it was created, with the sums of its ledger entries. */
+/** As created, with the sums of its ledger entries. */
 export interface GrantRow {
   id: string;
   grantKey: string;
@@ -157,10 +156,10 @@ export interface GrantRow {
   voidedAt: string | null;
   voidReason: string | null;
   request: Record<string, unknown>;
-  /** Credits that expired or were forfeited. */
+  /** Expired or forfeited. */
   lost: string;
   hasRolled: boolean;
-  /** The latest time at which some of the grant's credits expired. */
+  /** When some of the grant's credits last expired. */
   lastExpiry: string | null;
   /** Product ids separated by spaces; '' for every product. */
   scope: string;
@@ -209,7 +208,7 @@ export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promis
   return new Map(rows.map(({ slug, id }) => [slug, id]));
 };
 
-/** The grant as an account would hold it, with the full granted amount remaining. */
+/** The full granted amount remains. */
 export const toHeldGrant = (row: GrantRow): HeldGrant => ({
   id: row.id,
   rest: row.amount,
@@ -221,7 +220,7 @@ export const toHeldGrant = (row: GrantRow): HeldGrant => ({
   rollDays: row.rolloverDays ?? 0,
 });
 
-/** Selects the account at a time, with the grants it holds and the newest other grants. */
+/** With its own grants and the newest others. */
 export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
   sql`select ${burnJson('f')} as burnt,
     (select json_object_agg(id, json_build_object('slug', slug, 'name', name)) from products where id = any (f.debtors)) as debtors,
@@ -232,7 +231,7 @@ export const selectAccount = (id: AccountId, at: Date, others: number): SQL =>
   where ${ownRows('a', id)}`;
 
 export interface AccountRead extends Burnt {
-  /** Products with an overdraft, by id. */
+  /** By id; these have an overdraft. */
   debtors: Record<string, { slug: string; name: string }>;
   grants: GrantRow[];
 }
@@ -252,7 +251,6 @@ export async function readAccount(orm: Orm, id: AccountId, at: Date, others: num
   };
 }
 
-/** Selects the credits held by open reservations. */
 export const selectHeld = (id: AccountId, at: Date): SQL =>
   sql`select trim_scale(coalesce(sum(quantity * credit_price), 0))::text as held from usage_reservations r
   where ${ownRows('r', id)} and expires_at > ${at.toISOString()}::timestamptz and settled_at is null and released_at is null and credit_price > 0`;
@@ -260,7 +258,7 @@ export const selectHeld = (id: AccountId, at: Date): SQL =>
 export const readHeld = async (orm: Orm, id: AccountId, at: Date): Promise<string> =>
   (await selectRow<{ held: string }>(orm, selectHeld(id, at)))!.held;
 
-/** The key of an entry within an account. Times have microseconds. */
+/** Identifies an entry within an account. Times have microseconds. */
 export interface EntryPosition {
   at: string;
   productId: string;
@@ -274,7 +272,7 @@ export interface EntryRow extends EntryPosition {
   grantKey: string | null;
   amount: string;
   isMatch: boolean;
-  /** True for the last entry that the search examined; older entries were not examined. */
+  /** The search did not examine older entries. */
   isLastScanned: boolean;
 }
 
@@ -286,7 +284,7 @@ export interface EntryFilter {
   to?: string | undefined;
 }
 
-/** Entries examined per page if no index supports the filter. */
+/** Per page, if no index supports the filter. */
 const SCAN = 5_000;
 
 const newestFirst = sql`at desc, product_id desc, hour desc, grant_id desc, kind desc`;

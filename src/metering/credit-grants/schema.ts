@@ -124,7 +124,7 @@ export const forgivenSchema = z
   })
   .meta({ id: 'ForgivenOverdraft' });
 
-/** Operators specify the mode; an API key implies its own mode. */
+/** An API key implies its own mode. */
 export const customerQuerySchema = z.strictObject({
   livemode: z
     .enum(['true', 'false'], 'must be true or false')

@@ -20,7 +20,7 @@ interface Due extends AccountId, Record<string, unknown> {
   expiring: { data: DataOf<'credits.expiring'>; remaining: string; onceKey: string }[] | null;
 }
 
-/** Sends webhook messages when a balance reaches a threshold, and 7 days and 1 day before a grant expires. */
+/** When a balance reaches a threshold, and 7 days and 1 day before a grant expires. */
 export const createCreditMessages = (deps: MessageDeps): (() => Promise<void>) =>
   walk<Due, AccountId>(
     { orgId: FIRST, livemode: false },
@@ -44,7 +44,7 @@ function queueMessages(deps: MessageDeps, { isDue, expiring, ...account }: Due):
   });
 }
 
-/** Lists accounts with a listening endpoint, each with its unreported thresholds and grant expiries. */
+/** With a listening endpoint and something unreported. */
 function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date): Promise<Due[]> {
   const [at, until] = [now, new Date(now.getTime() + 7 * DAY_MS)].map((time) => time.toISOString());
   return selectFromAll<Due>(
@@ -78,20 +78,18 @@ function listDue(db: ReportedDatabase, { orgId, livemode }: AccountId, now: Date
 }
 
 /**
- * A grant that began less than a minute before the report still counts as newer, because the clocks of instances
- * differ. A threshold may therefore be reported twice, but is never missed.
+ * A grant that began less than a minute before the report still counts as newer, because instances' clocks differ: a
+ * threshold may be reported twice, but is never missed.
  */
 const isLifted = sql`coalesce(b.latest_start > a.reached_at - interval '1 minute', false)`;
 
-/** Whether an unreported threshold was reached, or a reported one can be reported again. */
 const isReported = sql`coalesce(l.level < a.reached or a.reached is null and l.level is not null
   or (l.level > a.reached or l.level is null and a.reached is not null) and ${isLifted}, false)`;
 
 /**
- * Lateral joins for an account `a` of an Organization `o`: its state `f` at a time, the balance `b`, and the lowest
- * threshold `l` that the balance has reached. Before its first grant begins, an account has reached no threshold unless
- * it is overdrawn.
- * @param orgId SQL for the account's Organization; a constant if a sharded database must find the shard from it
+ * Lateral joins for an account `a` of an Organization `o`: its state `f`, the balance `b`, and the lowest threshold `l`
+ * reached. Before its first grant begins, an account has reached none unless it is overdrawn.
+ * @param orgId SQL; a constant if a sharded database must find the shard from it
  */
 const stateOf = (t: GroupTables, at: string, orgId: SQL): SQL => sql`
   -- Not called for an Organization without an account, because the function refuses nulls.
@@ -120,14 +118,11 @@ interface BalanceRow {
   reached: number | null;
 }
 
-/**
- * Reports the lowest threshold that a balance has reached, or makes a threshold reportable again once a grant has
- * lifted the balance above it. Changes nothing if no endpoint listens.
- */
+/** A grant that lifts the balance makes a threshold reportable again. Changes nothing if no endpoint listens. */
 export async function reportBalance(tx: Tx, account: AccountId, at: Date): Promise<void> {
   const { orgId, livemode } = account;
   const isAccount = sql`a.org_id = ${orgId}::uuid and a.livemode = ${livemode}::bool`;
-  // Locks before reading, so that instances take turns and each sees what the others reported.
+  // Instances take turns, and each sees what the others reported.
   const locked = await selectRow(
     tx,
     sql`select 1 from credit_accounts a where ${isAccount} and exists (
@@ -159,7 +154,7 @@ ${t.with} a as materialized (select 1 from ${t('credit_accounts')}${t.held} wher
 select count(*)::text as overdrawn from a`,
 };
 
-/** Amount added to the ledger by kind, from $1 until $2. Reads each account's entries by index. */
+/** By kind, from $1 until $2. Reads each account's entries by index. */
 const sumNewEntries: Template = {
   name: 'credits_sum_new_entries',
   text: (t) => `
@@ -186,7 +181,7 @@ export function createCreditWatch({
     expire: metrics.creditsExpired,
     void: metrics.creditsForfeited,
   };
-  // Slow commits and instances whose clocks are behind may still add entries for the last minute.
+  // Slow commits and slow clocks may still add entries for the last minute.
   const readUntil = () => clock.now() - MINUTE_MS;
   let sinceMs = readUntil();
   return async () => {

@@ -1,8 +1,8 @@
--- Brings an account up to `at_time` (expiry, rollover, repayment of overdrafts), then burns `costs[i]` for the product `asked[i]` and the hour `hours[i]`, in that order.
--- An account that has no row is ten empty arrays. `took_*` are the entries of the ledger. With nothing to burn it tells what
--- is left at a time. It reads no table, so it is the same on every server and for every shard.
--- A spent grant leaves the arrays. An expired one stays for 8 days, because an event may come up to 7 days late.
--- `only_open` burns only grants that are open at the time, whatever the hour of the usage.
+-- Brings an account up to `at_time` (expiry, rollover, repayment of overdrafts), then burns `costs[i]` for the product `asked[i]`
+-- and the hour `hours[i]`, in that order. An account without a row is ten empty arrays. `took_*` are the ledger's entries.
+-- Reads no table, so the result is the same on every server and for every shard. A spent grant leaves the arrays; an expired
+-- one stays for 8 days, because an event may come up to 7 days late. `only_open` burns only grants that are open at the time,
+-- whatever the hour of the usage.
 create or replace function gauge_burn(
   inout grants uuid[], inout rests numeric[], inout starts timestamptz[], inout ends timestamptz[], inout scopes text[],
   inout priorities int[], inout roll_percents int[], inout roll_days int[], inout debtors uuid[], inout debts numeric[],
@@ -92,9 +92,9 @@ begin
   end loop;
 end $$;
 --> statement-breakpoint
--- What an account has left for each of the products at a time, once the holds (`held[i]` is a product) have burned what they hold.
--- Holds can come in another order than they were made in. A hold that lacks credits then keeps what others took from its grants, as
--- far as they could have left it and taken what is left instead.
+-- Credits that an account has left for each product once the holds (`held[i]` is a product) have burned theirs. Holds may
+-- arrive in any order: a hold that lacks credits takes those that earlier holds took from its grants, as far as other grants
+-- can pay for the earlier ones.
 create or replace function gauge_rooms(
   grants uuid[], rests numeric[], starts timestamptz[], ends timestamptz[], scopes text[],
   priorities int[], roll_percents int[], roll_days int[], debtors uuid[], debts numeric[],

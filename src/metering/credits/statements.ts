@@ -17,15 +17,14 @@ const TAKEN = ['took_kinds', 'took_from', 'took_for', 'took_hours', 'took'] as c
 
 const EMPTY = COLUMNS.map(() => `'{}'`).join(', ');
 
-/** SQL: the account's columns, as the first arguments of `gauge_burn` and `gauge_rooms`. */
+/** The first arguments of `gauge_burn` and `gauge_rooms`. */
 export const accountOf = (row: string): string => COLUMNS.map((column) => `${row}.${column}`).join(', ');
 
 const list = (columns: readonly string[], row?: string): string =>
   columns.map((column) => (row === undefined ? column : `${row}.${column}`)).join(', ');
 
 /**
- * SQL: assigns an account `a` its state at a time, after burning credits for the demands in `asked`. Its `took_*`
- * columns receive the ledger entries.
+ * Burns credits for the demands in `asked`; `took_*` columns receive the ledger entries.
  * @param asked arrays of products, hours (UTC) and costs; default: nothing
  */
 export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
@@ -36,14 +35,13 @@ export const setBurned = (now: string, asked = `'{}', '{}', '{}'`): string =>
 interface Burning {
   from: string;
   now: string;
-  /** A condition that is true only once all sums are written. */
+  /** True only once all sums are written. */
   after: string;
 }
 
 /**
- * CTEs that burn credits for the rows of another CTE, which has org_id, livemode, product_id, hour and credits (rows
- * may repeat). Accounts are locked last, after all sums, and in primary-key order. The `burnt` CTE contains the
- * resulting accounts.
+ * For the rows of a CTE with org_id, livemode, product_id, hour and credits (rows may repeat). Accounts are locked
+ * last, after all sums, and in primary-key order. `burnt` has the resulting accounts.
  */
 export const burnCredits = (t: Names, { from, now, after }: Burning): string => `demand as (
   select org_id, livemode, array_agg(product_id order by hour, product_id) as asked, array_agg(hour order by hour, product_id) as hours,
@@ -70,10 +68,7 @@ export const burnCredits = (t: Names, { from, now, after }: Burning): string => 
   returning org_id, livemode, debtors, debts, ${list(TAKEN)}
 ), ${enterTaken(t, 'burnt', now)}`;
 
-/**
- * CTE: adds to the ledger the entries of accounts that burned credits. Two statements with the same time may add to the
- * same entry.
- */
+/** Two statements with the same time may add to the same entry. */
 export const enterTaken = (t: Names, accounts: string, now: string): string => `entered as (
   insert into ${t('credit_entries')} as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
   select b.org_id, b.livemode, x.product_id, ${now}, x.hour, x.grant_id, x.kind, x.amount
@@ -83,10 +78,7 @@ export const enterTaken = (t: Names, accounts: string, now: string): string => `
   on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount
 )`;
 
-/**
- * SQL: the credits that open reservations hold in an Organization's mode, as arrays `held` of products and `costs`,
- * oldest first. Consecutive holds of the same product are merged.
- */
+/** As arrays `held` of products and `costs`, oldest first. Consecutive holds of the same product are merged. */
 export const heldCredits = (t: Names, row: string, now: string): string => `(
     select coalesce(array_agg(product_id order by n), '{}') as held, coalesce(array_agg(cost order by n), '{}') as costs
     from (
@@ -102,9 +94,8 @@ export const heldCredits = (t: Names, row: string, now: string): string => `(
   )`;
 
 /**
- * SQL: for a row with org_id and livemode, each `product` in an array with the `room` left for that product after
- * holds; no rows if there is no account. Simulates burning the holds in the order in which they were made. In any other
- * order, a hold could take the only grant that an earlier hold may use, although another grant covers the later hold.
+ * The `room` left for each `product` after holds; no rows without an account. Simulates burning the holds in the order
+ * in which they were made: in any other, a hold could take the only grant that an earlier one may use.
  */
 export const creditRooms = (t: Names, row: string, ids: string, now: string): string => `(
     select r.*
@@ -114,8 +105,8 @@ export const creditRooms = (t: Names, row: string, ids: string, now: string): st
   )`;
 
 /**
- * SQL: the open grants of a row's account as JSON of `OpenGrant[]`. Null if the account has holds, overdrafts or a
- * rollover that is due, because burning must then be simulated; `findCreditRooms` does that.
+ * JSON of `OpenGrant[]`. Null if the account has holds, overdrafts or a rollover that is due: `findCreditRooms` then
+ * simulates burning.
  */
 export const openGrants = (t: Names, row: string, now: string): string => `(
     select case
@@ -139,7 +130,7 @@ export const openGrants = (t: Names, row: string, now: string): string => `(
     ) g
   )`;
 
-/** `openGrants` for the accounts of keys. $1 hashed secret, per key · $2 now */
+/** $1 hashed secret, per key · $2 now */
 export const findOpenGrants: Template = {
   name: 'credits_find_open_grants',
   text: (t) => `
@@ -163,7 +154,7 @@ export interface OpenGrant {
   scope: string;
 }
 
-/** Credits left after holds. $1 hashed secret, $2 product, per product · $3 now */
+/** After holds. $1 hashed secret, $2 product, per product · $3 now */
 export const findCreditRooms: Template = {
   name: 'credits_find_rooms',
   text: (t) => `
@@ -187,10 +178,10 @@ export interface CreditRoomRow {
   room: string;
 }
 
-/** The account's row in `usage_gates`, incremented by each flush that holds credits for a product that blocks. */
+/** Each flush that holds credits for a product that blocks increments this row of `usage_gates`. */
 export const accountGate = { productId: NOBODY, metric: '' };
 
-/** Finds the given products that have an overdraft. Arrays per product: $1 org, $2 product, $3 livemode · $4 now */
+/** $1 org, $2 product, $3 livemode, per product · $4 now */
 export const findOverdrawn: Template = {
   name: 'credits_find_overdrawn',
   text: (t) => `

@@ -14,7 +14,7 @@ import {
 } from 'drizzle-orm/pg-core';
 import { bytewiseText, time } from '../../core/db/sql.js';
 
-/** Credits that the operator granted. A row never changes, except that it can be voided once. */
+/** A row never changes, except that it can be voided once. */
 export const creditGrants = pgTable(
   'credit_grants',
   {
@@ -26,12 +26,9 @@ export const creditGrants = pgTable(
     createdAt: time('created_at').notNull(),
     voidedAt: time('voided_at'),
     livemode: boolean().notNull(),
-    /** 0 to 100; the lowest number burns first. */
+    /** 0 to 100; the lowest burns first. */
     priority: integer().notNull(),
-    /**
-     * Percentage of the credits remaining at expiry that stays valid for `rolloverDays` more days; null without
-     * rollover.
-     */
+    /** Share of the credits left at expiry that stays valid for `rolloverDays` more days; null without rollover. */
     rolloverPercent: integer('rollover_percent'),
     rolloverDays: integer('rollover_days'),
     grantKey: bytewiseText('grant_key').notNull(),
@@ -41,7 +38,7 @@ export const creditGrants = pgTable(
     reason: text().notNull(),
     actor: text().notNull(),
     voidReason: text('void_reason'),
-    /** The body as sent, without defaults. A repeated request must equal it. */
+    /** As sent, without defaults. A repeated request must equal it. */
     request: jsonb().$type<Record<string, unknown>>().notNull(),
   },
   (t) => [
@@ -59,15 +56,15 @@ export const creditGrants = pgTable(
 );
 
 /**
- * Remaining credits of an Organization in one mode: arrays with one entry per open grant, in burning order, and the
- * overdrafts per product. Only `gauge_burn` and statements that hold the row's lock change it.
+ * Arrays with one entry per open grant, in burning order, and per overdraft. Only `gauge_burn` and statements that hold
+ * the row's lock change it.
  */
 export const creditAccounts = pgTable(
   'credit_accounts',
   {
     orgId: uuid('org_id').notNull(),
     livemode: boolean().notNull(),
-    /** The lowest threshold, in percent, reported since a grant last lifted the balance above it. */
+    /** In percent, since a grant last lifted the balance above it. */
     reached: integer(),
     reachedAt: time('reached_at'),
     grants: uuid().array().notNull().default([]),
@@ -81,10 +78,10 @@ export const creditAccounts = pgTable(
     /** 0 if the grant does not roll over, or has already done so. */
     rollPercents: integer('roll_percents').array().notNull().default([]),
     rollDays: integer('roll_days').array().notNull().default([]),
-    /** Products with an overdraft; `debts` has the amounts. */
+    /** `debts` has the amounts. */
     debtors: uuid().array().notNull().default([]),
     debts: numeric().array().notNull().default([]),
-    // Input and output of `gauge_burn` within one statement; meaningless afterwards.
+    // For `gauge_burn` within one statement; meaningless afterwards.
     asked: uuid().array(),
     hours: time('hours').array(),
     costs: numeric().array(),
@@ -106,10 +103,10 @@ export const creditAccounts = pgTable(
 export const creditEntryKinds = ['burn', 'return', 'expire', 'roll', 'void', 'repay', 'forgive'] as const;
 export type CreditEntryKind = (typeof creditEntryKinds)[number];
 
-/** Stands for "no product" or "no grant". */
+/** No product, or no grant. */
 export const NOBODY = '00000000-0000-0000-0000-000000000000';
 
-/** The ledger. Rows are only added, except that rows of archived months are merged by day. */
+/** Rows are only added, except that those of archived months are merged by day. */
 export const creditEntries = pgTable(
   'credit_entries',
   {
@@ -131,9 +128,8 @@ export const creditEntries = pgTable(
       name: 'credit_entries_pk',
       columns: [t.orgId, t.livemode, t.productId, t.at, t.hour, t.grantId, t.kind],
     }),
-    // For listing the ledger in chronological order.
     index('credit_entries_at').on(t.orgId, t.livemode, t.at),
-    // Finds how a closed grant ended without reading everything that the grant paid for.
+    // How a closed grant ended, without reading everything that it paid for.
     index('credit_entries_closing')
       .on(t.orgId, t.livemode, t.grantId)
       .where(sql`${t.kind} in ('expire', 'roll', 'void')`),

@@ -5,7 +5,7 @@ import { DAY_MS, monthOf } from '../../core/time.js';
 import { effectiveCap, entitlements, products, type EntitlementKind } from '../entitlements/table.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
 
-/** An entitlement in effect and its recent usage. Quantities are exact decimals. */
+/** Quantities are exact decimals. */
 export interface ProductUse {
   productId: string;
   productSlug: string;
@@ -13,16 +13,13 @@ export interface ProductUse {
   kind: EntitlementKind;
   usageMetric: string;
   unitCap: string | null;
-  /** In the current calendar month (UTC). */
+  /** UTC. */
   usedThisMonth: string;
   usedToday: string;
   usedYesterday: string;
 }
 
-/**
- * Lists the entitlements in effect, highest share of the cap first. Each sum is looked up by primary key: one row of
- * the totals and at most 48 hours.
- */
+/** Highest share of the cap first. Each sum is looked up by primary key: one total and at most 48 hours. */
 export async function listCurrentUse(
   orm: Orm,
   orgId: string,

@@ -30,10 +30,10 @@ const SHOWN_PRODUCTS = 12;
 
 const NEAR = 0.8;
 
-/** The page announces new events until their total number exceeds this. */
+/** Up to this many events, the page announces new ones. */
 const FIRST_EVENTS = 10;
 
-/** Reads each product's usage, or the first steps until the first event arrives. */
+/** The first steps until the first event arrives. */
 export const readOverviewPanel: ReadOverviewPanel = async (
   { db, clock },
   { session: { orgId, role }, livemode, origin },
@@ -54,7 +54,7 @@ export const readOverviewPanel: ReadOverviewPanel = async (
   const shown = inEffect.slice(0, SHOWN_PRODUCTS);
   const trend = parsePeriod('last30', {}, now);
   const before = periodBefore(monthPeriod(now), now)!;
-  // Each query reads thousands of hourly sums if many keys send usage, so the first product's sums are read only once.
+  // Each query may read thousands of hourly sums.
   const [first, ...others] = shown;
   const [keySteps, daysOfOthers, daysBefore] = await Promise.all([
     first ? readKeyDays(db.orm, { orgId, livemode }, first, trend) : [],
@@ -67,20 +67,19 @@ export const readOverviewPanel: ReadOverviewPanel = async (
       ...product,
       cap: toCap(product),
       trend: toUseTrend(product.usageMetric, product === first ? keySteps : daysOfOthers.filter(isOf), trend),
-      /** Usage on the same days of last month, up to the same hour. */
+      /** Up to the same hour. */
       usedBefore: sumDecimals(daysBefore.filter(isOf).map((day) => day.quantity)),
     };
   });
   const data = {
     livemode,
-    /** Undefined once there are more than `FIRST_EVENTS` events. */
     firstEvents:
       events <= FIRST_EVENTS ? { count: events, isElsewhere: (livemode ? live : test) === 0 } : undefined,
     products,
-    /** The page leads with the first product's daily usage. */
+    /** The page leads with the first product. */
     days: first && toDays(keySteps, first.usageMetric, trend),
     hasMoreProducts: inEffect.length > SHOWN_PRODUCTS,
-    /** Products at 80% to 100% of their cap. */
+    /** 80% to 100%. */
     nearCap: products.filter(({ cap }) => cap?.isNear),
     overCap: products.filter(({ cap }) => cap?.isOver),
   };
@@ -110,10 +109,10 @@ export function toUseTrend(
   return toTrend(`${usageMetric} by day, ${formatPeriod(period)}: at most ${most} a day`, values);
 }
 
-/** Maximum number of keys shown separately in each bar. */
+/** In each bar. */
 const SHOWN_KEYS = 5;
 
-/** Minimum number of days shown, even if usage began later. */
+/** Even if usage began later. */
 const MIN_DAYS = 7;
 
 const readKeyDays = (
@@ -128,7 +127,7 @@ const readKeyDays = (
     { metric: usageMetric, from, to, stepMs: DAY_MS, maxKeys: SHOWN_KEYS },
   );
 
-/** The product's daily usage, stacked by API key, starting at its first usage. */
+/** Stacks the keys' usage from the first day with usage. */
 function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   if (rows.length === 0) return undefined;
   const first = Math.min(...rows.map(({ start }) => start));
@@ -151,7 +150,7 @@ function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   });
   return {
     chart,
-    /** Number of days before the first usage, which the chart omits. */
+    /** Before the first usage. */
     omitted: all.length - steps.length,
   };
 }
@@ -165,7 +164,7 @@ export function toCap({ unitCap, usedThisMonth: used }: ProductUse) {
     unitCap,
     remaining: subtractDecimals(unitCap, used),
     above: subtractDecimals(used, unitCap),
-    /** Used ÷ cap, as a double. For drawing, not for counting. */
+    /** A double, for drawing. */
     share,
     isNear: share >= NEAR && !isOver,
     isOver,

@@ -17,7 +17,6 @@ const schema = z.object({
   keys: z.object({
     live: z.string(),
     test: z.string(),
-    /** A second live key, and the key of the second Organization. */
     otherLive: z.string().optional(),
     second: z.string().optional(),
   }),
@@ -86,10 +85,7 @@ const products: DemoProduct[] = [
 
 const MONTHS = 5;
 
-/**
- * Grants the plan's credits for each month, and a purchased pack of credits. Grants all of them now, because past usage
- * is filled in later.
- */
+/** Grants every month's credits now, because past usage is filled in later. */
 async function grantCredits(tx: Tx, { id: orgId, slug }: DemoOrganization, source: Source): Promise<void> {
   const live = { orgId, livemode: true };
   const plan = { amount: slug === 'northwind-labs' ? '1500' : '800', reason: 'Monthly plan' };
@@ -112,7 +108,6 @@ function startOfNextMonth(time: string): string {
   return new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1)).toISOString();
 }
 
-/** Products with entitlements, and the keys that report usage. */
 export const demo: DemoPart = {
   schema,
   async seed(tx, organizations, source) {

@@ -17,22 +17,22 @@ import { recordBatches } from '../ingestion/flush.js';
 import type { UsageEvent } from '../ingestion/schema.js';
 
 const DAYS = 70;
-/** Recent events are hourly. Each earlier event stands for half a day, so that the demo starts quickly. */
+/** Each earlier event stands for half a day, so that the demo starts quickly. */
 const RECENT_MS = 7 * DAY_MS;
 const EARLIER_STEP_MS = 12 * HOUR_MS;
-/** Longest period covered by a batch: less than the age at which ingestion refuses events. */
+/** Ingestion refuses older events. */
 const BATCH_MS = 6 * DAY_MS;
 const BATCH = 250;
 const RECEIPTS = '5e0f4a3c-3b1d-4d6e-9a55-6f1f0a3c7d21';
 
 interface DemoKey {
   secret: string;
-  /** The key's share of a cap, or of the hourly usage of a product without a cap. */
+  /** Share of a cap, or of the hourly usage of a product without a cap. */
   share: number;
   isSecond?: boolean;
 }
 
-/** Sends ten weeks of rising demo usage through normal ingestion. One product comes close to its cap in each month. */
+/** Ten weeks through normal ingestion. One product comes close to its cap in each month. */
 export async function seedDemoUsage(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
   demo: Pick<DemoData, 'keys' | 'products'>,
@@ -47,7 +47,7 @@ export async function seedDemoUsage(
       return toBatch({ ...given, events, hashedSecret, receivedAtMs });
     }),
   );
-  // Sorted, because credits burn in chronological order.
+  // Credits burn in chronological order.
   for (const batch of batches.toSorted((a, b) => a.receivedAtMs - b.receivedAtMs)) {
     signal?.throwIfAborted();
     const { run } = await db.shards.locate(batch.hashedSecret);
@@ -59,8 +59,8 @@ export async function seedDemoUsage(
 }
 
 /**
- * Sets the time of receipt of each event and its ledger entries to one to four seconds after the event. The hour and
- * time of receipt identify an event's entries, because no batch has two events of a product in the same hour.
+ * One to four seconds after the event. Hour and receipt identify an event's entries, because no batch has two events of
+ * a product in the same hour.
  */
 const spreadReceipts = (orm: Orm, now: number): Promise<unknown> =>
   orm.execute(sql`with event as materialized (
@@ -84,7 +84,7 @@ function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[
   return keys.flatMap(({ secret, ...key }) => (secret === undefined ? [] : [{ secret, ...key }]));
 }
 
-/** Yields batches of at most `BATCH` events, each spanning at most `BATCH_MS`. */
+/** Each batch spans at most `BATCH_MS`. */
 function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
   let from = 0;
   for (const [i, { occurredAt }] of events.entries()) {
@@ -128,10 +128,7 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
   return events.sort((a, b) => a.occurredAt!.localeCompare(b.occurredAt!));
 }
 
-/**
- * Returns a step's usage. Without a cap, usage is higher; with a cap, it almost reaches the cap by the end of each
- * month.
- */
+/** With a cap, usage almost reaches it by the end of each month. */
 function usageOf(unitCap: string | null, at: number, stepMs: number, share: number): number {
   let sum = 0;
   for (let hour = at; hour < at + stepMs; hour += HOUR_MS) {
@@ -147,7 +144,7 @@ function hoursOfMonth(ms: number): number {
   return (Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 1) - start) / HOUR_MS;
 }
 
-/** Records hourly call counts for the whole retention period, including a few refused calls. */
+/** Hourly for the whole retention period, with a few refused calls. */
 async function recordCalls(
   run: Run,
   { share, isSecond }: DemoKey,
@@ -171,25 +168,25 @@ async function recordCalls(
     ['usage:write' as const, { calls: calls - checks, atMs }],
     ['entitlements:read' as const, { calls: checks, atMs: atMs - 4 * MINUTE_MS }],
   ]);
-  // The receipt id is the same at each start, so that repeating the statement counts nothing twice.
+  // The same at each start, so that repeating the statement counts nothing twice.
   const id = uuidOf(hashedSecret, RECEIPTS);
   await run(recordUse, toUseValues(id, now, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
 
-/** One team prefers the large model. @param chance from 0 to 1 */
+/** @param chance from 0 to 1 */
 const describeUse = (chance: number): Pick<UsageEvent, 'subject' | 'dimensions'> => ({
   subject: chance < 0.35 ? 'planning-team' : 'app-team',
   dimensions: { model: chance > 0.1 && chance < 0.5 ? 'large' : 'small' },
 });
 
-/** A factor around 1; highest at 15:00 UTC and lowest at 3:00. */
+/** Around 1; highest at 15:00 UTC. */
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
 
-/** A factor around 1; lower on weekends. */
+/** Around 1. */
 const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDay()) ? 0.65 : 1.14);
 
-/** A deterministic value from −1 to 1, so demos created in the same hour are identical. */
+/** From −1 to 1, and deterministic, so demos created in the same hour are identical. */
 const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);
 
-/** A deterministic value from 0 to 1. */
+/** From 0 to 1, and deterministic. */
 const hashOf = (n: number): number => Math.abs(Math.sin(n * 78.233) * 43_758.545) % 1;

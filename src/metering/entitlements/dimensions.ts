@@ -4,14 +4,14 @@ import type { Names, Run, Template } from '../../core/db/client.js';
 import { textPattern } from '../../core/http/validate.js';
 
 export const MAX_DIMENSIONS = 4;
-/** Maximum number of combinations of values that have their own sums, per Organization, product, mode and month. */
+/** With sums of their own, per Organization, product, mode and month. */
 export const MAX_COMBINATIONS = 500;
 export const MAX_SUBJECT_LENGTH = 128;
 export const MAX_VALUE_LENGTH = 64;
 
-/** Separates the values, which contain no control characters. */
+/** Values contain no control characters. */
 const SEPARATOR = '\u001f';
-/** In sums, stands for all combinations beyond the limit. */
+/** All combinations beyond the limit. */
 export const OTHER = '\u001e';
 export const SEPARATOR_SQL = `E'\\x1f'`;
 export const OTHER_SQL = `E'\\x1e'`;
@@ -20,10 +20,7 @@ export type Dimensions = Readonly<Record<string, string>>;
 
 const valuePattern = textPattern(MAX_VALUE_LENGTH);
 
-/**
- * Written by hand, because it runs for each event, and because a zod record schema would silently drop a key named
- * `__proto__`.
- */
+/** By hand, because it runs for each event, and a zod record would silently drop a key named `__proto__`. */
 export function isDimensions(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const keys = Object.keys(input);
@@ -46,7 +43,7 @@ export const dimensionsSchema = z
     additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_VALUE_LENGTH },
   }) as unknown as z.ZodType<Dimensions>;
 
-/** Returns the values as JSON with sorted keys; undefined without values. */
+/** With sorted keys; undefined without values. */
 export function dimensionsJson(dimensions: Dimensions | undefined): string | undefined {
   if (dimensions === undefined || Object.keys(dimensions).length === 0) return undefined;
   return JSON.stringify(Object.fromEntries(Object.entries(dimensions).sort(([a], [b]) => (a < b ? -1 : 1))));
@@ -69,7 +66,7 @@ export function unknownDimension(slug: string, keys: readonly string[], dimensio
   return `The product ${slug} has no dimension ${findUnknownKey(keys, dimensions)}. ${own}`;
 }
 
-/** SQL: joins `d (dimensions)`, the encoding of the jsonb `asked` for the product `pr`. */
+/** `d (dimensions)` encodes the jsonb `asked` for the product `pr`. */
 export const joinEncoded = (asked: string): string => {
   const values = Array.from({ length: MAX_DIMENSIONS }, (_, i) => `${asked} ->> pr.dimensions[${i + 1}]`);
   return `
@@ -78,24 +75,22 @@ export const joinEncoded = (asked: string): string => {
   ) d`;
 };
 
-/** SQL: whether `asked` names a dimension that the product `pr` does not declare. */
 export const hasUnknownKey = (asked: string): string => `${asked} - pr.dimensions <> '{}'`;
 
-// A sub-select of one row, because the plan for an "exists" could read the whole table.
+// A plan for "exists" could read the whole table.
 const findListed = (t: Names, row: string, month: string, which: string): string => `(
       select c.dimensions from ${t('usage_combinations')} c
       where c.org_id = ${row}.org_id and c.product_id = ${row}.product_id and c.livemode = ${row}.livemode
         and c.period = ${month} and c.${which} limit 1)`;
 
-/** SQL: the combination under which a row with org_id, product_id, livemode and dimensions counts in a month. */
+/** For a row with org_id, product_id, livemode and dimensions. */
 export const countedDimensions = (t: Names, row: string, month: string): string =>
   `case when ${row}.dimensions = '' then '' else coalesce(${findListed(t, row, month, `dimensions = ${row}.dimensions`)}, ${OTHER_SQL}) end`;
 
-/** SQL: whether the month's list has room for another combination. */
 export const hasRoom = (t: Names, row: string, month: string): string =>
   `${findListed(t, row, month, `number = ${MAX_COMBINATIONS}`)} is null`;
 
-/** SQL: whether a row's combination must be listed before it can count. */
+/** A combination must be listed before it can count. */
 export const needsListing = (t: Names, row: string, month: string): string =>
   `${countedDimensions(t, row, month)} = ${OTHER_SQL} and ${hasRoom(t, row, month)}`;
 
@@ -109,9 +104,9 @@ export interface Combination {
 }
 
 /**
- * Lists combinations while there is room, in a separate commit. If two statements choose the same number, the second
- * one lists fewer than its caller requested, and the caller tries again. $1 org, $2 product, $3 livemode, $4 period, $5
- * dimensions, per combination
+ * A separate commit. If two statements choose the same number, the second lists fewer than requested and the caller
+ * tries again.
+ * $1 org, $2 product, $3 livemode, $4 period, $5 dimensions, per combination
  */
 const listCombinations: Template = {
   name: 'usage_combinations_list',
@@ -149,6 +144,6 @@ export async function addCombinations(run: Run, combinations: readonly Combinati
   ]);
 }
 
-/** SQL: the subject under which an event counts; '' if the event was received before the product counted subjects. */
+/** '' if the event was received before the product counted subjects. */
 export const countedSubject = (event: string, product: string): string =>
   `case when ${event}.received_at >= ${product}.subjects_since then ${event}.subject else '' end`;

@@ -13,14 +13,13 @@ import { entitlementCheckSchema, MAX_SLUGS } from './schema.js';
 
 const MAX_REMEMBERED = 500;
 const MAX_REMEMBERED_LENGTH = 4_096;
-/** Parsed check bodies: at most 500, each up to 4 KB. Entries never go stale, because they depend only on the body. */
+/** At most 500, each up to 4 KB. Entries never go stale, because they depend only on the body. */
 const remembered = createRecentMap<string, Check>(MAX_REMEMBERED);
 
 interface Check {
   slugs: string[];
-  /** The start of each result's JSON. */
   openings: string[];
-  /** Exact decimals, one per slug. */
+  /** One per slug. */
   quantities: string[];
   /** One per slug; undefined if no item names a subject. */
   subjects?: (string | undefined)[] | undefined;
@@ -28,9 +27,8 @@ interface Check {
 }
 
 /**
- * Clients tend to send the same body repeatedly, so parsed bodies are cached. Equal bodies share one list of slugs,
- * which the reader uses to group calls.
- * @throws AppError invalid_json, batch_too_large, invalid_request
+ * Clients tend to send the same body repeatedly. Equal bodies share one list of slugs, by which the reader groups
+ * calls.
  */
 export function parseCheck(text: string): Check {
   let check = remembered.get(text);
@@ -61,7 +59,7 @@ function validate(value: unknown, text: string): Check {
   };
 }
 
-/** An entitlement as clients see it. `remaining` is never negative, and is null without a cap. */
+/** `remaining` is never negative, and is null without a cap. */
 export function toEntitlementView(entitlement: CurrentEntitlement) {
   const { productSlug, productName, kind, usageMetric, unitCap, used, period, startsAtMs, endsAtMs } =
     entitlement;
@@ -86,7 +84,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
   };
 }
 
-/** Identical calls that share one query also share the JSON of the results. */
+/** Identical calls share one query and the JSON of its results. */
 const madeResults = new WeakMap<(Balance | undefined)[], string>();
 
 export function checkResultsJson(
@@ -110,7 +108,7 @@ export function checkResultsJson(
   return json;
 }
 
-/** Assembled by hand; see "JSON and HTTP by hand" in bench/README.md. Postgres's decimals are valid JSON numbers. */
+/** Assembled by hand ("JSON and HTTP by hand" in bench/README.md). Postgres's decimals are valid JSON numbers. */
 function checkResultJson(
   { openings, quantities, dimensions }: Check,
   i: number,
@@ -139,7 +137,7 @@ function checkResultJson(
   return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
 }
 
-/** Whether the quantity costs more credits than are available; for a quantity of zero, whether none are left. */
+/** For a quantity of zero, whether no credits are left. */
 function isBeyondCredits(
   { price, available }: Credits,
   quantity: string,

@@ -4,13 +4,13 @@ import { fieldError } from '../../core/pages/form.js';
 
 const MAX_DIGITS = 100;
 
-/** Maximum exponent of a double. Beyond it, a number would become infinite or zero. */
+/** Beyond it, a number would become infinite or zero. */
 const MAX_EXPONENT = 308;
 
 /**
- * Returns a field's number as a plain decimal with every digit that was sent; `JSON.parse` would round it to a double.
+ * `JSON.parse` would round the number.
  * @param bodyText valid JSON, an object with the field
- * @param rounded the value from `JSON.parse`, if available; usually it has all digits, which saves a second parse
+ * @param rounded from `JSON.parse`; usually it has all digits, which saves a second parse
  * @throws AppError invalid_request for an absurd number of digits
  */
 export function toExactNumber(field: string, bodyText: string, rounded = NaN): string {
@@ -20,9 +20,8 @@ export function toExactNumber(field: string, bodyText: string, rounded = NaN): s
 }
 
 /**
- * Like `toExactNumber`, for each item of a list; undefined for an item without the field.
+ * Undefined for an item without the field.
  * @param bodyText valid JSON, an object with the list
- * @throws AppError invalid_request for an absurd number of digits
  */
 export function toExactDecimals(bodyText: string, list: string, field: string): (string | undefined)[] {
   const items = (parseNumbersAsText(bodyText) as Record<string, Record<string, string>[]>)[list]!;
@@ -31,7 +30,7 @@ export function toExactDecimals(bodyText: string, list: string, field: string): 
   );
 }
 
-/** Converts to a plain decimal. @throws AppError invalid_request for an absurd number of digits */
+/** @throws AppError invalid_request for an absurd number of digits */
 export function toBoundedDecimal(digits: string, place: string): string {
   const [mantissa = '', exponent = '0'] = digits.toLowerCase().replace(/^-/, '').split('e');
   if (mantissa.length > MAX_DIGITS || Math.abs(Number(exponent)) > MAX_EXPONENT) {

@@ -15,17 +15,15 @@ import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limi
 import type { UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
-  /**
-   * If omitted: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing.
-   */
+  /** Default: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing. */
   startsAt: Date | undefined;
-  /** A plain decimal; null means unlimited. If omitted, the product's cap applies. */
+  /** Null means unlimited. If undefined, the product's cap applies. */
   unitCap: string | null | undefined;
   limits?: UsageLimit[] | undefined;
   thresholds?: number[] | undefined;
 }
 
-/** Creates or replaces an Organization's entitlement to the product. Takes effect with the next call. */
+/** Takes effect with the next call. */
 export async function putGrant(
   tx: Tx,
   slug: string,
@@ -65,7 +63,7 @@ export async function putGrant(
   return { isNew: !current, resource };
 }
 
-/** Withdraws the entitlement. Takes effect with the next call; recorded usage stays. */
+/** Takes effect with the next call; recorded usage stays. */
 export async function withdrawGrant(
   tx: Tx,
   slug: string,
@@ -87,7 +85,6 @@ export async function withdrawGrant(
   });
 }
 
-/** @throws AppError not_found */
 export async function getGrant(orm: Orm, slug: string, productSlug: string): Promise<Grant> {
   const { id: orgId } = await getOrganization(orm, slug);
   const product = await getProduct(orm, productSlug);

@@ -8,11 +8,11 @@ export interface Subject {
   productId: string;
   livemode: boolean;
   metric: string;
-  /** If set, reads only the limits per subject, for this subject. Otherwise reads only the other limits. */
+  /** If set, reads only the limits per subject; otherwise only the others. */
   subject?: string | undefined;
 }
 
-/** SQL: a row's limits as `l`, in declared order, and the bounds of their windows as `v`. */
+/** In declared order as `l`, with the bounds of their windows as `v`. */
 const declaredLimits = (
   row: string,
   now: string,
@@ -37,8 +37,7 @@ const rollingStart = (now: string): string =>
   `${now} - make_interval(secs => extract(epoch from l.name::interval)::float8)`;
 
 /**
- * SQL that joins each of a row's limits per subject to that subject's usage, like `limitUsage`. The row must also have
- * a subject. A rolling window starts at a multiple of five minutes, rounded outward.
+ * Like `limitUsage`, for a row with a subject. A rolling window starts at a multiple of five minutes, rounded outward.
  */
 export const subjectUsage = (t: Names, row: string, now: string): string => `${declaredLimits(row, now, {
   condition: `l ->> 'per' = 'subject'`,
@@ -53,8 +52,8 @@ cross join lateral (
 ) u`;
 
 /**
- * SQL: adjusts a rolling window's sum of whole hours for one table's rows at the edges of the window. Each table is
- * read separately, so usage without corrections costs nothing extra.
+ * At the edges, a rolling window takes part of an hour. Each table is read separately, so usage without corrections
+ * costs nothing extra.
  */
 const changesAtEdges = (table: string, quantity: string, subject: string, now: string): string => {
   const own = `l.unit is null and e.org_id = ${subject}.org_id and e.product_id = ${subject}.product_id and e.livemode = ${subject}.livemode
@@ -68,11 +67,9 @@ const changesAtEdges = (table: string, quantity: string, subject: string, now: s
 };
 
 /**
- * SQL that joins each limit of a row, except limits per subject, to its usage in one snapshot: the limit as `l`, its
- * sums as `u`. Whole hours come from the sums, and a month from its total. For the hour in which a rolling window
- * starts, the query reads the events inside or outside the window, whichever part is shorter. Events dated after the
- * window count as `ahead`: a sender's clock may be ahead of ours, and a settled reservation must not free room. Each
- * part is a lateral sub-select that fixes the index columns.
+ * Joins each limit `l`, except those per subject, to its sums `u` in one snapshot. Whole hours come from the sums, a
+ * month from its total; in the hour in which a rolling window starts, the shorter part is read event by event. Events
+ * dated after the window count as `ahead`: a sender's clock may be ahead, and a settled reservation must not free room.
  * @param subject name of a row with org_id, product_id, livemode, metric and limits
  * @param now a timestamptz
  */
@@ -114,9 +111,8 @@ cross join lateral (
 ) u`;
 
 /**
- * SQL: the quantity held for a row with org_id, product_id, livemode and metric, and its earliest expiry, as `held` and
- * `held_until`. The order matches the only index that includes the quantity; otherwise a planner without statistics may
- * read every expired hold.
+ * As `held` and `held_until`, for a row with org_id, product_id, livemode and metric. The order matches the only index
+ * that includes the quantity: a planner without statistics might otherwise read every expired hold.
  */
 export const heldFor = (t: Names, subject: string, now: string, condition = ''): string => `(
   select coalesce(sum(quantity), 0) as held, min(expires_at) as held_until from (
@@ -127,11 +123,10 @@ export const heldFor = (t: Names, subject: string, now: string, condition = ''):
   ) hold
 )`;
 
-/** Like `heldFor`, for the row's subject. */
 export const heldForSubject = (t: Names, row: string, now: string): string =>
   heldFor(t, row, now, ` and subject = ${row}.subject and subject <> ''`);
 
-/** State of each entitlement's limits. $1 org, $2 product, $3 livemode, $4 metric, per entitlement · $5 now */
+/** $1 org, $2 product, $3 livemode, $4 metric, per entitlement · $5 now */
 export const readLimitStates: Template = {
   name: 'limits_read',
   text: (t) => selectStates(t, { held: heldFor, usage: limitUsage }),
@@ -175,7 +170,7 @@ from (
 ) s${usage(t, 's', '$5::timestamptz')}
 order by s.ord, l.ord`;
 
-/** Reads the limits of each subject's entitlement in declared order, in one snapshot. */
+/** In declared order and one snapshot. */
 export async function readLimits(
   run: Run,
   subjects: readonly Subject[],
@@ -212,7 +207,7 @@ export const toLimitState = (row: LimitRow, nowMs: number): LimitState => ({
   resetsAtMs: endOfWindow(row.window, nowMs),
 });
 
-/** Adds the time when each exhausted rolling window has room again. */
+/** When an exhausted rolling window has room again. */
 export async function addFreeTimes(
   run: Run,
   subjects: readonly Subject[],
@@ -228,7 +223,7 @@ export async function addFreeTimes(
   for (const [i, { state }] of reached.entries()) state.resetsAtMs = freeAt[i];
 }
 
-/** SQL: events and their corrections, as separate rows with the event's time. */
+/** Separate rows with the event's time. */
 const countedEvents = (t: Names): string => `(
       select org_id, product_id, livemode, occurred_at, metric, quantity from ${t('usage_events')}
       union all
@@ -236,9 +231,9 @@ const countedEvents = (t: Names): string => `(
     )`;
 
 /**
- * Finds when enough usage has left a rolling window: first finds the hour from the hourly sums, then the event within
- * that hour. $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question
- * · $7 whether more than $6 must leave
+ * Finds the hour from the hourly sums, then the event within it.
+ * $1 org, $2 product, $3 livemode, $4 metric, $5 start of the window, $6 units that must leave, per question · $7
+ * whether more than $6 must leave
  */
 export const findLeavingEvents: Template = {
   name: 'limits_find_leaving',
@@ -280,10 +275,7 @@ cross join lateral (
 ) e`,
 };
 
-/**
- * Like `findLeavingEvents`, for a subject: finds the end of the five-minute slot after which enough usage has left. $8
- * subject, per question
- */
+/** For a subject: the end of the five-minute slot. $8 subject, per question */
 const findLeavingSlots: Template = {
   name: 'limits_find_leaving_slots',
   text: (t) => `
@@ -308,17 +300,14 @@ cross join lateral (
 interface FreeQuestion {
   subject: Subject;
   state: LimitState;
-  /** Units requested; 0 to ask for any room at all. */
+  /** 0 asks for any room at all. */
   more: string;
 }
 
-/**
- * Maximum number of distinct waits to look up, starting with those that need the most units. Any other refusal gets the
- * longest wait found for its window.
- */
+/** Starts with those that need the most units. Any other refusal gets the longest wait found for its window. */
 const MAX_QUESTIONS = 8;
 
-/** For each question, when its rolling window has room; undefined if waiting does not help. */
+/** Undefined if waiting does not help. */
 export async function findFreeTimes(
   run: Run,
   questions: readonly FreeQuestion[],

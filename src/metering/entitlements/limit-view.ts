@@ -14,13 +14,13 @@ function toLimitView(state: LimitState) {
     quantity: state.quantity,
     window: nameWindow(state.window),
     isBlock: state.enforcement === 'block',
-    /** If true, the reset time is shown to the second instead of as a day. */
+    /** Shows the reset time to the second instead of as a day. */
     isRolling: calendarNames[state.window] === undefined,
     used: addDecimals(state.used, state.ahead),
     held: state.held,
     remaining: remainingOf(state),
     excess: excess === '0' ? undefined : excess,
-    /** A double, used only to draw the meter. */
+    /** A double, for drawing. */
     share: whole > 0 ? Number(taken) / whole : 1,
     percent: formatShare(taken, state.quantity),
     resetsAt:
@@ -30,7 +30,7 @@ function toLimitView(state: LimitState) {
   };
 }
 
-/** Reads each subject's limits; the list is empty if the entitlement has none. */
+/** Empty if an entitlement has no limits. */
 export async function readLimitViews(
   { shards }: Pick<Database, 'shards'>,
   subjects: Subject[],

@@ -14,7 +14,7 @@ export const shortestMs = MINUTE_MS;
 export const longestMs = 31 * DAY_MS;
 export const shortestPerSubjectMs = HOUR_MS;
 
-/** Returns undefined for a calendar window or an invalid duration. */
+/** Undefined for a calendar window or an invalid duration. */
 export function durationMs(window: string): number | undefined {
   const parts = duration.exec(window);
   if (!parts) return undefined;
@@ -105,25 +105,21 @@ export const declaredLimitJson = ({ quantity, window, enforcement, per }: UsageL
   ...(per ? { per } : {}),
 });
 
-/** The state of a limit. Quantities are exact decimals. */
+/** Quantities are exact decimals. */
 export interface LimitState extends UsageLimit {
-  /** Set if the limit is per subject. */
   subject?: string;
   used: string;
-  /** Units in events dated after the window, from clocks that run ahead. These already take up room. */
+  /** Dated after the window, by clocks that run ahead. These already take up room. */
   ahead: string;
   held: string;
-  /**
-   * When a calendar window ends, or when an exhausted rolling window has room again. Undefined if waiting does not
-   * help.
-   */
+  /** The end of a calendar window, or when a rolling one has room again. Undefined if waiting does not help. */
   resetsAtMs: number | undefined;
 }
 
 export const takenOf = ({ used, ahead, held }: LimitState): string =>
   addDecimals(addDecimals(used, ahead), held);
 
-/** Whether `more` exceeds the limit. If `more` is zero, whether the limit is reached. */
+/** For zero, whether the limit is reached. */
 export function isBeyond(state: LimitState, more: string): boolean {
   const isNothing = !isDecimalAbove(more, '0');
   const order = compareDecimals(
@@ -144,7 +140,7 @@ export const limitJson = (state: LimitState) => ({
   resetsAt: state.resetsAtMs === undefined ? null : new Date(state.resetsAtMs).toISOString(),
 });
 
-/** End of the calendar window that contains a time; undefined for a rolling window. */
+/** Undefined for a rolling window. */
 export function endOfWindow(window: string, nowMs: number): number | undefined {
   const at = new Date(nowMs);
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()];
@@ -160,10 +156,7 @@ export function endOfWindow(window: string, nowMs: number): number | undefined {
   }
 }
 
-/**
- * Start of the window at a time. A calendar window includes events at exactly its start; a rolling window excludes
- * them.
- */
+/** A calendar window includes events at exactly its start; a rolling window excludes them. */
 export function startOfWindow(window: string, nowMs: number): number {
   const ms = durationMs(window);
   if (ms !== undefined) return nowMs - ms;
@@ -177,7 +170,7 @@ export function startOfWindow(window: string, nowMs: number): number {
 
 export const MAX_THRESHOLDS = 10;
 
-/** Default webhook thresholds, in percent of a cap or limit. */
+/** In percent of a cap or limit. */
 export const defaultThresholds: readonly number[] = [50, 80, 100];
 
 const thresholdMessage = 'must be a whole number from 1 to 1000';
@@ -193,7 +186,7 @@ export const thresholdsField = z
   .array(z.number().int())
   .describe('Percentages of the cap and of each limit at which a webhook is sent.');
 
-/** Returns the stored form: sorted, or null for the default. */
+/** Sorted, or null for the default. */
 export function toStoredThresholds(declared: readonly number[] | undefined): number[] | null {
   const sorted = declared?.toSorted((a, b) => a - b);
   return sorted === undefined || sorted.join() === defaultThresholds.join() ? null : sorted;

@@ -6,14 +6,12 @@ import type { EntitlementKind } from './table.js';
 
 const MAX_OWN = 500;
 
-/**
- * Maximum number of wrong slugs for which to make suggestions. A request with more probably has one systematic error.
- */
+/** A request with more wrong slugs probably has one systematic error. */
 const MAX_WRONG = 10;
 
 /**
- * Returns a "did you mean" question for each slug that is close to one of the Organization's own: at most a third of
- * the letters differ, and no more than three. Used only for refusals to callers with a valid key.
+ * A "did you mean" question for each slug that differs from one of the Organization's own in at most a third of the
+ * letters, and no more than three. Only for callers with a valid key.
  */
 export async function suggestSlugs(
   { db, clock }: { db: Database; clock: Clock },
@@ -22,7 +20,7 @@ export async function suggestSlugs(
   kind?: EntitlementKind,
 ): Promise<Map<string, string>> {
   const now = new Date(clock.now());
-  // A failure here must not hide the refusal, so it only drops the suggestion.
+  // A failure here must not hide the refusal.
   const own = await listProductsInEffect(db.orm, orgId, { now, limit: MAX_OWN }).catch(() => []);
   const slugs = own.filter((product) => !kind || product.kind === kind).map(({ slug }) => slug);
   const questions = new Map<string, string>();

@@ -20,7 +20,7 @@ const PATH = '/dashboard/entitlements';
 
 const PAGE_SIZE = 50;
 
-/** `cursor` is the last product slug of the previous page. */
+/** `cursor` is the previous page's last slug. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
 export function entitlementPages(context: Context): Router {
@@ -56,7 +56,7 @@ export function entitlementPages(context: Context): Router {
   return router;
 }
 
-/** Builds the view of a page of entitlements. `period` is the first day of the balances' month. */
+/** `period` is the first day of the balances' month. */
 export async function readGrantsView(
   db: Database,
   orgId: string,

@@ -7,10 +7,10 @@ import { MAX_VALUE_LENGTH, type Dimensions } from './dimensions.js';
 import { toBoundedDecimal } from './exact-number.js';
 import { enforcements, type products } from './table.js';
 
-/** A product's price per unit, in credits. Prices are exact decimals. */
+/** Per unit, in credits. Prices are exact decimals. */
 export interface CreditPrice {
   price: string;
-  /** Prices for individual values of one dimension. */
+  /** For values of one dimension. */
   by?: { dimension: string; prices: Readonly<Record<string, string>> } | undefined;
   enforcement: (typeof enforcements)[number];
 }
@@ -21,7 +21,7 @@ const MAX_PLACES = 12;
 const priceSchema = z.number().min(0, 'must be a number of at least 0');
 const valueSchema = text(MAX_VALUE_LENGTH);
 
-/** Written by hand, because a zod record schema would silently drop a key named `__proto__`. */
+/** A zod record would silently drop a key named `__proto__`. */
 function arePrices(input: unknown): boolean {
   if (typeof input !== 'object' || input === null || Array.isArray(input)) return false;
   const entries = Object.entries(input);
@@ -72,7 +72,7 @@ export const creditPriceAnswerSchema = z
   .meta({ id: 'CreditPrice' });
 
 /**
- * Reads the price with every digit that was sent.
+ * Keeps every digit.
  * @param bodyText valid JSON with the field `credits`
  * @throws AppError invalid_request for more than 12 places
  */
@@ -99,7 +99,6 @@ export function readCreditPrice(
   };
 }
 
-/** @throws AppError invalid_request */
 export function toPrice(digits: string, place: string): string {
   const price = toBoundedDecimal(digits, place);
   if ((price.split('.')[1] ?? '').length > MAX_PLACES)
@@ -118,7 +117,6 @@ export type PriceColumns = Pick<
   'creditPrice' | 'creditDimension' | 'creditPrices' | 'creditEnforcement'
 >;
 
-/** @throws AppError invalid_request for a dimension that the product does not declare */
 export function toPriceColumns(price: CreditPrice | null, dimensions: readonly string[]): PriceColumns {
   const { by } = price ?? {};
   if (by && !dimensions.includes(by.dimension))
@@ -141,7 +139,7 @@ export function toCreditPrice(columns: PriceColumns): CreditPrice | null {
   };
 }
 
-/** The price for `toJson`, which writes decimals as numbers with all digits. */
+/** `toJson` writes decimals as numbers with all digits. */
 export const creditPriceJson = (price: CreditPrice | null) =>
   price && {
     ...price,
@@ -158,7 +156,7 @@ export const creditPriceJson = (price: CreditPrice | null) =>
       : {}),
   };
 
-/** Returns one line for the audit log. */
+/** For the audit log. */
 export const describeCreditPrice = (price: CreditPrice | null): string =>
   price === null
     ? 'none'

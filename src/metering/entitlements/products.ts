@@ -18,28 +18,27 @@ import { describeCreditPrice, toCreditPrice, toPriceColumns, type CreditPrice } 
 export interface ProductInput {
   name: string;
   usageMetric: string;
-  /** Units per calendar month (UTC) as a plain decimal; null means unlimited. */
+  /** Per calendar month (UTC); null means unlimited. */
   unitCap: string | null;
-  /** Maximum quantity of one usage event, as a plain decimal. */
+  /** Per usage event. */
   maxQuantity: string;
-  /** Unchanged if omitted. */
+  /** Undefined leaves it unchanged. */
   archived?: boolean | undefined;
-  /** Unchanged if omitted; null stops sending usage to Stripe. */
+  /** Undefined leaves it unchanged; null stops sending usage to Stripe. */
   stripeMeterEvent?: string | null | undefined;
   dimensions?: readonly string[] | undefined;
   countsSubjects?: boolean | undefined;
-  /** Unchanged if omitted; null if the product costs no credits. */
+  /** Undefined leaves it unchanged; null if the product costs no credits. */
   credits?: CreditPrice | null | undefined;
 }
 
 /**
- * Delay before a product's subjects count. It covers the longest time for which a statement may still miss a change to
- * a product, including the difference between two instances' clocks, so every reader can tell from the time of receipt
- * which events count.
+ * The longest time for which a statement may miss a change to a product, with the difference between instances' clocks:
+ * every reader can tell from the time of receipt which events count.
  */
 const SUBJECTS_BEGIN_MS = MINUTE_MS;
 
-/** Creates or replaces the product. A changed metric starts at zero; earlier usage stays under the earlier metric. */
+/** A changed metric starts at zero; earlier usage stays under the earlier metric. */
 export async function putProduct(
   tx: Tx,
   slug: string,
@@ -92,7 +91,7 @@ export async function putProduct(
   return { isNew: false, resource: product };
 }
 
-/** @throws AppError invalid_request unless keys are only added at the end, because stored values follow this order */
+/** Keys are only added at the end, because stored values follow this order. */
 function toDimensions(current: readonly string[], wanted: readonly string[] = current): string[] {
   if (current.some((key, i) => wanted[i] !== key))
     throw fieldError(
@@ -102,7 +101,7 @@ function toDimensions(current: readonly string[], wanted: readonly string[] = cu
   return [...wanted];
 }
 
-/** @throws AppError invalid_request if subjects are already counted and no longer wanted */
+/** Subjects that are already counted stay counted. */
 function toSubjectsSince(current: Product | undefined, isWanted: boolean | undefined, at: Date): Date | null {
   if (current?.subjectsSince) {
     if (isWanted === false) throw fieldError('countsSubjects', 'cannot be turned off');
@@ -134,7 +133,6 @@ const toFields = ({
   credits: describeCreditPrice(toCreditPrice(product)),
 });
 
-/** @throws AppError not_found */
 export async function getProduct(orm: Orm, slug: string): Promise<Product> {
   const product = await findProduct(orm, slug);
   if (!product) throw new AppError('not_found', `There is no product "${slug}".`);

@@ -45,7 +45,7 @@ export async function listProducts(orm: Orm, { after, limit }: Range, search?: s
     .limit(limit + 1);
 }
 
-/** Current Organizations without an entitlement to the product, by slug. */
+/** By slug. */
 export const listUngranted = (orm: Orm, productId: string, limit: number) => {
   const granted = orm
     .select({ orgId: entitlements.orgId })
@@ -59,7 +59,7 @@ export const listUngranted = (orm: Orm, productId: string, limit: number) => {
     .limit(limit);
 };
 
-/** Products that have a price in credits, by slug. */
+/** By slug. */
 export const listPricedProducts = (orm: Orm, limit: number): Promise<Product[]> =>
   orm
     .select()
@@ -140,7 +140,7 @@ export async function deleteGrant(tx: Tx, orgId: string, productId: string): Pro
     .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
 }
 
-/** The first product, by slug, for which the Organization may report usage now. */
+/** The first by slug. */
 export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   const [product] = await orm
     .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
@@ -152,7 +152,7 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
   return product;
 }
 
-/** Products to which the Organization has an entitlement in any state, searched by any part of their slug or name. */
+/** In any state. */
 export const findGrantedProducts = (orm: Orm, orgId: string, search: string, limit: number) =>
   orm
     .select({ slug: products.slug, name: products.name })
@@ -177,7 +177,7 @@ export const listProductsInEffect = (orm: Orm, orgId: string, { now, limit }: { 
     .orderBy(asc(products.slug))
     .limit(limit);
 
-/** SQL condition on an entitlement and its joined product. */
+/** For an entitlement and its joined product. */
 const isInEffect = (orgId: string, now: Date) =>
   and(
     eq(entitlements.orgId, orgId),
@@ -186,14 +186,11 @@ const isInEffect = (orgId: string, now: Date) =>
     or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
   );
 
-/**
- * An entitlement in any state, with the month's balances of both modes. Decimals are text, which keeps all their
- * digits.
- */
+/** In any state, with both modes. Decimals are text, which keeps all their digits. */
 export interface BalanceRow {
   productId: string;
   hasLimits: boolean;
-  /** Declared limits per subject; null if the entitlement has no limits. */
+  /** Null if the entitlement has no limits. */
   perSubject: UsageLimit[] | null;
   productSlug: string;
   productName: string;
@@ -205,7 +202,7 @@ export interface BalanceRow {
   endsAt: string | null;
   hasOwnCap: boolean;
   isArchived: boolean;
-  /** Credits per unit; null if the product costs none. */
+  /** Per unit; null if the product costs none. */
   creditPrice: string | null;
   hasPrices: boolean;
   liveUsed: string;
@@ -217,10 +214,7 @@ const used = (orgId: string, period: string, livemode: boolean): SQL => sql`(
     where org_id = ${orgId}::uuid and period = ${period}::date and livemode = ${livemode} and product_id = g.product_id and metric = g.usage_metric
     limit 1)`;
 
-/**
- * A page of entitlements in any state, by product slug. Reads balances only for the page's rows. `period` is a month's
- * first day.
- */
+/** By product slug. Reads balances only for the page's rows. `period` is a month's first day. */
 export const selectBalances = (
   orgId: string,
   period: string,

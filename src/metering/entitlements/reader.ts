@@ -27,22 +27,22 @@ import {
 import { toCreditPrice, type CreditPrice, type PriceColumns } from './price.js';
 import type { EntitlementKind, UsageLimit } from './table.js';
 
-/** An entitlement in effect: its kind, and the current month's balance in the calling key's mode. */
+/** In the current month and the calling key's mode. */
 export interface Balance {
   kind: EntitlementKind;
-  /** Exact decimals. A null cap means unlimited. */
+  /** A null cap means unlimited. */
   unitCap: string | null;
   used: string;
   subject: LimitedSubject | undefined;
-  /** All limits except those per subject. */
+  /** Except those per subject. */
   limits: LimitState[];
-  /** Set if the product costs credits. */
+  /** Undefined if the product costs none. */
   credits: Credits | undefined;
 }
 
 export interface Credits {
   price: CreditPrice;
-  /** Credits available for the product after holds, an exact decimal. */
+  /** For the product after holds, an exact decimal. */
   available: string;
 }
 
@@ -60,18 +60,17 @@ export interface CurrentEntitlement extends Balance {
   period: string;
 }
 
-/** Reads keys and entitlements together, always from the database. Waiting calls share the next query. */
+/** Always reads the database. Waiting calls share the next query. */
 export interface EntitlementReader {
-  /** For each slug, the entitlement in effect or undefined. @throws AppError for an invalid key */
+  /** Undefined without an entitlement in effect. */
   check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
-  /** For each question, the states of the limits per subject. */
+  /** Limits per subject, for each question. */
   limitsOf(
     hashedSecret: string,
     questions: readonly { balance: Balance | undefined; subject: string | undefined }[],
   ): Promise<LimitState[][]>;
-  /** Finds the entitlement in effect for a product. @throws AppError for an invalid key */
   find(hashedSecret: string, slug: string): Promise<CurrentEntitlement | undefined>;
-  /** Lists a page in order of slug, starting after `after`. @throws AppError for an invalid key */
+  /** In order of slug, after `after`. */
   list(hashedSecret: string, page: { after: string; size: number }): Promise<CurrentEntitlement[]>;
 }
 
@@ -91,7 +90,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
   const createFinder = <T extends Balance>(
     template: Template,
     read: (row: EntitlementRow, period: string) => T,
-    /** Also reads open grants. Used if the previous flush had products that cost credits. */
+    /** For a flush after one that had products that cost credits. */
     priced?: Template,
   ) =>
     createGroupCoalescer<FindRequest, (T | undefined)[]>(db.shards, ({ run, parallelReads }) => {
@@ -107,7 +106,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
         parallel: parallelReads,
         queueLimit,
         fullWeight: 1_600,
-        // A flush reads each key's products once for all of the key's calls, so extra calls are nearly free.
+        // A flush reads each key's products once for all of its calls, so extra calls are nearly free.
         gather: { weight: 1_600, ms: 5 },
         maxWeight: 6_400,
         weigh: (request) => request.slugs.length,
@@ -213,10 +212,7 @@ async function findAll<T extends Balance>(
   return { answers: places.map((place) => answers[place]!), isPriced: prices.length > 0 };
 }
 
-/**
- * Groups requests so that each combination of key and slug list is read once per flush. Equal bodies share one list
- * object (see `parseCheck`).
- */
+/** Each combination of key and slug list is read once per flush. Equal bodies share one list (`parseCheck`). */
 function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; places: number[] } {
   const bySlugs = new Map<string[], Map<string, number>>();
   const distinct: FindRequest[] = [];
@@ -235,11 +231,11 @@ function findDistinct(requests: FindRequest[]): { distinct: FindRequest[]; place
 
 interface KeyPairs {
   place: number;
-  /** Maps a product's index to its pair's index. */
+  /** From a product's index to its pair's. */
   byProduct: number[];
 }
 
-/** A flush's distinct (key, product) pairs, as two columns of indexes. */
+/** Distinct pairs of key and product. */
 interface Pairs {
   keys: number[];
   products: number[];
@@ -282,7 +278,7 @@ async function listAll(
   return requests.map((_request, call) => problems[call] ?? found[call]!);
 }
 
-/** Runs an extra statement only if an entitlement has limits. */
+/** An extra statement only if an entitlement has limits. */
 async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<void> {
   const limited = found.filter(({ subject }) => subject);
   if (limited.length === 0) return;
@@ -292,11 +288,10 @@ async function addLimits(run: Run, found: Balance[], nowMs: number): Promise<voi
   for (const [i, balance] of limited.entries()) balance.limits = states[i]!;
 }
 
-/** A key's balances for products that cost credits. */
 interface PricedKey {
   hashedSecret: string;
   balances: { balance: Balance; product: ProductPrice }[];
-  /** JSON of the account's open grants; null if not read, or if burning must be simulated first. */
+  /** JSON; null if not read, or if burning must be simulated first. */
   grants: string | null;
 }
 
@@ -305,7 +300,7 @@ interface ProductPrice {
   price: CreditPrice;
 }
 
-/** Caches parsed prices: they rarely change, but each flush returns the prices of all its products. */
+/** Prices rarely change, but each flush returns those of all its products. */
 const recallPrice = createRecall<ProductPrice>(500);
 
 const toProductPrice = (json: string): ProductPrice =>
@@ -314,10 +309,7 @@ const toProductPrice = (json: string): ProductPrice =>
     return { productId, price: toCreditPrice(columns)! };
   });
 
-/**
- * Runs one statement if a product costs credits and the grants have not been read yet, and another if an account has
- * holds, overdrafts or a rollover that is due.
- */
+/** One statement if a product costs credits and the grants are not read yet, another if burning must be simulated. */
 async function addCredits(
   run: Run,
   keys: readonly PricedKey[],

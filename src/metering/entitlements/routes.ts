@@ -123,7 +123,6 @@ const check = defineRoute({
 
 export const entitlementRoutes = [list, one, check];
 
-/** @throws AppError unknown_dimension */
 async function requireKnownDimensions(
   orm: Orm,
   slugs: string[],

@@ -3,7 +3,6 @@ import type { Names, Template } from '../../core/db/client.js';
 import { openGrants } from '../credits/statements.js';
 import { effectiveCap, type EntitlementKind } from './table.js';
 
-/** A row that `checkEntitlements` returns. */
 export interface BalanceRow {
   /** Index of the pair; in `listEntitlements`, of the call. */
   place: string;
@@ -11,17 +10,15 @@ export interface BalanceRow {
   kind: EntitlementKind;
   unitCap: string | null;
   used: string | null;
-  /** A `LimitedSubject` as JSON, if the entitlement has limits. */
+  /** JSON of a `LimitedSubject`, if the entitlement has limits. */
   subject: string | null;
   /**
-   * JSON of the product's id and `PriceColumns`, if the product costs credits. `find` returns this JSON in separate
-   * rows, in which `place` is the index of the product. It also returns rows with JSON of `OpenGrant[]`, in which
-   * `place` is the index of the key.
+   * JSON of the product's id and `PriceColumns`. `find` returns it in separate rows, in which `place` is the index of
+   * the product, and JSON of `OpenGrant[]` in rows in which `place` is that of the key.
    */
   credits: string | null;
 }
 
-/** A row that `findEntitlements` and `listEntitlements` return. */
 export interface EntitlementRow extends BalanceRow {
   productSlug: string;
   productName: string;
@@ -30,7 +27,7 @@ export interface EntitlementRow extends BalanceRow {
   endsAtMs: string | null;
 }
 
-/** The row that `listEntitlements` returns for a call without entitlements. */
+/** The answer to a call without entitlements. */
 export interface NoEntitlementRow {
   place: string;
   problem: string | null;
@@ -39,19 +36,19 @@ export interface NoEntitlementRow {
 
 const keyProblem = `case${whenKeyIsBad('$4::timestamptz', 'entitlements:read')} end`;
 
-/** The `LimitedSubject` as JSON; null without limits. */
+/** JSON of the `LimitedSubject`. */
 const limitedSubject = (entitlement: string, { id, metric }: { id: string; metric: string }): string =>
   `case when ${entitlement}.limits is not null then
     json_build_object('orgId', k.org_id, 'productId', ${id}, 'livemode', k.livemode, 'metric', ${metric},
       'perSubject', jsonb_path_query_array(${entitlement}.limits, '$[*] ? (@.per == "subject")'))::text end as subject`;
 
-/** The product's id and `PriceColumns` as JSON; null if the product costs no credits. */
+/** JSON of the id and `PriceColumns`. */
 const productPrice = (product: string): string =>
   `case when ${product}.credit_price is not null then
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
       'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as credits`;
 
-/** The columns of `find` in order. Checks return only the columns up to `credits`. */
+/** Checks return only the columns up to `credits`. */
 const toRow = ([
   place,
   problem,
@@ -81,8 +78,8 @@ const toRow = ([
 });
 
 /**
- * Each lookup is a lateral sub-select of one row by its whole key, so the plan uses the primary key even if the planner
- * misjudges table sizes. With a plain join, the planner scanned every Organization's rows by product or month.
+ * Lateral sub-selects of one row by its whole key use the primary key even if the planner misjudges table sizes. With a
+ * plain join, it scanned every Organization's rows by product or month.
  */
 const find = (name: string, columns: string, further: (t: Names) => string = () => ''): Template => ({
   name,
@@ -128,17 +125,14 @@ const details = (product: string, entitlement: string) =>
   (extract(epoch from ${entitlement}.ends_at) * 1000)::bigint::text as "endsAtMs"`;
 
 /**
- * Reads each key, its entitlement, the product and the balance in one snapshot, so the answer reflects everything
- * committed before the call and needs no cache. A pair without a row has no entitlement in effect. $1 hashed secret,
- * per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5 first day of the
- * month
+ * One snapshot, so the answer reflects everything committed before the call and needs no cache. A pair without a row
+ * has no entitlement in effect.
+ * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5
+ * first day of the month
  */
 export const checkEntitlements: Template = find('entitlements_check', '');
 
-/**
- * Like `checkEntitlements`. If a product costs credits, also returns the open grants of each key whose account needs no
- * simulated burning.
- */
+/** Also returns the open grants of each key whose account needs no simulated burning. */
 export const checkPricedEntitlements: Template = find(
   'entitlements_check_priced',
   '',
@@ -149,11 +143,11 @@ from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} a
 where g.open is not null and exists (select from product where credits is not null)`,
 );
 
-/** Like `checkEntitlements`, with all details of the entitlement. */
+/** Also returns all details of the entitlement. */
 export const findEntitlements: Template = find('entitlements_find', details('pr', 'e'));
 
 /**
- * One page of entitlements in effect for each waiting call, ordered by product slug.
+ * One page for each waiting call, by product slug.
  * $1 hashed secret, $2 slug to start after, $3 rows, per call · $4 now · $5 first day of the month
  */
 export const listEntitlements: Template = {

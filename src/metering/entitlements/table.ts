@@ -14,10 +14,7 @@ import {
 import { time } from '../../core/db/sql.js';
 import { organizations } from '../../accounts/organizations/table.js';
 
-/**
- * Default maximum quantity of one usage event: far above any plausible quantity, and far below values that would
- * distort a total.
- */
+/** Far above any plausible quantity, and far below values that would distort a total. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';
 
 export const enforcements = ['warn', 'block'] as const;
@@ -29,27 +26,27 @@ export const products = pgTable(
     slug: text().notNull().unique(),
     name: text().notNull(),
     usageMetric: text('usage_metric').notNull(),
-    /** Units per Organization and calendar month (UTC); null means unlimited. */
+    /** Per Organization and calendar month (UTC); null means unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Maximum quantity of one usage event. */
+    /** Per usage event. */
     maxQuantity: numeric('max_quantity').notNull().default(DEFAULT_MAX_QUANTITY),
-    /** Keys of the dimensions that events may name. New keys are only added at the end. */
+    /** New keys are only added at the end. */
     dimensions: text().array().notNull().default([]),
     /** Events received from this time on are also counted by subject; null if subjects are not counted. */
     subjectsSince: time('subjects_since'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
     archivedAt: time('archived_at'),
-    /** Event name of the Stripe meter that counts the usage; null if no usage is sent to Stripe. */
+    /** Null if no usage is sent to Stripe. */
     stripeMeterEvent: text('stripe_meter_event'),
     /** First hour whose usage is sent to Stripe. */
     stripeSince: time('stripe_since'),
-    /** Credits per unit, an exact decimal; null if the product costs no credits. */
+    /** Per unit; null if the product costs no credits. */
     creditPrice: numeric('credit_price'),
-    /** A dimension whose values have prices that differ from `creditPrice`, each an exact decimal. */
+    /** Its values have prices that differ from `creditPrice`. */
     creditDimension: text('credit_dimension'),
     creditPrices: jsonb('credit_prices').$type<Record<string, string>>(),
-    /** Whether checks and reservations are refused once no credits are left. */
+    /** Without credits, `block` refuses checks and reservations. */
     creditEnforcement: text('credit_enforcement', { enum: enforcements }),
   },
   (t) => [
@@ -69,24 +66,21 @@ export const products = pgTable(
   ],
 );
 
-/**
- * A maximum quantity per calendar or rolling window. A blocking limit can refuse checks and reservations, but never
- * events.
- */
+/** A blocking limit can refuse checks and reservations, but never events. */
 export interface UsageLimit {
   /** An exact decimal. */
   quantity: string;
   /** `calendar_month`, `calendar_week`, `calendar_day`, or an ISO 8601 duration of a rolling window. */
   window: string;
   enforcement: (typeof enforcements)[number];
-  /** If set, the limit applies to each subject separately. */
+  /** The limit applies to each subject separately. */
   per?: 'subject' | undefined;
 }
 
 export const entitlementKinds = ['live', 'read_only'] as const;
 export type EntitlementKind = (typeof entitlementKinds)[number];
 
-/** An entitlement is in effect from `startsAt` (inclusive) until `endsAt` (exclusive). */
+/** In effect from `startsAt` (inclusive) until `endsAt` (exclusive). */
 export const entitlements = pgTable(
   'entitlements',
   {
@@ -101,13 +95,13 @@ export const entitlements = pgTable(
     endsAt: time('ends_at'),
     createdAt: time('created_at').notNull(),
     updatedAt: time('updated_at').notNull(),
-    /** Whether `unitCap` replaces the product's cap. */
+    /** Replaces the product's cap. */
     hasOwnCap: boolean('has_own_cap').notNull().default(false),
     /** Applies only with `hasOwnCap`; null then means unlimited. */
     unitCap: numeric('unit_cap'),
-    /** Limits in addition to the cap; null without any. */
+    /** These apply in addition to the cap; null without any. */
     limits: jsonb().$type<UsageLimit[]>(),
-    /** Webhook thresholds, in percent of cap and limits; null for the default. */
+    /** In percent of cap and limits; null for the default. */
     thresholds: integer().array(),
   },
   (t) => [
@@ -121,6 +115,6 @@ export const entitlements = pgTable(
   ],
 );
 
-/** SQL: the entitlement's own cap if it has one, otherwise the product's. Takes the row names of both tables. */
+/** Takes the row names of both tables. */
 export const effectiveCap = (entitlement: string, product: string): string =>
   `case when ${entitlement}.has_own_cap then ${entitlement}.unit_cap else ${product}.unit_cap end`;

@@ -15,10 +15,10 @@ export interface EventRow {
   productName: string;
   /** Empty if the event names no subject. */
   subject: string;
-  /** The encoded dimensions; `keys` are the product's dimensions. */
+  /** Encoded; `keys` are the product's dimensions. */
   dimensions: string;
   keys: string[];
-  /** Credits per unit when the event was recorded; 0 if it had no price. */
+  /** Per unit when the event was recorded; 0 without a price. */
   creditPrice: string;
   apiKeyId: string;
   keyName: string | null;
@@ -35,7 +35,7 @@ export interface EventCorrection {
   correctedAt: string;
   /** As in the audit log. */
   actor: string;
-  /** Name of the person or API key; null if deleted, or if the actor was neither. */
+  /** A person or API key; null if deleted, or if the actor was neither. */
   author: string | null;
 }
 
@@ -53,7 +53,7 @@ const correctionsOf = (orgId: string): SQL => sql`(
     where c.org_id = ${orgId}::uuid and c.idempotency_key = e.idempotency_key and c.occurred_at = e.occurred_at
   )`;
 
-/** Reads names only for the rows that `events` selects from `usage_events`. */
+/** Only for the rows that `events` selects from `usage_events`. */
 const withNames = (orgId: string, events: SQL, order: SQL, more = sql``): SQL => sql`
   select e.idempotency_key as "idempotencyKey", ${timeText(sql`e.occurred_at`)} as "occurredAt", ${timeText(sql`e.received_at`)} as "receivedAt",
     trim_scale(e.quantity)::text as quantity, e.metric, e.livemode, p.slug as "productSlug", p.name as "productName",
@@ -74,10 +74,10 @@ export const selectEvent = (orgId: string, idempotencyKey: string): SQL =>
 export const findEvent = (orm: Orm, orgId: string, key: string): Promise<EventRow | undefined> =>
   selectRow(orm, selectEvent(orgId, key));
 
-/** A prefix followed by this character sorts after every key with that prefix. */
+/** A prefix with this character sorts after every key with that prefix. */
 const LAST_CHARACTER = '\u{10ffff}';
 
-/** Events whose key starts with the prefix, by key, from the primary key's index. */
+/** By key, from the primary key's index. */
 export const selectEventsFrom = (orgId: string, prefix: string, limit: number): SQL =>
   withNames(
     orgId,
@@ -112,7 +112,7 @@ export const selectCorrectionCount = (orgId: string, idempotencyKeys: string[], 
     limit ${most}
   ) counted`;
 
-/** Counts the corrections of the events with these keys, up to `most`. */
+/** Up to `most`. */
 export const countCorrections = async (
   orm: Orm,
   orgId: string,
@@ -121,31 +121,28 @@ export const countCorrections = async (
 ): Promise<number> =>
   (await selectRow<{ count: number }>(orm, selectCorrectionCount(orgId, idempotencyKeys, most)))!.count;
 
-/** A page of events starts after this position. */
+/** A page starts after it. */
 export type EventPosition = Pick<EventRow, 'occurredAt' | 'idempotencyKey'>;
 
 export interface EventRange {
-  /** Times in UTC; undefined means unbounded. */
+  /** UTC; undefined means unbounded. */
   from: string | undefined;
   to: string | undefined;
   order: 'newest first' | 'oldest first';
   after: EventPosition | undefined;
   limit: number;
-  /** No index covers these fields, so at most the next `scan` events are examined. */
+  /** No index covers these fields, so at most `scan` events are examined. */
   match?: EventMatch & { scan: number };
 }
 
 export interface EventMatch {
   apiKeyId: string | undefined;
-  /** Inclusive bounds, as decimals, on the quantity after corrections. */
+  /** Inclusive, on the quantity after corrections. */
   min: string | undefined;
   max: string | undefined;
 }
 
-/**
- * In a filtered search, the rows include the last event examined even if it does not match, because the next page
- * starts after it.
- */
+/** The last event examined is included even if it does not match: the next page starts after it. */
 export interface MatchedRow extends EventRow {
   isMatch: boolean;
   isLastScanned: boolean;
@@ -173,7 +170,7 @@ export function selectEvents({ orgId, productId, livemode }: UsageScope, range: 
   return withNames(orgId, selectMatches(orgId, found, byTime, range.match, limit), order, marks);
 }
 
-/** The first `limit` matching events, and the last event examined if there may be more after it. */
+/** Ends with the last event examined if there may be more after it. */
 function selectMatches(
   orgId: string,
   found: SQL,
@@ -208,9 +205,8 @@ export const listMatches = (
 export const listEvents = (orm: Orm, scope: UsageScope, range: EventRange): Promise<EventRow[]> =>
   selectRows(orm, selectEvents(scope, range));
 
-/** Events moved into archive files: their number, their months, and when the last month was archived. */
 export interface ArchivedEvents {
-  /** First days of the first and last month. */
+  /** First days of months. */
   first: string;
   last: string;
   events: number;
@@ -219,9 +215,9 @@ export interface ArchivedEvents {
 }
 
 interface ArchivedRange {
-  /** All products and modes if omitted. */
+  /** Default: all products and modes. */
   of?: Pick<UsageScope, 'productId' | 'livemode'>;
-  /** Times in UTC; undefined means unbounded. */
+  /** UTC; undefined means unbounded. */
   from?: string | undefined;
   to?: string | undefined;
 }

@@ -20,16 +20,13 @@ import {
 import type { UsageScope } from './page-queries.js';
 import { eventsQuerySchema } from './page-schema.js';
 
-/**
- * With an idempotency key, only that event is looked up and the other fields are ignored. Times are RFC 3339 in UTC.
- */
+/** An idempotency key looks up that event alone; the other fields are ignored. Times are RFC 3339 in UTC. */
 export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
   after: EventPosition | undefined;
 }
 
 type EventFilter = Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'>;
 
-/** @throws AppError invalid_request that names the field */
 export function parseEventsRequest(query: object): EventsRequest {
   requireOnce(query);
   const request = parseInput(eventsQuerySchema, query);
@@ -43,7 +40,7 @@ export function parseEventsRequest(query: object): EventsRequest {
 
 const PAGE_SIZE = 50;
 
-/** Events examined per page of a filtered search: at most one second's work, even if nothing matches. */
+/** Per page: at most one second's work, even if nothing matches. */
 const SCAN = 5_000;
 
 export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest) {
@@ -58,7 +55,7 @@ export async function readEventPage(orm: Orm, scope: UsageScope, request: Events
   return {
     events: page,
     nextCursor: last && encodePosition(last),
-    /** Set if the search stopped before the page was full; older events were not examined. */
+    /** Set if the search stopped before the page was full. */
     searchedTo: events.length > PAGE_SIZE ? undefined : end?.occurredAt,
   };
 }
@@ -84,13 +81,10 @@ function decodePosition(cursor: string): EventPosition {
   return { occurredAt, idempotencyKey };
 }
 
-/** Events per batch: large enough to make round trips negligible, and small enough not to delay other requests. */
+/** Round trips are negligible, and other requests are not delayed. */
 const BATCH_SIZE = 2_000;
 
-/**
- * Yields events oldest first, in batches. Each batch is a separate statement, so neither memory nor a transaction grows
- * with the export.
- */
+/** Oldest first. Each batch is a statement, so neither memory nor a transaction grows with the export. */
 export async function* exportEvents(
   orm: Orm,
   scope: UsageScope,

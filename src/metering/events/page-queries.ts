@@ -5,9 +5,8 @@ import type { Orm } from '../../core/db/client.js';
 import { effectiveCap, type EntitlementKind } from '../entitlements/table.js';
 
 /**
- * Queries of the usage pages, based on the events in `event-queries.ts`. Each statement uses an index over one
- * Organization's rows, which the plan test verifies. The statements run on the pages' own pool, so a slow page cannot
- * delay ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
+ * Each statement uses an index over one Organization's rows, which the plan test verifies. The pages have their own
+ * pool, so a slow page cannot delay ingestion. Decimals are text with all digits; times are RFC 3339 with microseconds.
  */
 
 export interface UsageProduct {
@@ -19,9 +18,9 @@ export interface UsageProduct {
   countsSubjects: boolean;
   /** Null means unlimited. */
   unitCap: string | null;
-  /** Credits per unit; null if the product costs none. */
+  /** Per unit; null if the product costs none. */
   creditPrice: string | null;
-  /** Whether a dimension's values have prices of their own. */
+  /** A dimension's values have prices of their own. */
   hasPrices: boolean;
   /** Null if the entitlement was deleted and only its usage remains. */
   kind: EntitlementKind | null;
@@ -38,7 +37,7 @@ interface MonthScope {
   livemode: boolean;
 }
 
-/** Products with usage or with an entitlement in any state, by slug. */
+/** With usage or with an entitlement in any state, by slug. */
 export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: number): SQL => sql`
   select ${productColumns}, coalesce(o.is_used_now, false) as "isUsedNow"
   from (
@@ -56,7 +55,7 @@ export const selectProducts = ({ orgId, period, livemode }: MonthScope, limit: n
 export const listProducts = (orm: Orm, scope: MonthScope, limit: number): Promise<UsageProduct[]> =>
   selectRows(orm, selectProducts(scope, limit));
 
-/** A product by slug, if `selectProducts` would list the product. */
+/** Undefined if `selectProducts` would not list it. */
 export const selectProduct = (orgId: string, slug: string): SQL => sql`
   select ${productColumns}, false as "isUsedNow"
   from (select * from products where slug = ${slug} limit 1) p
@@ -73,7 +72,7 @@ export interface UsageScope {
   livemode: boolean;
 }
 
-/** The sum of a metric, either for one time step (`start`) or for one API key (`apiKeyId`); the other field is null. */
+/** For one time step (`start`) or one API key (`apiKeyId`); the other field is null. */
 export interface UsageSum {
   metric: string;
   start: string | null;
@@ -82,13 +81,10 @@ export interface UsageSum {
   keyPrefix: string | null;
   quantity: string;
   events: string;
-  /**
-   * Sums of the requested API key, or of all keys if none was requested; null if the requested key has no usage in this
-   * row.
-   */
+  /** Sum of the requested key, or of all; null if the key has no usage here. */
   keyQuantity: string | null;
   keyEvents: string | null;
-  /** Number of sums of this kind. For API keys, only the largest sums are returned. */
+  /** Sums of this kind. For API keys, only the largest are returned. */
   count: number;
 }
 
@@ -100,13 +96,10 @@ interface SumRange {
   maxKeys: number;
 }
 
-/**
- * Returns a range's sums by step and by API key, in one pass over its hourly sums. Includes only the keys with the
- * largest sums.
- */
+/** By step and by API key, in one pass over the hourly sums. Only the keys with the largest sums. */
 export function selectSums({ orgId, productId, livemode }: UsageScope, range: SumRange): SQL {
   const key = range.apiKeyId;
-  // Without a key, both sums are the same expression, so the database computes it once.
+  // Without a key, the database computes the same expression once.
   const ofKey = key === undefined ? sql`` : sql`filter (where api_key_id = ${key}::uuid)`;
   const kind = sql`grouping(start, api_key_id)`;
   return sql`
@@ -137,9 +130,9 @@ export function selectSums({ orgId, productId, livemode }: UsageScope, range: Su
 export const readSums = (orm: Orm, scope: UsageScope, range: SumRange): Promise<UsageSum[]> =>
   selectRows(orm, selectSums(scope, range));
 
-/** Usage in one step by one API key, or by all keys that are not among those with the most usage. */
+/** By one API key, or by all keys that are not among those with the most usage. */
 export interface KeyStep {
-  /** Rank of the key by usage; all remaining keys share the last place. */
+  /** By usage; all remaining keys share the last place. */
   place: number;
   name: string | null;
   prefix: string | null;
@@ -183,7 +176,7 @@ export const selectKeySteps = (
 export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
   selectRows(orm, selectKeySteps(scope, range));
 
-/** Groups rows by place, with a quantity for every step. */
+/** Each series has a quantity for every step. */
 export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   return [...groupBy(rows, ({ place }) => place).values()].map((own) => {
     const { place, name, prefix, keyCount } = own[0]!;
@@ -198,10 +191,7 @@ export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
   });
 }
 
-/**
- * An Organization's usage of a product in one time step. `quantity` includes only the product's metric; `events` counts
- * events of any metric.
- */
+/** `quantity` includes only the product's metric; `events` counts events of any metric. */
 export interface ProductSum {
   productId: string;
   /** In milliseconds. */
@@ -241,9 +231,9 @@ export const readProductSums = (orm: Orm, orgId: string, range: ProductRange): P
 
 interface PaceRow {
   quantity: string | null;
-  /** The first hour with usage since `from`. */
+  /** First usage since `from`. */
   firstHour: string | null;
-  /** Whether there was usage before `from`. */
+  /** Usage before `from`. */
   isOlder: boolean;
 }
 

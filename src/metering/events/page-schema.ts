@@ -3,7 +3,7 @@ import { isUuid } from '../../core/http/request.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { text } from '../../core/http/validate.js';
 
-/** Query schemas of the usage pages. All fields are optional, and unknown fields are ignored. */
+/** All fields are optional, and unknown fields are ignored. */
 
 const years = 'of the years 2000 to 2099';
 

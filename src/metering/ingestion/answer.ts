@@ -40,7 +40,6 @@ export interface UsageAnswer extends Omit<Answer, 'warnings'> {
   warnings: UsageWarning[];
 }
 
-/** @throws AppError for an invalid key */
 export function refuseBadKey(outcome: BatchOutcome): void {
   for (const verdict of outcome.verdicts) {
     const error = keyError(verdict?.problem ?? null, 'usage:write');
@@ -49,9 +48,8 @@ export function refuseBadKey(outcome: BatchOutcome): void {
 }
 
 /**
- * Builds the response to a sender with a valid key.
- * @param suggestions "did you mean" questions to add for unknown slugs
- * @param pointerOf returns the pointer to a field that broke a rule
+ * For a sender with a valid key.
+ * @param suggestions "did you mean" questions for unknown slugs
  * @param horizonMonths how long idempotency keys are remembered; undefined if forever
  * @throws AppError for a strict batch with a broken rule: `errors` lists all of them
  */
@@ -93,7 +91,7 @@ export function toUsageAnswer(
   };
 }
 
-/** Restores the body's indexes, and adds the first error of each event that could not be read. */
+/** Restores the body's indexes. */
 export function withUnreadable(
   answer: UsageAnswer,
   { indexes, places }: NonNullable<ParsedEvents['unreadable']>,
@@ -126,7 +124,7 @@ export const creditsOverdrawn = (productSlug: string, overdraft: string): UsageW
   overdraft,
 });
 
-/** Finds the products with an event whose combination of dimensions has no sums of its own. */
+/** Their combination of dimensions has no sums of its own. */
 function findCrowded(
   { pairs, pairOf, outOfRange }: Batch,
   { verdicts, aboveCeiling }: BatchOutcome,
@@ -145,7 +143,7 @@ export const limitWarning = (productSlug: string, metric: string, state: LimitSt
   return { code: 'limit_exceeded', productSlug, metric, limit, ...ofSubject, used };
 };
 
-/** Finds the products without a live entitlement, and their Organization. */
+/** These products have no live entitlement. */
 export function findUnknownProducts(
   batch: Batch,
   { verdicts }: BatchOutcome,
@@ -210,7 +208,7 @@ function brokenRulesError(broken: BrokenRule[], pointerOf: PointerOf): AppError 
   return new AppError(first.code, `Nothing was recorded. Event ${first.index}: ${first.detail}`, { errors });
 }
 
-/** Expects `broken` to list each event's rules in the documented order. */
+/** Expects each event's rules in the documented order. */
 function firstPerEvent(broken: BrokenRule[]): RejectedEvent[] {
   return broken
     .filter((b, i) => i === 0 || broken[i - 1]!.index !== b.index)

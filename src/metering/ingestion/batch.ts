@@ -14,9 +14,8 @@ const OPERATOR_PAST_MS = 400 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
- * First day of the oldest month whose idempotency keys are still remembered. Keys are remembered for `horizonMonths`
- * whole months after the event's month. Older months may be archived; events dated in them are refused anyway, because
- * they are more than a week old.
+ * Keys are remembered for `horizonMonths` whole months after the event's month. Older months may be archived; events
+ * dated in them are more than a week old and refused anyway.
  */
 export function firstRemembered(horizonMonths: number, nowMs: number): string {
   const now = new Date(nowMs);
@@ -26,13 +25,13 @@ export function firstRemembered(horizonMonths: number, nowMs: number): string {
 interface BatchPair {
   slug: string;
   metric: string;
-  /** The dimensions as JSON, and the first day of the month; both undefined without dimensions. */
+  /** JSON, and the first day of the month; both undefined without dimensions. */
   dimensions: string | undefined;
   month: string | undefined;
   largest: string;
 }
 
-/** One request's validated events, as columns for the statement. */
+/** Validated events, as columns for the statement. */
 export interface Batch {
   /** For an operator's batch, the Organization's id and the mode, from `operatorSender`. */
   hashedSecret: string;
@@ -40,27 +39,23 @@ export interface Batch {
   orgId: string | undefined;
   /** If true, records the valid events and reports the others. If false, records all events or none. */
   isLenient: boolean;
-  /** When the request arrived, in ms since the epoch. The default time of its events. */
+  /** Milliseconds since the epoch. The default time of its events. */
   receivedAtMs: number;
-  /** The batch's distinct products, metrics and dimensions in order of first use, each with its largest quantity. */
+  /** Distinct products, metrics and dimensions in order of first use. */
   pairs: BatchPair[];
-  /**
-   * Columns with one value per event: index in `pairs`, idempotency key, exact decimal quantity, and RFC 3339 time if
-   * given.
-   */
+  /** One value per event: index in `pairs`, key, exact quantity, and RFC 3339 time if given. */
   pairOf: number[];
   keys: string[];
   quantities: string[];
   times: (string | undefined)[];
-  /** One per event; empty if the event names no subject. */
+  /** One per event; empty without a subject. */
   subjects: string[];
-  /** Whether any event names a subject. */
   hasSubjects: boolean;
-  /** Indexes of events whose time is outside the accepted window. */
+  /** Outside the accepted window. */
   outOfRange: Set<number>;
-  /** Indexes of events above their product's maximum quantity, with that maximum. */
+  /** Events above their product's maximum quantity, with that maximum. */
   aboveCeiling: ReadonlyMap<number, string>;
-  /** Size of the body in bytes, which counts toward the queue's limit. */
+  /** In bytes; counts toward the queue's limit. */
   bytes: number;
 }
 
@@ -69,7 +64,7 @@ export const operatorSender = (orgId: string, livemode: boolean): string => `${o
 
 interface BatchInput {
   events: UsageEvent[];
-  /** Exact digits of quantities that a double would round, by event index. */
+  /** By event index, where a double would round. */
   exactQuantities: ReadonlyMap<number, string>;
   hashedSecret: string;
   orgId?: string | undefined;
@@ -78,10 +73,7 @@ interface BatchInput {
   bytes: number;
 }
 
-/**
- * Node of a tree that finds a pair's number: first by product and metric, then by each dimension's key and value, then
- * by month.
- */
+/** Finds a pair's number: first by product and metric, then by each dimension's key and value, then by month. */
 interface Known {
   pair?: number;
   next: Map<string, Known>;
@@ -89,8 +81,7 @@ interface Known {
 
 export function toBatch(input: BatchInput): Batch {
   const { events, exactQuantities, receivedAtMs } = input;
-  // Copies field by field, because this runs for each request, and spreading the input would cost more than everything
-  // else here.
+  // Spreading the input would cost more than everything else here.
   const batch: Batch = {
     hashedSecret: input.hashedSecret,
     orgId: input.orgId,
@@ -112,7 +103,7 @@ export function toBatch(input: BatchInput): Batch {
   const maxPastMs = isByOperator ? OPERATOR_PAST_MS : MAX_PAST_MS;
   let pair = -1;
   for (const [i, event] of events.entries()) {
-    // Usually the product is the same as the previous event's.
+    // Usually the previous event's product.
     if (
       pair < 0 ||
       isByOperator ||
@@ -163,7 +154,7 @@ function follow({ next }: Known, part: string): Known {
   return known;
 }
 
-/** Line feeds are safe separators, because control characters are refused in all parts. */
+/** Control characters are refused in all parts, so line feeds separate them safely. */
 export const pairName = ({ slug, metric, dimensions, month }: Omit<BatchPair, 'largest'>): string =>
   month === undefined ? `${slug}\n${metric}` : `${slug}\n${metric}\n${month}\n${dimensions}`;
 
@@ -183,8 +174,8 @@ export function isInWindow(time: string, receivedAtMs: number, maxPastMs = MAX_P
 }
 
 /**
- * Truncates to microseconds, because Postgres would round a finer time, perhaps into the next month. Converts offsets
- * of 16 hours and more to UTC, because RFC 3339 allows them and Postgres does not.
+ * Postgres would round a time finer than microseconds, perhaps into the next month, and refuses offsets of 16 hours and
+ * more.
  */
 export function toStorableTime(time: string): string {
   const cut = time.length > 27 ? time.replace(/(\.\d{6})\d+/, '$1') : time;
@@ -193,10 +184,7 @@ export function toStorableTime(time: string): string {
   return `${new Date(cut).toISOString().slice(0, 19)}${fraction}Z`;
 }
 
-/**
- * Calls `take` for each recordable event with its index in `pairs`, its time (ms since the epoch) and its own index.
- * Allocates nothing.
- */
+/** Passes the index in `pairs`, the time (ms since the epoch) and the event's index. Allocates nothing. */
 function eachRecordable(batch: Batch, take: (pair: number, ms: number, i: number) => void): void {
   for (let i = 0; i < batch.pairOf.length; i++) {
     if (batch.outOfRange.has(i) || batch.aboveCeiling.has(i)) continue;
@@ -205,14 +193,14 @@ function eachRecordable(batch: Batch, take: (pair: number, ms: number, i: number
   }
 }
 
-/** The totals that a batch changes, as `<index in pairs> <month>`. */
+/** Each total is `<index in pairs> <month>`. */
 export function totalsOf(batch: Batch): Set<string> {
   const totals = new Set<string>();
   eachRecordable(batch, (pair, ms) => totals.add(`${pair} ${monthOf(ms)}`));
   return totals;
 }
 
-/** For each pair, the latest time of its recordable events, in ms since the epoch; undefined if it has none. */
+/** For each pair, in ms since the epoch; undefined without recordable events. */
 export function latestTimes(batch: Batch): (number | undefined)[] {
   const latest: (number | undefined)[] = batch.pairs.map(() => undefined);
   eachRecordable(batch, (pair, ms) => {
@@ -221,7 +209,7 @@ export function latestTimes(batch: Batch): (number | undefined)[] {
   return latest;
 }
 
-/** For each subject of a pair, the latest time of its recordable events, in ms since the epoch. */
+/** For each subject of a pair, in ms since the epoch. */
 export function latestBySubject(batch: Batch, own: number): Map<string, number> {
   const latest = new Map<string, number>();
   eachRecordable(batch, (pair, ms, i) => {
@@ -236,17 +224,15 @@ const manyDigits = /(?<!\\)"quantity"\s*:\s*-?[\d.]{16,}/;
 
 const MAX_DIGITS = 100;
 
-/** Returns the JSON pointer to an event's field in the request body. */
+/** A JSON pointer into the request body. */
 export type PointerOf = (index: number, field: keyof UsageEvent) => string;
 
 export const pointerInBatch: PointerOf = (index, field) => `/events/${index}/${field}`;
 
 /**
- * Finds the exact digits of quantities that `JSON.parse` would round to a double, by event. Bodies without a number of
- * 16 or more digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in bench/README.md). Only an unescaped
- * closing quote followed by a colon ends a field name, so a text value that merely contains the field's name does not
- * count.
- * @param text the body that the events were parsed from
+ * Bodies without a number of 16 or more digits (nearly all) are not parsed twice ("JSON and HTTP by hand" in
+ * bench/README.md). Only an unescaped closing quote followed by a colon ends a field name, so a text value that merely
+ * contains it does not count.
  * @param quantitiesIn reads the quantities of a parsed body, by event
  * @throws AppError invalid_request naming the event whose quantity has more than 100 digits
  */
@@ -265,7 +251,7 @@ export function findExactQuantities(
       const place = { index: i, pointer: pointerOf(i, 'quantity'), code: 'invalid_request' as const, detail };
       throw new AppError('invalid_request', `${place.pointer} ${detail}`, { errors: [place] });
     }
-    // A value that a double cannot distinguish from zero counts as zero, just as if it had fewer digits.
+    // A double cannot distinguish such a value from zero.
     if (digits >= 16 && Number(quantity) !== 0) exact.set(i, quantity);
   }
   return exact;
@@ -275,7 +261,7 @@ export interface ParsedEvents {
   events: UsageEvent[];
   exactQuantities: ReadonlyMap<number, string>;
   pointerOf: PointerOf;
-  /** Set if a lenient request has events that cannot be read: the other events' indexes in the body, and the errors. */
+  /** For a lenient request: the readable events' indexes in the body, and the errors of the others. */
   unreadable?: { indexes: readonly number[]; places: readonly ErrorPlace[] };
 }
 
@@ -309,6 +295,5 @@ export function readEvents<T extends z.ZodType<UsageEvent>>(
   return { events, exactQuantities: new Map(exact), pointerOf, unreadable: { indexes, places } };
 }
 
-/** @throws AppError batch_too_large */
 export const requireFewEvents = (sent: unknown): void =>
   requireFew(sent, 'A batch can have', MAX_EVENTS, 'events');

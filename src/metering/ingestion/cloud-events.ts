@@ -96,19 +96,13 @@ function toUsageEvent({ id, source, type, subject, time, data }: CloudEvent): Us
   };
 }
 
-/**
- * Joins the two with a slash. A slash in the id is escaped, so that the last slash is the separator; so is an id that
- * looks escaped. Any other id stays as it is.
- */
+/** The last slash separates the two: slashes in the id are escaped, and so is an id that looks escaped. */
 function toIdempotencyKey(source: string, id: string): string {
   const part = /\/|%2F|%25/.test(id) ? id.replaceAll('%', '%25').replaceAll('/', '%2F') : id;
   return shorten(`${source}/${part}`);
 }
 
-/**
- * Gives events the keys that earlier versions gave them, without escaping the id, if those versions recorded them: a
- * resend after the upgrade is a repeat.
- */
+/** A resend after the upgrade is a repeat: earlier versions did not escape the id. */
 export async function restoreFormerKeys(
   orm: Orm,
   findOrgId: () => Promise<string>,
@@ -145,7 +139,7 @@ const isSame = (event: UsageEvent, slug: string, before: typeof usageEvents.$inf
   (event.quantity ?? 1) === Number(before.quantity) &&
   (event.occurredAt === undefined || Date.parse(event.occurredAt) === before.occurredAt.getTime());
 
-/** Characters beyond the basic multilingual plane have two UTF-16 units but count as one. */
+/** Two UTF-16 units may be one character. */
 const shorten = (name: string): string =>
   name.length > MAX_TEXT_LENGTH && Array.from(name).length > MAX_TEXT_LENGTH
     ? createHash('sha256').update(name).digest('hex')

@@ -7,13 +7,10 @@ type Pair = Pick<FlushPair, 'hashedSecret' | 'slug' | 'metric'>;
 const MAX_PAIRS = 10_000;
 const KEPT_MS = MINUTE_MS;
 
-/**
- * Variants of the ingestion statement: `extended` also handles limits and thresholds, `priced` credits, and `full`
- * both.
- */
+/** `extended` also handles limits and thresholds, `priced` credits, and `full` both. */
 export type TextKind = 'plain' | 'extended' | 'priced' | 'full';
 
-/** Returns the variant that records everything that the given variants record. */
+/** Records everything that the given variants record. */
 export const joinKinds = (kinds: readonly TextKind[]): TextKind =>
   kinds.includes('full') || (kinds.includes('extended') && kinds.includes('priced'))
     ? 'full'
@@ -22,9 +19,8 @@ export const joinKinds = (kinds: readonly TextKind[]): TextKind =>
 export type ExtendedPairs = ReturnType<typeof createExtendedPairs>;
 
 /**
- * Remembers for a minute which pairs a variant refused, and which variant records them. This only selects the first
- * variant that a flush tries. Each statement checks its pairs itself, so an outdated entry costs time but never changes
- * the outcome.
+ * Only selects the variant that a flush tries first. Each statement checks its pairs itself, so an outdated entry costs
+ * time but never changes the outcome.
  */
 export function createExtendedPairs() {
   const known = createRecentMap<string, { text: TextKind; untilMs: number }>(MAX_PAIRS);
@@ -33,7 +29,7 @@ export function createExtendedPairs() {
     return entry !== undefined && nowMs < entry.untilMs ? entry.text : 'plain';
   };
   return {
-    /** The variant expected to record all pairs. */
+    /** Expected to record all pairs. */
     textFor: (pairs: readonly Pair[], nowMs: number): TextKind =>
       // Pairs that differ only by dimensions are adjacent.
       joinKinds(

@@ -24,10 +24,7 @@ import {
 export interface FlushMemory {
   headroom: Headroom;
   extendedPairs: ExtendedPairs;
-  /**
-   * Time of the last repeat. Infinity if no statement may fail, because an error would abort the surrounding
-   * transaction.
-   */
+  /** Infinity if no statement may fail, because an error would abort the surrounding transaction. */
   repeatedAtMs: number;
 }
 
@@ -37,7 +34,7 @@ export const createFlushMemory = (repeatedAtMs = -Infinity): FlushMemory => ({
   repeatedAtMs,
 });
 
-/** How long after a repeat further repeats are considered likely. */
+/** After a repeat, further repeats are likely for this long. */
 const REPEATS_EXPECTED_MS = MINUTE_MS;
 
 /** @param onNoted called when a threshold evaluation was queued */
@@ -185,7 +182,7 @@ function limitedUses(batches: Batch[], outcomes: BatchOutcome[]): LimitedUse[] {
   return outcomes.flatMap(({ verdicts, overLimit }, b) => {
     if (!verdicts.some((verdict) => verdict?.limited)) return [];
     const latest = latestTimes(batches[b]!);
-    // Pairs that differ only by dimensions share the same limits.
+    // Pairs that differ only by dimensions share limits.
     const uses = new Map<string, LimitedUse>();
     for (const [pair, verdict] of verdicts.entries()) {
       const atMs = latest[pair];

@@ -6,28 +6,24 @@ import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 
-/** A subject with limits, as returned by a statement that raises totals. */
 export interface Limited extends Subject {
-  /** The subject's limits as JSON. */
+  /** JSON. */
   declared: string;
   /**
-   * Usage in this month, the two months before and the month after, plus everything that corrections have subtracted,
-   * so that the number never decreases. These months cover every window and every event recorded or corrected in a
-   * window.
+   * This month, the two before and the one after, plus everything that corrections have subtracted: never decreases,
+   * and covers every window and every event recorded or corrected in one.
    */
   total: string;
 }
 
-/** Usage of a subject with limits, and the function that receives its exceeded limits. */
+/** Usage of a subject with limits; the function receives its exceeded limits. */
 export interface LimitedUse {
   limited: Limited;
   atMs: number;
   report: (state: LimitState) => void;
 }
 
-/**
- * SQL: `Limited.total` for a row with org_id, product_id, livemode and metric. The query must define a `raised` CTE.
- */
+/** For a row with org_id, product_id, livemode and metric, in a query with a `raised` CTE. */
 export const totalAround = (t: Names, subject: string, now: string): string => `(
     select trim_scale(coalesce(sum(quantity), 0))::text from (
       select quantity + lowered as quantity from raised
@@ -52,25 +48,21 @@ interface Known {
   declared: string;
   month: string;
   atMs: number;
-  /** No limit is exceeded until the total rises above this value. */
+  /** No limit is exceeded until the total rises above it. */
   upTo: string;
 }
 
 export type Headroom = ReturnType<typeof createHeadroom>;
 
 const MAX_KNOWN = 10_000;
-/**
- * How long a cached reading is used. A total decreases only when a wrong total is repaired, and the cache notices a
- * repair after this time.
- */
+/** A total decreases only when a repair corrects it; the cache notices after this time. */
 const KEPT_MS = MINUTE_MS;
 
 /**
- * Reading the windows of limits costs as much as recording an event, so this caches the room left at the last reading:
- * the total must grow by at least that much, through any instance, before a limit can be exceeded. Only events and
- * corrections raise the usage in a window, and totals include both. Usage leaves a window as time passes and when a
- * correction lowers it. Reductions are added back to the total; otherwise they would hide an equal amount of later
- * usage. The growth of the product's total also bounds the growth of each subject's usage.
+ * Reading windows costs as much as recording an event, so this caches the room left at the last reading: only events
+ * and corrections raise a window's usage, and the total must grow by that much, through any instance, before a limit
+ * can be exceeded. Reductions are added back to the total; otherwise they would hide an equal amount of later usage.
+ * The growth of a product's total also bounds that of each subject.
  */
 export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);
@@ -101,10 +93,7 @@ export function createHeadroom() {
   }
 
   return {
-    /**
-     * Calls `report` for each exceeded limit whose current window contains the usage. Reads only limits that may be
-     * exceeded.
-     */
+    /** Reads only limits that may be exceeded. */
     async reportExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
       const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
       for (const use of uses) {
@@ -112,7 +101,7 @@ export function createHeadroom() {
         const known = bySubject.get(name);
         if (known) {
           known.uses.push(use);
-          // The largest total comes from the most recent reading.
+          // The largest total is from the most recent reading.
           if (compareDecimals(use.limited.total, known.limited.total) > 0) known.limited = use.limited;
         } else bySubject.set(name, { limited: use.limited, uses: [use] });
       }
@@ -134,7 +123,7 @@ export function createHeadroom() {
 const subjectKey = ({ orgId, productId, livemode, metric, subject }: Subject): string =>
   `${orgId} ${productId} ${livemode} ${metric}${subject === undefined ? '' : `\n${subject}`}`;
 
-/** Whether the declared limits apply to the whole Organization, to each subject, or both. */
+/** A limit applies to the whole Organization or to each subject. */
 export function limitKinds(declared: string): { isWhole: boolean; isPerSubject: boolean } {
   const limits = JSON.parse(declared) as UsageLimit[];
   return {

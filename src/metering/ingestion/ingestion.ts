@@ -12,19 +12,19 @@ import type { BatchOutcome } from './outcome.js';
 export type Ingestion = ReturnType<typeof createIngestion>;
 
 export interface RecorderDeps extends Pick<Context, 'db' | 'clock' | 'metrics'> {
-  /** If omitted, queued threshold evaluations wait for the scheduled job. */
+  /** If undefined, queued threshold evaluations wait for the scheduled job. */
   thresholds?: Pick<Thresholds, 'noted'>;
 }
 
-/** How long a flush retries while the database restarts before its requests get 503. */
+/** While the database restarts. Afterwards, requests get 503. */
 const RETRY_FOR_MS = 2_000;
 const MAX_QUEUED_EVENTS = 50_000;
 const MAX_QUEUED_DRY_RUNS = 200;
 const MAX_QUEUED_BYTES = 32 * 1024 * 1024;
 
-/** One process's ingestion engine. Batches that arrive during a flush share the next flush. */
+/** Batches that arrive during a flush share the next one. */
 export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps) {
-  // The embedded database blocks the event loop during a statement; smaller flushes keep the process responsive.
+  // The embedded database blocks the event loop during a statement.
   const maxWeight = db.kind === 'embedded' ? 250 : 1_000;
   const { shards } = db;
   const queueLimit = (weight: number) => ({
@@ -46,7 +46,7 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   // Operators' batches need another statement.
   const operators = openQueue();
 
-  // Dry runs go one at a time, because each holds locks on rows that real events need until it is rolled back.
+  // Each dry run holds locks on rows that real events need until it is rolled back.
   const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
     flush: async ([batch]) => [await dryRun(group, batch!).catch(toRefusal)],
     parallel: 1,
@@ -88,24 +88,23 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   };
 }
 
-/** One group's share of the common queue limit, so that a blocked group cannot fill the queue. */
+/** A blocked group cannot fill the common queue. */
 export const shareOfQueue = ({ groups }: Shards, limit: number): number => limit / Math.min(groups.length, 4);
 
-/** Records a flush's requests and retries during short outages. @param recordOnce must be safe to repeat */
+/** @param recordOnce must be safe to repeat */
 export function createRecorder<Request, Outcome>(
   recordOnce: (group: ShardGroup, requests: Request[]) => Promise<Outcome[]>,
 ) {
-  /** Time at which each server was first found unavailable; the entry is removed once the server responds. */
+  /** When each server was first found unavailable, until it responds. */
   const awaySince = new Map<string, number>();
 
-  /** Halves a refused flush until it finds the request that the database refuses. Only that request gets the error. */
+  /** Finds the request that the database refuses by halving. Only that request gets the error. */
   async function recordOrSplit(group: ShardGroup, batches: Request[]): Promise<(Outcome | Error)[]> {
     try {
       return await recordWithRetry(group, batches);
     } catch (error) {
       if (error instanceof ShardGroupGoneError) throw error;
-      // Errors are returned instead of thrown, because the other half of a split flush may be committed and must still
-      // be answered.
+      // The other half of a split flush may be committed and must still be answered.
       if (isDatabaseUnavailable(error) || batches.length === 1) return batches.map(() => toRefusal(error));
       const middle = batches.length >> 1;
       return [
@@ -116,8 +115,8 @@ export function createRecorder<Request, Outcome>(
   }
 
   /**
-   * Retrying after a lost connection is safe, because events already committed are not counted again. All flushes share
-   * the waiting time; otherwise queued requests would wait once per flush.
+   * Events already committed are not counted again. All flushes share the waiting time; otherwise queued requests would
+   * wait once per flush.
    */
   async function recordWithRetry(group: ShardGroup, batches: Request[]): Promise<Outcome[]> {
     const startedAt = performance.now();
@@ -140,7 +139,7 @@ export function createRecorder<Request, Outcome>(
   return recordOrSplit;
 }
 
-/** Class 22 means data that the database cannot store. Any other error is a fault of this service. */
+/** Class 22: data that the database cannot store. Any other error is a fault of this service. */
 function toRefusal(error: unknown): Error {
   if (!sqlState(error)?.startsWith('22')) return error as Error;
   return new AppError('invalid_request', 'A value is outside the range that can be stored.', {

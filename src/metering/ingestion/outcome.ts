@@ -10,17 +10,14 @@ export interface PairVerdict {
   maxQuantity: string | null;
   /** Set if the entitlement has limits and the pair's events are recorded. */
   limited: Pick<Limited, 'declared' | 'total'> | undefined;
-  /** Encoded values; an empty string for an event without dimensions. */
+  /** Encoded; empty without dimensions. */
   dimensions: string;
   /** The product's dimensions. */
   keys: readonly string[];
-  /** Whether the pair's combination of dimensions is beyond the limit and has no sums of its own. */
+  /** The combination of dimensions is beyond the limit and has no sums of its own. */
   isOther: boolean;
-  /** Whether the pair's product has a price. */
   isPriced: boolean;
-  /**
-   * The product's overdraft, an exact decimal; null without a price, or if the statement did not change the account.
-   */
+  /** Null without a price, or if the statement did not change the account. */
   overdraft: string | null;
 }
 
@@ -41,16 +38,14 @@ export interface OverLimit {
 }
 
 export interface BatchOutcome {
-  /** One per pair of the batch; undefined if there was nothing to report. */
+  /** One per pair; undefined if there was nothing to report. */
   verdicts: (PairVerdict | undefined)[];
-  /** Indexes of events that turned out to be repeats. */
   repeats: number[];
-  /** Repeats that differ from the first event with the same key. */
+  /** Differ from the first event with the same key. */
   mismatches: { index: number; isOtherMode: boolean }[];
   overCap: OverCap[];
-  /** Exceeded limits whose current window contains an event of the batch. */
+  /** The limit's current window contains an event of the batch. */
   overLimit: OverLimit[];
-  /** Products whose credits are overdrawn. Overdrafts are exact decimals. */
   overdrawn: { slug: string; overdraft: string }[];
   aboveCeiling: ReadonlyMap<number, string>;
 }

@@ -13,14 +13,11 @@ import { findMismatches, findOverCap, type MismatchRow, type OverCapRow } from '
 const isAboveCeiling = (verdict: BatchOutcome['verdicts'][number]) =>
   verdict?.problem === 'quantity_out_of_range';
 
-/**
- * Whether an event of one of the batch's pairs was above its product's maximum, in this batch or in another one that
- * shares the pair.
- */
+/** In this batch or in another one that shares the pair. */
 export const hasCeilingProblem = ({ verdicts }: Pick<BatchOutcome, 'verdicts'>): boolean =>
   verdicts.some(isAboveCeiling);
 
-/** Returns the variant of the statement that records a pair with this problem, or undefined if no variant does. */
+/** Undefined if no variant records such a pair. */
 export const textAfter = (problem: string | null | undefined): TextKind | undefined =>
   problem === NEEDS_PRICED ? 'priced' : problem === NEEDS_EXTENDED ? 'extended' : undefined;
 
@@ -40,7 +37,7 @@ export function findAbove(batch: Batch, { verdicts }: BatchOutcome): Map<number,
   return above;
 }
 
-/** For each inserted key, the first event in flush order was recorded; the others are repeats. */
+/** The first event in flush order was recorded; the others are repeats. */
 export function findRepeats(
   plan: FlushPlan,
   batches: Batch[],
@@ -70,7 +67,7 @@ export function findRepeats(
   return repeats;
 }
 
-/** Compares repeats with the recorded events, and warns about the cap as for new events. */
+/** Warns about the cap as for new events. */
 export async function examineRepeats(
   run: Run,
   plan: FlushPlan,
@@ -121,7 +118,7 @@ export async function examineRepeats(
   }
 }
 
-/** If the batch itself raised the same total, this later reading already includes its events. */
+/** This later reading includes the batch's own events. */
 export function addOverCap(list: OverCap[], found: OverCap): void {
   const known = list.find(
     (o) => o.slug === found.slug && o.metric === found.metric && o.period === found.period,
@@ -130,10 +127,7 @@ export function addOverCap(list: OverCap[], found: OverCap): void {
   else list.push(found);
 }
 
-/**
- * Adds the overdrafts of recorded products to the outcomes, reading those of accounts that the statement did not
- * change.
- */
+/** The statement did not change these accounts. */
 export async function noteOverdrawn(
   run: Run,
   batches: Batch[],

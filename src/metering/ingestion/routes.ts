@@ -141,7 +141,7 @@ function parseEvents(mediaType: string | undefined, body: JsonBody, isLenient: b
   return parseUsageBatch(body, isLenient);
 }
 
-/** Refuses a misspelled parameter, because its sender may have meant a dry run. Usually there is no query to parse. */
+/** The sender of a misspelled parameter may have meant a dry run. Usually there is no query to parse. */
 const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(recordQuerySchema, req.query).dryRun === 'true';
 

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../core/errors.js';
 import { unknownDimension, type Dimensions } from '../entitlements/dimensions.js';
 
-/** The rules in their documented order. */
+/** In their documented order. */
 const order: ErrorCode[] = [
   'not_found',
   'event_not_found',
@@ -15,7 +15,7 @@ const order: ErrorCode[] = [
   'invalid_request',
 ];
 
-/** Returns the rule that decides the status of an all-or-nothing request. @param broken must not be empty */
+/** Decides the status of an all-or-nothing request. @param broken must not be empty */
 export const firstBroken = <Rule extends { code: ErrorCode }>(broken: readonly Rule[]): Rule =>
   broken.toSorted((a, b) => order.indexOf(a.code) - order.indexOf(b.code))[0]!;
 
@@ -34,15 +34,15 @@ interface PairFacts {
   slug: string;
   metric: string;
   usageMetric: string | null | undefined;
-  /** The product's dimensions, if the pair names an unknown one. */
+  /** Set if the pair names an unknown dimension. */
   keys?: readonly string[] | undefined;
-  /** The pair's dimensions as JSON. */
+  /** The pair's, as JSON. */
   dimensions?: string | undefined;
   /** First day of the pair's month, if it has one. */
   month?: string | undefined;
 }
 
-/** The product rule that the statement found broken; undefined if it found none, or a problem of another kind. */
+/** Undefined without a problem, or for one of another kind. */
 export function brokenProductRule(
   problem: string | null | undefined,
   { slug, metric, usageMetric, keys, dimensions, month }: PairFacts,

@@ -13,17 +13,14 @@ import {
 
 export const MAX_EVENTS = 500;
 export const MAX_TEXT_LENGTH = 255;
-/**
- * Maximum bytes per character. ASCII-only encoders write a character beyond the basic multilingual plane as two
- * `\uXXXX` escapes.
- */
+/** ASCII-only encoders write a character beyond the basic multilingual plane as two `\uXXXX` escapes. */
 const MAX_CHARACTER_BYTES = 12;
 export const MAX_KEY_BYTES = MAX_TEXT_LENGTH * MAX_CHARACTER_BYTES;
-/** Maximum bytes of a subject, and of dimensions with their keys. */
+/** A subject, and dimensions with their keys. */
 const DETAIL_BYTES = (MAX_SUBJECT_LENGTH + 2 * MAX_DIMENSIONS * MAX_VALUE_LENGTH) * MAX_CHARACTER_BYTES;
-/** Maximum bytes of an event's field names and punctuation, its time, and a quantity of 100 digits. */
+/** Field names and punctuation, a time, and a quantity of 100 digits. */
 const OTHER_BYTES = 320;
-/** Maximum size of a body: a full batch of the largest possible events, fully escaped. */
+/** A full batch of the largest possible events, fully escaped. */
 export const MAX_BODY_BYTES = MAX_EVENTS * (3 * MAX_KEY_BYTES + DETAIL_BYTES + OTHER_BYTES);
 
 export const subjectField = text(MAX_SUBJECT_LENGTH).describe(
@@ -34,10 +31,9 @@ export const dimensionsField = dimensionsSchema.describe(
   `Values of the product's dimensions, like \`{ "model": "large" }\`. A dimension that the product does not declare is \`unknown_dimension\`. Sums by dimension are kept for at most ${MAX_COMBINATIONS} combinations of values in a month.`,
 );
 
-/** Dimensions in responses. */
 export const namedDimensions = z.record(z.string(), z.string());
 
-/** One usage event as sent. Uses plain types without transforms, because this runs for each of up to 500 events. */
+/** Plain types without transforms, because this runs for each of up to 500 events. */
 export const usageEventSchema = z
   .strictObject({
     productSlug: text(MAX_TEXT_LENGTH).describe(
@@ -72,10 +68,7 @@ const subjectPattern = textPattern(MAX_SUBJECT_LENGTH);
 const timePattern = z.core.regexes.datetime({ offset: true });
 const isTextOf = (pattern: RegExp, value: unknown) => typeof value === 'string' && pattern.test(value);
 
-/**
- * Whether `usageEventSchema` accepts an event from JSON. Takes a fifth of the schema's time ("JSON and HTTP by hand" in
- * bench/README.md).
- */
+/** A fifth of the schema's time ("JSON and HTTP by hand" in bench/README.md). */
 export function isUsageEvent(event: unknown): event is UsageEvent {
   if (typeof event !== 'object' || event === null) return false;
   const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimensions } =

@@ -16,8 +16,8 @@ import {
 import { bytewiseText, time } from '../../core/db/sql.js';
 
 /**
- * Contains every event that was answered with 202, exactly once. Has no foreign keys: the statement checks references,
- * and three foreign keys would halve the ingestion rate.
+ * Every event that was answered with 202, exactly once. The statement checks references: three foreign keys would halve
+ * the ingestion rate.
  */
 /** Stands for the API key of events that an operator sent. */
 export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000';
@@ -25,7 +25,7 @@ export const OPERATOR_KEY_ID = '00000000-0000-0000-0000-000000000000';
 export const usageEvents = pgTable(
   'usage_events',
   {
-    // Fixed-width columns come first, to avoid padding in each row.
+    // Fixed-width columns come first, to avoid padding.
     orgId: uuid('org_id').notNull(),
     productId: uuid('product_id').notNull(),
     apiKeyId: uuid('api_key_id').notNull(),
@@ -39,21 +39,20 @@ export const usageEvents = pgTable(
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** Credits per unit when the event was recorded; 0 if it had no price. */
+    /** Per unit when the event was recorded; 0 without a price. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.idempotencyKey] }),
-    // For the event list by time and product, and for the streaming export. Includes the mode, so that a few test
-    // events are found quickly among millions of live ones.
+    // With the mode, a few test events are found quickly among millions of live ones.
     index('usage_events_time').on(t.orgId, t.productId, t.livemode, t.occurredAt),
     check('usage_events_quantity', sql`${t.quantity} >= 0`),
   ],
 );
 
 /**
- * Corrected quantities, one row per correction; the event itself stays as sent. Each row repeats the columns that place
- * the event in the sums, so any sum of events can add these differences using the same index.
+ * The event itself stays as sent. Each row repeats the columns that place the event in the sums, so any sum of events
+ * can add these differences with the same index.
  */
 export const usageCorrections = pgTable(
   'usage_corrections',
@@ -65,10 +64,7 @@ export const usageCorrections = pgTable(
     occurredAt: time('occurred_at').notNull(),
     correctedAt: time('corrected_at').notNull(),
     livemode: boolean().notNull(),
-    /**
-     * 1, 2, 3 … per event. If two corrections start from the same quantity, the unique index on the number rejects one
-     * of them.
-     */
+    /** From 1 per event. If two corrections start from the same quantity, the unique index rejects one. */
     number: integer().notNull(),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     correctionKey: bytewiseText('correction_key').notNull(),
@@ -78,11 +74,11 @@ export const usageCorrections = pgTable(
     /** As in the audit log: a User's id, `operator` with a name, `api_key:` with an id, or `system`. */
     actor: text().notNull(),
     reason: text().notNull(),
-    /** The subject under which the event counts; empty if the event counts for no subject. */
+    /** The event counts under it; empty without a subject. */
     subject: bytewiseText('subject').notNull().default(''),
-    /** The combination under which the event counts, which may be `OTHER`. */
+    /** The event counts under this combination, which may be `OTHER`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** The event's price in credits per unit. */
+    /** Per unit. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
@@ -93,10 +89,7 @@ export const usageCorrections = pgTable(
   ],
 );
 
-/**
- * An Organization's usage of a product in a calendar month (UTC). Always equals the sum of its events and their
- * corrections.
- */
+/** Per calendar month (UTC). Always equals the sum of its events and their corrections. */
 export const usageTotals = pgTable(
   'usage_totals',
   {
@@ -108,19 +101,18 @@ export const usageTotals = pgTable(
     metric: text().notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
-    /** Total quantity that corrections have subtracted; `quantity + lowered` never decreases. */
+    /** Subtracted by corrections; `quantity + lowered` never decreases. */
     lowered: numeric().notNull().default('0'),
     /**
-     * While `quantity + lowered` is below this value, events reach no new threshold, provided that the settings still
-     * have the hash in `unreachedTerms`.
+     * While `quantity + lowered` is below it, events reach no new threshold, if the settings' hash is `unreachedTerms`.
      */
     unreached: numeric(),
     unreachedTerms: bigint('unreached_terms', { mode: 'bigint' }),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.period, t.livemode, t.productId, t.metric] }),
-    // For queries over all Organizations. Contains only columns that events do not change, so updating a total needs no
-    // new index entry.
+    // For queries over all Organizations. Events do not change these columns, so updating a total needs no new index
+    // entry.
     index('usage_totals_period')
       .on(t.period)
       .where(sql`${t.livemode}`),
@@ -128,8 +120,7 @@ export const usageTotals = pgTable(
 );
 
 /**
- * The sums of `usageTotals` by hour, API key and combination of dimensions, so that a chart over millions of events
- * reads only a few hundred rows.
+ * The sums of `usageTotals` by hour, API key and combination: a chart over millions of events reads a few hundred rows.
  */
 export const usageHours = pgTable(
   'usage_hours',
@@ -142,7 +133,7 @@ export const usageHours = pgTable(
     apiKeyId: uuid('api_key_id').notNull(),
     quantity: numeric().notNull(),
     events: bigint({ mode: 'number' }).notNull(),
-    /** Empty for events without dimensions; `OTHER` for combinations beyond the limit. */
+    /** `OTHER` for combinations beyond the limit. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
   },
   (t) => [
@@ -154,8 +145,8 @@ export const usageHours = pgTable(
 );
 
 /**
- * The combinations of dimensions that have sums of their own in a month. Rows are never deleted, and an event is
- * recorded only once its combination is listed or the list is full, so an event never moves to another sum.
+ * Rows are never deleted, and an event is recorded only once its combination is listed or the list is full, so an event
+ * never moves to another sum.
  */
 export const usageCombinations = pgTable(
   'usage_combinations',
@@ -179,7 +170,7 @@ export const usageCombinations = pgTable(
   ],
 );
 
-/** The sums of `usageTotals` by subject and five-minute slot, for products that count subjects. */
+/** The sums of `usageTotals` by subject and five-minute slot. */
 export const usageSubjects = pgTable(
   'usage_subjects',
   {
@@ -187,7 +178,7 @@ export const usageSubjects = pgTable(
     productId: uuid('product_id').notNull(),
     livemode: boolean().notNull(),
     subject: bytewiseText('subject').notNull(),
-    /** Start of the five-minute slot. */
+    /** Start of the five minutes. */
     slot: time('slot').notNull(),
     metric: text().notNull(),
     quantity: numeric().notNull(),
@@ -203,10 +194,10 @@ export const usageSubjects = pgTable(
   ],
 );
 
-/** States of a month's archive. Deletion of the events begins only in `deleting`. */
+/** Deletion of the events begins only in `deleting`. */
 export const archiveStates = ['written', 'verified', 'deleting', 'archived'] as const;
 
-/** A closed month of one Organization and mode, with its events in a file. */
+/** A closed month, with its events in a file. */
 export const usageArchives = pgTable(
   'usage_archives',
   {
@@ -215,7 +206,7 @@ export const usageArchives = pgTable(
     period: date({ mode: 'string' }).notNull(),
     livemode: boolean().notNull(),
     state: text({ enum: archiveStates }).notNull(),
-    /** Path relative to the archive folder. */
+    /** Relative to the archive folder. */
     file: text().notNull(),
     /** Hash of the compressed file. */
     sha256: text().notNull(),
@@ -230,10 +221,7 @@ export const usageArchives = pgTable(
   ],
 );
 
-/**
- * Sums of an archive file, and of its events that were deleted from the database. A total is the sum of its remaining
- * and deleted events.
- */
+/** A total is the sum of its remaining and deleted events. */
 export const usageArchivedTotals = pgTable(
   'usage_archived_totals',
   {
@@ -246,7 +234,7 @@ export const usageArchivedTotals = pgTable(
     events: bigint({ mode: 'number' }).notNull(),
     deletedQuantity: numeric('deleted_quantity').notNull(),
     deletedEvents: bigint('deleted_events', { mode: 'number' }).notNull(),
-    /** Quantity × credit price of the deleted events. Their corrections are not deleted. */
+    /** Quantity × credit price. Corrections are not deleted. */
     deletedCredits: numeric('deleted_credits').notNull().default('0'),
   },
   (t) => [
@@ -260,17 +248,14 @@ export const usageArchivedTotals = pgTable(
     ),
   ],
 );
-/** SQL conditions for the states of a reservation, regardless of expiry. */
+/** Regardless of expiry. */
 export const reservationEnds = {
   open: 'settled_at is null and released_at is null',
   released: 'settled_at is null and released_at is not null',
   settled: 'settled_at is not null',
 } as const;
 
-/**
- * Holds for work of unknown size. A hold counts until it is settled, released or past `expiresAt`, so expiry needs no
- * job.
- */
+/** A hold counts until it is settled, released or past `expiresAt`, so expiry needs no job. */
 export const usageReservations = pgTable(
   'usage_reservations',
   {
@@ -282,10 +267,10 @@ export const usageReservations = pgTable(
     expiresAt: time('expires_at').notNull(),
     releasedAt: time('released_at'),
     settledAt: time('settled_at'),
-    /** Event time given in the settlement; null if none was given. */
+    /** From the settlement; null if none was given. */
     settleOccurredAt: time('settle_occurred_at'),
     livemode: boolean().notNull(),
-    /** For a settled reservation, whether its event was new. */
+    /** Whether a settled reservation's event was new. */
     isCounted: boolean('is_counted'),
     idempotencyKey: bytewiseText('idempotency_key').notNull(),
     metric: text().notNull(),
@@ -295,28 +280,25 @@ export const usageReservations = pgTable(
     subject: bytewiseText('subject').notNull().default(''),
     /** Encoded by `dimensions.ts`. */
     dimensions: bytewiseText('dimensions').notNull().default(''),
-    /** Credits per unit when the reservation was made, also used for its settlement; 0 if it had no price. */
+    /** Per unit when the reservation was made, also for its settlement; 0 without a price. */
     creditPrice: numeric('credit_price').notNull().default('0'),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.id] }),
-    // The key comes first; otherwise, while the table is small, the planner could use this index to find a reservation
-    // by id.
+    // While the table is small, the planner could use this index to find a reservation by id if the key came last.
     uniqueIndex('usage_reservations_key').on(t.idempotencyKey, t.orgId),
-    // Covers the sum of held quantities with an index-only scan.
+    // An index-only scan of held quantities.
     index('usage_reservations_held')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.expiresAt, t.quantity)
       .where(sql.raw(reservationEnds.open)),
-    // Like the index above, for one subject.
     index('usage_reservations_held_subject')
       .on(t.orgId, t.productId, t.livemode, t.metric, t.subject, t.expiresAt, t.quantity)
       .where(sql.raw(`${reservationEnds.open} and subject <> ''`)),
-    // Covers the sum of held credits. Expired holds sort first and are not read.
+    // Expired holds sort first and are not read.
     index('usage_reservations_held_credits')
       .on(t.orgId, t.livemode, t.expiresAt, t.id, t.productId, t.quantity, t.creditPrice)
       .where(sql.raw(`${reservationEnds.open} and credit_price > 0`)),
-    // For lists by status. Settled reservations need no such index: most reservations are settled, so scanning by
-    // primary key finds them quickly.
+    // Most reservations are settled, so scanning by primary key finds those quickly.
     index('usage_reservations_open').on(t.orgId, t.livemode, t.id).where(sql.raw(reservationEnds.open)),
     index('usage_reservations_released')
       .on(t.orgId, t.livemode, t.id)
@@ -326,8 +308,8 @@ export const usageReservations = pgTable(
 );
 
 /**
- * Increases in usage whose thresholds have not been evaluated yet. Rows are inserted with the events, only while a
- * webhook endpoint listens, and deleted when their messages are written.
+ * Not evaluated yet. Rows are inserted with the events, only while a webhook endpoint listens, and deleted when their
+ * messages are written.
  */
 export const usageChecks = pgTable(
   'usage_checks',
@@ -337,7 +319,7 @@ export const usageChecks = pgTable(
     productId: uuid('product_id').notNull(),
     /** When the events were recorded. */
     at: time('at').notNull(),
-    /** When the latest of the events occurred. All of them are from one day (UTC). */
+    /** All of the events are from one day (UTC). */
     latestAt: time('latest_at').notNull(),
     livemode: boolean().notNull(),
     metric: text().notNull(),
@@ -345,7 +327,7 @@ export const usageChecks = pgTable(
   (t) => [primaryKey({ columns: [t.orgId, t.id] }), index('usage_checks_at').on(t.at)],
 );
 
-/** Time of the last message for each limit and threshold, unless a calendar window already makes the message unique. */
+/** Time of the last message, unless a calendar window already makes it unique. */
 export const usageTold = pgTable(
   'usage_told',
   {
@@ -368,8 +350,8 @@ export const usageTold = pgTable(
 );
 
 /**
- * Counters that each flush with holds against a blocking limit increments. If two flushes decide from the same sums,
- * one of them is retried.
+ * Each flush with holds against a blocking limit increments one. If two flushes decide from the same sums, one is
+ * retried.
  */
 export const usageGates = pgTable(
   'usage_gates',

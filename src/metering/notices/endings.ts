@@ -10,7 +10,7 @@ import { BATCH, FIRST, walk } from '../../core/db/walk.js';
 
 type EndingDeps = ChangeDeps & { db: ReportedDatabase };
 
-/** Maximum number of endings per Organization in one run; the next run reports further endings. */
+/** Per Organization; the next run reports further ones. */
 const MAX_ENDS = 100;
 const FIRST_NOTICE_MS = 7 * DAY_MS;
 
@@ -26,9 +26,7 @@ interface Endings extends Record<string, unknown> {
   entitlements: Ending<'entitlement.ending'>[] | null;
 }
 
-/**
- * Sends webhook messages 7 days and 1 day before an API key that has not been rotated expires, or an entitlement ends.
- */
+/** 7 days and 1 day before a key that has not been rotated expires, or an entitlement ends. */
 export const createEndingMessages = (deps: EndingDeps): (() => Promise<void>) =>
   walk<Endings, string>(
     FIRST,
@@ -49,9 +47,7 @@ function queueMessages(deps: EndingDeps, { orgId, keys, entitlements }: Endings)
   });
 }
 
-/**
- * Lists Organizations with a listening endpoint, by id, each with its upcoming endings that have not been reported yet.
- */
+/** By id, with a listening endpoint and unreported endings. */
 function listEndings(db: ReportedDatabase, after: string, now: Date): Promise<Endings[]> {
   const [from, until] = [now, new Date(now.getTime() + FIRST_NOTICE_MS)].map((time) => time.toISOString());
   const range = (column: SQL) => sql`${column} > ${from}::timestamptz and ${column} <= ${until}::timestamptz`;

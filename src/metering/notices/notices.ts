@@ -13,10 +13,10 @@ import { capLevels, capNotices, keyNotices } from './table.js';
 type NoticeDeps = ChangeDeps & MailDeps & { db: ReportedDatabase };
 
 const EXPIRY_MS = 7 * DAY_MS;
-/** Maximum number of keys per email; the next run sends further keys. */
+/** The next run sends further keys. */
 const KEYS_PER_MAIL = 20;
 const MAX_RECIPIENTS = 100;
-/** How long notices are retained. Months that ended earlier are no longer reported. */
+/** Months that ended earlier are no longer reported. */
 const KEPT_MS = 90 * DAY_MS;
 
 interface CapUse extends Record<string, string | null> {
@@ -27,11 +27,11 @@ interface CapUse extends Record<string, string | null> {
   metric: string;
   cap: string;
   used: string | null;
-  /** The level that was reached but has not been reported yet, or null. */
+  /** Reached but not reported yet. */
   level: string | null;
 }
 
-/** Emails owners and admins when a product reaches a level of its cap, once per level and month. */
+/** Sends one e-mail per level and month. */
 export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<CapUse, { orgId: string; productId: string }>(
     { orgId: FIRST, productId: FIRST },
@@ -42,7 +42,7 @@ export const createCapNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     },
   );
 
-/** Lists live entitlements with a cap, in key order. Each total is one row, found by primary key. */
+/** In key order. Each total is one row, found by primary key. */
 function listCapUse(
   db: ReportedDatabase,
   { orgId, productId }: { orgId: string; productId: string },
@@ -83,7 +83,7 @@ function mailCapNotice(deps: NoticeDeps, use: CapUse, level: number): Promise<vo
   const at = new Date(deps.clock.now());
   const { orgId, productId, cap, metric } = use;
   return change(deps, byService, async (tx) => {
-    // Records the lower levels too, so that they are not emailed later.
+    // The lower levels must not be emailed later.
     const reached = capLevels.filter((each) => each <= level);
     const period = monthOf(at.getTime());
     const recorded = await tx
@@ -112,9 +112,7 @@ interface Expiring extends Record<string, unknown> {
   keys: { id: string; name: string; prefix: string; expiresAt: string }[] | null;
 }
 
-/**
- * Emails owners and admins about expiring API keys, once per key. Skips rotated keys, because they are meant to expire.
- */
+/** Sends one e-mail per key. Rotated keys are meant to expire. */
 export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
   walk<Expiring, string>(
     FIRST,
@@ -123,7 +121,7 @@ export const createKeyNotices = (deps: NoticeDeps): (() => Promise<void>) =>
     (row) => (row.keys === null ? Promise.resolve() : mailKeyNotice(deps, row, row.keys)),
   );
 
-/** Lists Organizations by id, each with its unreported expiring keys, using the index on expiry. */
+/** Uses the index on expiry. */
 function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<Expiring[]> {
   const [from, until] = [now, new Date(now.getTime() + EXPIRY_MS)].map((time) => time.toISOString());
   return selectFromAll<Expiring>(
@@ -180,7 +178,7 @@ function mailKeyNotice(
   });
 }
 
-/** Emails each owner and admin who opted in. */
+/** Each owner and admin who opted in. */
 async function mailManagers(
   tx: Tx,
   { config }: MailDeps,

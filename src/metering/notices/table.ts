@@ -2,10 +2,10 @@ import { sql } from 'drizzle-orm';
 import { check, date, index, integer, pgTable, primaryKey, uuid } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
 
-/** Percentages of a cap at which an email is sent, once a month. */
+/** Percent of a cap, once a month each. */
 export const capLevels = [80, 100] as const;
 
-/** Cap levels that were emailed, or skipped because a higher level was emailed. */
+/** Emailed, or skipped because a higher level was emailed. */
 export const capNotices = pgTable(
   'cap_notices',
   {

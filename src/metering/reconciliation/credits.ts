@@ -7,10 +7,7 @@ import { toSection } from '../../core/text-table.js';
 const MAX_ROWS = 1000;
 const SHOWN_ROWS = 100;
 
-/**
- * `burned`: credits that a product burned; `rest`: credits that remain of a grant; `overdraft`: credits that a product
- * owes.
- */
+/** `burned` by a product; `rest`, what remains of a grant; `overdraft`, what a product owes. */
 const titles = {
   burned: 'Credits burned that differ from quantity × price of the events',
   rest: 'Grants whose remaining credits differ from their entries',
@@ -27,11 +24,11 @@ export interface CreditDrift {
   recorded: string;
   expected: string;
   difference: string;
-  /** Total number of rows that differ. */
+  /** All rows that differ. */
   count: number;
 }
 
-/** Whether credits are used at all. If not, the comparison need not read all events. */
+/** If not, the comparison need not read all events. */
 const usesCredits = (tx: Orm): Promise<object | undefined> =>
   selectRow(
     tx,
@@ -39,9 +36,7 @@ const usesCredits = (tx: Orm): Promise<object | undefined> =>
       union all select 1 from credit_accounts union all select 1 from credit_entries limit 1`,
   );
 
-/**
- * Uses a union, because a shard coordinator runs it on each shard and then receives only one row per grant and product.
- */
+/** A shard coordinator runs a union on each shard, and then receives one row per grant and product. */
 const linesOf = (isOwn: SQL): SQL => sql`
     select 'burned' as "check", org_id, livemode, product_id as id, case kind when 'burn' then amount else -amount end as recorded, 0 as expected
     from credit_entries where kind in ('burn', 'return') and ${isOwn}
@@ -66,8 +61,8 @@ const linesOf = (isOwn: SQL): SQL => sql`
     from credit_entries where (kind in ('repay', 'forgive') or kind in ('burn', 'return') and grant_id = product_id) and ${isOwn}`;
 
 /**
- * Compares credits with the ledger, and the ledger with the events, in one snapshot. Remaining amounts and overdrafts
- * must never be negative.
+ * Credits with the ledger, and the ledger with the events, in one snapshot. Remaining amounts and overdrafts must never
+ * be negative.
  */
 export const compareCredits = (orm: Orm, orgId: string | undefined): Promise<CreditDrift[]> =>
   orm.transaction(
@@ -127,7 +122,7 @@ export function creditDriftText(rows: CreditDrift[]): string {
   ].join('\n');
 }
 
-/** The rows for `toJson`, which writes amounts as numbers with all digits. */
+/** `toJson` writes amounts as numbers with all digits. */
 export const creditDriftJson = (rows: CreditDrift[]): object =>
   rows.length === 0
     ? {}

@@ -60,7 +60,7 @@ export function repairText({ organizations, totals, hours, subjects }: RepairRep
   return `Set ${sums.slice(0, -1).join(', ')} and ${sums.at(-1)} of ${plural(organizations, 'Organization')} to the sums of their events.`;
 }
 
-/** The report for `toJson`, which writes quantities as numbers with all digits. */
+/** `toJson` writes quantities as numbers with all digits. */
 export function driftJson(report: DriftReport): object {
   return {
     drift: [report.totals, report.hours, report.subjects].reduce((sum, [row]) => sum + (row?.count ?? 0), 0),

@@ -4,22 +4,21 @@ import type { Orm } from '../../core/db/client.js';
 import { OTHER_SQL } from '../entitlements/dimensions.js';
 
 /**
- * A row of sums that does not match its events. Decimals and counts are text, which keeps all their digits. `recorded`
- * is the row's value, null if the row is missing; `actual` is the sum of the events and their corrections, null without
- * events.
+ * Decimals and counts are text. `recorded` is null if the row is missing; `actual` is the sum of the events and their
+ * corrections, null without events.
  */
 export interface DriftRow {
   orgId: string;
-  /** Slugs, or an id if the Organization's or product's row was deleted. */
+  /** Slugs, or an id if the row was deleted. */
   organization: string;
   product: string;
-  /** The month's first day, or the start of the hour or the five-minute slot, in UTC. */
+  /** UTC: the month's first day, or the start of the hour or the five-minute slot. */
   period: string;
   livemode: boolean;
   metric: string;
-  /** The combination of dimensions for hours, or the subject for sums by subject; otherwise empty. */
+  /** The combination of dimensions for hours, the subject for sums by subject; otherwise empty. */
   part: string;
-  /** The API key's id and prefix; only for hours. */
+  /** With the prefix; only for hours. */
   apiKeyId: string | null;
   apiKey: string | null;
   recordedQuantity: string | null;
@@ -27,14 +26,14 @@ export interface DriftRow {
   difference: string;
   recordedEvents: string | null;
   actualEvents: string | null;
-  /** Total number of rows that differ. */
+  /** All rows that differ. */
   count: number;
 }
 
 export const sumTables = ['totals', 'hours', 'subjects'] as const;
 export type SumTable = (typeof sumTables)[number];
 
-/** One month of a product in one Organization: the unit that is recomputed under a lock. */
+/** Recomputed under a lock as a unit. */
 export interface SumPlace {
   orgId: string;
   productId: string;
@@ -43,19 +42,17 @@ export interface SumPlace {
 
 interface SumShape {
   table: SQL;
-  /** Columns of the primary key, in the same order as `keysOfEvent`. */
+  /** Columns of the primary key, in the order of `keysOfEvent`. */
   keys: SQL;
-  /** Expressions that give the key for an event `e`. */
+  /** For an event `e`. */
   keysOfEvent: SQL;
-  /** Columns that only these sums need, for an event and for a correction. `join` provides the event's columns. */
+  /** Columns that only these sums need. `join` provides the event's. */
   own: { event: SQL; join: SQL; correction: SQL };
-  /** Time and part of a row `d`, as shown in the report. */
+  /** For a row `d`, in the report. */
   shown: { period: SQL; part: SQL };
-  /** First day of the month of a row `t`. */
+  /** First day, for a row `t`. */
   monthOfRow: SQL;
-  /**
-   * Sums of events deleted from archived months, as rows of `keys`, quantity, events; undefined to skip such months.
-   */
+  /** Events deleted from archived months: `keys`, quantity, events. Undefined skips such months. */
   deleted: SQL | undefined;
 }
 
@@ -107,10 +104,9 @@ const columnsOfEvent = sql`e.org_id, e.product_id, e.livemode, e.metric, e.occur
 export type DriftScope = { orgId?: string | undefined } | { places: SumPlace[] };
 
 /**
- * The CTEs up to `drift`, which pairs the sums of events and corrections with the rows that should hold them and keeps
- * the differences. Both sides have the same keys, so one full join finds wrong, missing and surplus rows.
- * Totals also include events deleted from archived months. The hours of such a month exist only in its file, which `npm
- * run archive -- --verify` compares, so they are skipped here; otherwise a repair would remove them.
+ * `drift` keeps the differences. Both sides have the same keys, so one full join finds wrong, missing and surplus rows.
+ * The hours of an archived month exist only in its file, which `npm run archive -- --verify` compares; a repair would
+ * remove them.
  */
 function driftOf(name: SumTable, scope: DriftScope): SQL {
   const { table, keys, keysOfEvent, own, monthOfRow, deleted } = shapes[name];
@@ -124,7 +120,7 @@ function driftOf(name: SumTable, scope: DriftScope): SQL {
   ), actual as (
     ${
       deleted === undefined
-        ? // Uses a join, because a shard coordinator runs correlated subqueries only on tables.
+        ? // A shard coordinator runs correlated subqueries only on tables.
           sql`select t.* from found t left join usage_archived_totals a on ${archivedOf(monthOfRow)} where a.org_id is null`
         : sql`select ${keys}, sum(quantity) as quantity, sum(events) as events
     from (select * from found union all ${deleted} where deleted_events > 0 and ${isIn(scope, monthOfRow)}) t
@@ -155,7 +151,7 @@ function placesOf(scope: DriftScope): SQL {
 }
 
 function rowsIn(table: SQL, scope: DriftScope, join = nothing): SQL {
-  // The time bounds and both modes are written out so that the index on Organization, product, mode and time is used.
+  // Written out, so that the index on Organization, product, mode and time is used.
   if ('places' in scope)
     return sql`place p join ${table} e on e.org_id = p.org_id and e.product_id = p.product_id
       and e.livemode = any ('{f,t}'::bool[])
@@ -207,13 +203,11 @@ export async function findDriftingPlaces(tx: Orm, table: SumTable, scope: DriftS
 export interface Repair {
   orgId: string;
   rows: number;
-  /**
-   * The first changed rows, with old and new quantities and event counts, which are null for a row that did not exist.
-   */
+  /** With old and new quantities and event counts, null for a row that did not exist. */
   changes: Record<string, unknown>[];
 }
 
-/** Recomputes rows that differ from their events: corrects wrong rows, adds missing rows and removes surplus rows. */
+/** Adds missing rows and removes surplus ones. */
 export async function repairDrift(
   tx: Orm,
   table: SumTable,
@@ -226,7 +220,7 @@ export async function repairDrift(
     hours: sql`'hour', d.hour at time zone 'UTC', 'apiKeyId', d.api_key_id`,
     subjects: sql`'slot', d.slot at time zone 'UTC', 'subject', d.subject`,
   }[table];
-  // Clears the cache, because thresholds may have been evaluated from the wrong sums.
+  // Thresholds may have been evaluated from the wrong sums.
   const orgIds = textArray([...new Set(places.map(({ orgId }) => orgId))]);
   await tx.execute(
     sql`update usage_totals set unreached = null where org_id = any (${orgIds}::uuid[]) and unreached is not null`,
@@ -252,10 +246,7 @@ export async function repairDrift(
   );
 }
 
-/**
- * A settled reservation whose event is neither recorded nor archived. One commit writes both, so this should never
- * happen.
- */
+/** The event is neither recorded nor archived. One commit writes both, so this should never happen. */
 export interface LostSettlement {
   organization: string;
   id: string;
@@ -287,7 +278,7 @@ export async function findLostSettlements(
   );
 }
 
-/** Whether any product counts subjects. If not, sums by subject need no pass over all events. */
+/** If not, sums by subject need no pass over all events. */
 export async function countsSubjects(tx: Orm): Promise<boolean> {
   const found = await selectRows(tx, sql`select from products where subjects_since is not null limit 1`);
   return found.length > 0;

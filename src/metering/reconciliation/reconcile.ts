@@ -27,24 +27,21 @@ export interface DriftReport {
 }
 
 export interface RepairReport {
-  /** Number of Organizations with repaired rows, followed by the number of repaired rows in each table. */
+  /** With repaired rows; the number of rows follows, by table. */
   organizations: number;
   totals: number;
   hours: number;
   subjects: number;
 }
 
-/** Maximum number of rows shown per table; each row's `count` is the full number. */
+/** Per table; each row's `count` is the full number. */
 const MAX_ROWS = 1000;
 const AUDITED_ROWS = 20;
 
 export const hasDrift = ({ totals, hours, subjects }: Omit<DriftReport, 'settlements'>): boolean =>
   totals.length + hours.length + subjects.length > 0;
 
-/**
- * Compares in one snapshot, so a concurrent ingestion is seen either completely or not at all, and never looks like
- * drift.
- */
+/** In one snapshot, so a concurrent ingestion never looks like drift. */
 export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport> {
   return orm.transaction(
     async (tx) => ({
@@ -58,14 +55,11 @@ export async function compare(orm: Orm, scope: DriftScope): Promise<DriftReport>
 }
 
 /**
- * Recomputes totals, hours and sums by subject from their events, in one transaction with the audit rows (on a sharded
- * database, one transaction per shard group). Finding drift reads every event, so it happens before the lock. Under the
- * lock, only the affected months are summed again. The lock allows reads and blocks ingestion. It takes the tables in
- * the same order as the recording statements (events, corrections, totals, hours, subjects), so a repair and ingestion
- * may wait for each other but never deadlock, and no event can be committed between computing a sum and writing it. A
- * waiting ingestion then adds to the corrected rows.
- * @throws Error if rows still differ afterwards, in which case nothing changes, or if the lock cannot be acquired in
- * time
+ * One transaction with the audit rows; on a sharded database, one per shard group. Finding drift reads every event, so
+ * it happens before the lock; under it, only the affected months are summed again. The lock allows reads and blocks
+ * ingestion, and takes the tables in the order of the recording statements, so a repair never deadlocks with them and
+ * no event can be committed between computing a sum and writing it.
+ * @throws if rows still differ afterwards, and nothing changes, or if the lock cannot be acquired in time
  */
 export async function repair(db: Repairable, clock: Clock, scope: DriftScope): Promise<RepairReport> {
   const places = await findPlaces(db.orm, scope);
@@ -91,12 +85,11 @@ type Repairable = Pick<MaintenanceDatabase, 'orm' | 'withoutIngestion'>;
 
 const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: boolean): Promise<RepairReport> =>
   change({ db: { orm }, clock }, byService, async (tx) => {
-    // Blocks corrections, even on a sharded database. The ids are sorted, as in all code that locks several
-    // Organizations.
+    // Blocks corrections, even on a sharded database. Sorted, as in all code that locks several Organizations.
     for (const orgId of [...new Set(places.map((place) => place.orgId))].sort())
       await lockOrganizationId(tx, orgId);
     if (!isFrozen) {
-      // The timeout is short because every later ingestion waits behind this lock request.
+      // Every later ingestion waits behind this lock request.
       await tx.execute(sql`set local lock_timeout = '2s'`);
       await tx.execute(
         sql`lock table usage_events, usage_corrections, usage_totals, usage_hours, usage_subjects in share row exclusive mode`,
@@ -105,7 +98,7 @@ const repairPlaces = (orm: Orm, clock: Clock, places: SumPlace[], isFrozen: bool
     const totals = await repairDrift(tx, 'totals', places, AUDITED_ROWS);
     const hours = await repairDrift(tx, 'hours', places, AUDITED_ROWS);
     const subjects = await repairDrift(tx, 'subjects', places, AUDITED_ROWS);
-    // Sorted so that the audit chains of several Organizations are always locked in the same order.
+    // The audit chains of several Organizations are always locked in the same order.
     const orgIds = new Set([...totals, ...hours, ...subjects].map(({ orgId }) => orgId).sort());
     for (const orgId of orgIds) {
       const detailsOf = (repairs: Repair[]) => {
@@ -139,7 +132,7 @@ async function audit(tx: Tx, clock: Clock, orgId: string, details: Record<string
     details,
   };
   const organization = await findOrganization(tx, { id: orgId });
-  // Sums have no foreign keys, so they can outlive their Organization. The service's audit log then records the repair.
+  // Sums can outlive their Organization. The operator log then records the repair.
   if (organization) await recordAudit(tx, orgId, { ...entry, target: organization.slug });
   else await recordOperatorAudit(tx, entry);
 }

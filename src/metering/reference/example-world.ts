@@ -1,7 +1,6 @@
 import { exampleWorld as accounts, lasting } from '../../accounts/reference/example-world.js';
 import { exampleSecret } from '../../core/reference/example-world.js';
 
-/** The products and credits that the example Organizations may use, and their usage. */
 export const exampleWorld = {
   ...accounts,
   products: {
@@ -12,7 +11,7 @@ export const exampleWorld = {
       usageMetric: 'calls',
       unitCap: '1000',
       entitlement: 'live',
-      /** Recorded in live mode in the month of `now`. */
+      /** Live, in the month of `now`. */
       used: '400',
     },
     storage: {
@@ -63,12 +62,9 @@ export const exampleWorld = {
       ...lasting,
     },
   },
-  /**
-   * Acme's live reservation of storage, made one minute before `now`, and the entitlement's limit over a rolling five
-   * hours.
-   */
+  /** Acme's live reservation of storage, made one minute before `now`, and a limit over a rolling five hours. */
   reservation: { id: '019c0f3b-2da0-7000-8000-000000000071', blocked: 2_000_000, held: 4_000 },
-  /** Acme's live credits: an open grant of 100, 40 of which API calls have burned, and a spent grant of 10. */
+  /** Acme's open grant of 100, 40 of which API calls have burned, and a spent grant of 10. */
   creditGrant: {
     id: '019b8d9a-6400-7000-8000-000000000092',
     grantKey: 'order-1042',

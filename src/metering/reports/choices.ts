@@ -23,16 +23,13 @@ export interface PageDeps {
   clock: Clock;
 }
 
-/** Reads one product more than a page lists, to show whether there are more. */
+/** One more than a page lists, to show whether there are more. */
 export function readProducts({ orm, clock }: PageDeps, orgId: string, mode: Mode): Promise<UsageProduct[]> {
   const scope = { orgId, period: monthOf(clock.now()), livemode: mode === 'live' };
   return listProducts(orm, scope, MAX_PRODUCTS + 1);
 }
 
-/**
- * Chooses the product by slug. Without a slug, chooses the first product with usage this month, or else the first, or
- * returns undefined if there are no products. @throws AppError not_found that names the field
- */
+/** By slug; default: the first with usage this month, or else the first. Undefined if there are no products. */
 export async function chooseProduct(
   orm: Orm,
   orgId: string,
@@ -48,9 +45,7 @@ export async function chooseProduct(
   );
 }
 
-/**
- * Like `chooseProduct`, but reads the products itself. @throws AppError not_found, including if there are no products
- */
+/** Not found if there are no products, too. */
 export async function requireProduct(
   deps: PageDeps,
   orgId: string,
@@ -62,7 +57,7 @@ export async function requireProduct(
   return product;
 }
 
-/** Returns undefined if no key was requested. @throws AppError not_found that names the field */
+/** Undefined if no key was requested. */
 export async function chooseKey(
   orm: Orm,
   orgId: string,
@@ -78,17 +73,17 @@ export const scopeOf = (orgId: string, { id: productId }: UsageProduct, mode: Mo
   livemode: mode === 'live',
 });
 
-/** Refuses a product or API key that the Organization does not own, without revealing whether it exists elsewhere. */
+/** Does not reveal whether it exists elsewhere. */
 function refuseUnknown(field: string, detail: string): never {
   throw new AppError('not_found', `/${field} ${detail}.`, {
     errors: [{ pointer: `/${field}`, code: 'not_found', detail }],
   });
 }
 
-/** Options of a select field; undefined if there are too many, so that the user types the slug instead. */
+/** Undefined if there are too many: the user then types the slug. */
 export function toProductOptions(products: UsageProduct[]) {
   if (products.length > MAX_PRODUCTS) return undefined;
-  // Isolates a right-to-left name, so that it does not reverse the slug after it.
+  // A right-to-left name must not reverse the slug after it.
   return products.map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` }));
 }
 
@@ -127,7 +122,6 @@ function toNeighbours(path: string, period: Period, query: Query, now: Date) {
 }
 
 /**
- * The controls above a report: range, mode and period, with links to other values.
  * @param query as sent
  * @param kept fields that every link keeps
  */

@@ -30,7 +30,6 @@ const aboutSchema = z.object({
   idempotencyKey: shape.idempotencyKey,
   what: z.enum(['amend', 'void'], 'must be amend or void').default('amend'),
 });
-/** Fields of every form that corrects an event. */
 export const correctionFields = { quantity: amount, reason: text(200), correctionKey: z.uuid() };
 const formSchema = aboutSchema.extend({ ...correctionFields, quantity: amount.optional() });
 
@@ -74,7 +73,6 @@ export function addCorrectionPages(router: Router, context: Context): void {
     codes: new Set(['idempotency_conflict']),
   });
 
-  /** @throws AppError invalid_request, event_not_found */
   async function show(req: Request, res: Response, form: FormState): Promise<void> {
     const { values } = form;
     const about = { idempotencyKey: values.idempotencyKey, what: values.what };
@@ -85,7 +83,7 @@ export function addCorrectionPages(router: Router, context: Context): void {
     const title = what === 'void' ? 'Void an event' : 'Correct an event';
     const page = { view: 'metering/usage/correction', title, section: 'usage' };
     await renderPage(context, req, res, page, {
-      // A form submitted twice corrects only once, because both requests carry this key.
+      // A form submitted twice corrects once: both requests carry this key.
       form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...values } },
       title,
       isVoid: what === 'void',

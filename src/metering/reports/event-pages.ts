@@ -41,7 +41,7 @@ import { CORRECTION_PATH, EVENTS_PATH, toArchivedView, USAGE_PATH } from './repo
 
 const notices = { corrected: 'Corrected. Totals and limits now include the correction.' };
 
-/** How far after its receipt an event may be dated. */
+/** An event may be dated this far after its receipt. */
 const AHEAD_MS = 5 * MINUTE_MS;
 
 export function addEventPages(router: Router, context: Context): void {
@@ -86,7 +86,7 @@ export function addEventPages(router: Router, context: Context): void {
     const request = parseEventsRequest(readQuery(req));
     const product = await requireProduct(deps, orgId, request);
     await chooseKey(db.orm, orgId, request.key);
-    // Without an end, new events could keep the export running forever.
+    // New events could keep the export running forever.
     const to = request.to ?? new Date(clock.now() + AHEAD_MS + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: toFilename(product, { ...request, to }),
@@ -112,13 +112,13 @@ interface EventsPage {
   keys: KeyRow[];
   key?: KeyRow | undefined;
   page?: Awaited<ReturnType<typeof readEventPage>>;
-  /** Archived events in the requested range, or all archived events if a single event was requested. */
+  /** In the requested range, or all if a single event was requested. */
   archived?: ArchivedEvents | undefined;
 }
 
 const MAX_KEYS = 100;
 
-/** Options of a select field; undefined if there are too many, so that the user types the id instead. */
+/** Undefined if there are too many: the user then types the id. */
 function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
   if (keys.length > MAX_KEYS) return undefined;
   const listed = chosen && !keys.some(({ id }) => id === chosen.id) ? [chosen, ...keys] : keys;
@@ -168,7 +168,7 @@ function toEventsView(data: EventsPage) {
   };
 }
 
-/** Common ranges of days in UTC, each as a link that keeps the other filters. */
+/** In UTC; the links keep the other filters. */
 function toPresets(filters: Query, now: Date) {
   const today = dayPeriod(now);
   const thisMonth = monthPeriod(now);
@@ -216,7 +216,7 @@ function toEventView(event: EventRow) {
   };
 }
 
-/** For example `events-maps-live-20261101T0000Z-to-20261201T0000Z.csv`. */
+/** `events-maps-live-20261101T0000Z-to-20261201T0000Z.csv`. */
 function toFilename({ slug }: UsageProduct, { mode, from, to }: EventsRequest): string {
   const minute = (time: string) => `${time.slice(0, 16).replaceAll(/[-:]/g, '')}Z`;
   return `events-${slug}-${mode}-${from === undefined ? 'first' : minute(from)}-to-${minute(to!)}.csv`;

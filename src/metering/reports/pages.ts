@@ -65,10 +65,10 @@ export function usagePages(context: Context): Router {
 }
 
 const MAX_HOLDING_KEYS = 20;
-/** Maximum number of parts to read: more than the number of values that can have sums in one month. */
+/** More than the number of values that can have sums in one month. */
 const MAX_PARTS = 2_000;
 
-/** Current limits and holds of the product's metric, regardless of the period shown. */
+/** Regardless of the period shown. */
 async function readHeld({ db }: Context, orgId: string, { product, metric, mode }: UsageReport, now: Date) {
   if (metric !== product.usageMetric) return { limits: [], holds: [] };
   const scope = scopeOf(orgId, product, mode);
@@ -78,10 +78,7 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 
 const SHOWN_PARTS = 20;
 
-/**
- * Reads the largest parts of the report's usage by dimension and by subject. Empty if the report covers only one API
- * key, because these sums are not stored by key.
- */
+/** By dimension and by subject. Empty for one API key, because these sums are not stored by key. */
 async function readParts(
   { db }: Context,
   orgId: string,
@@ -126,7 +123,7 @@ interface UsagePage {
   now: Date;
 }
 
-/** Builds the usage page. The controls stay in place even if the query is invalid. */
+/** The controls stay in place even if the query is invalid. */
 function toUsageView({ query, form, products, request, report, now }: UsagePage) {
   const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
   const asked = toPeriodQuery(shown.period);

@@ -6,7 +6,7 @@ import { HOUR_MS, DAY_MS } from '../../core/time.js';
 
 const MAX_DAYS = 366;
 
-/** The period of a usage page, in UTC: from `from` (inclusive) to `to` (exclusive), in steps of an hour or a day. */
+/** UTC, `to` exclusive, in steps of an hour or a day. */
 export interface Period {
   range: RangeKind;
   from: Date;
@@ -17,7 +17,7 @@ export interface Period {
 export type PeriodQuery = Record<string, string>;
 
 const utcDay = (date: string): Date => new Date(`${date}T00:00:00Z`);
-/** Length, in days, of the ranges that end today. */
+/** In days, for ranges that end today. */
 const lastDays: Partial<Record<RangeKind, number>> = { last7: 7, last30: 30 };
 
 const addMonths = (at: Date, count: number): Date =>
@@ -42,7 +42,7 @@ function lastPeriod(range: RangeKind, days: number, at: Date): Period {
   return { range, from: new Date(to.getTime() - days * DAY_MS), to, stepMs: DAY_MS };
 }
 
-/** Defaults to the current day or month. @throws AppError invalid_request that names the field */
+/** Default: the current day or month. */
 export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period {
   if (range === 'day') {
     const { date } = parseInput(rangeSchemas.day, query);
@@ -62,7 +62,7 @@ export function parsePeriod(range: RangeKind, query: unknown, now: Date): Period
   return { range, from: utcDay(from), to: end, stepMs: DAY_MS };
 }
 
-/** The starts of the period's hours or days, including a partial last step. UTC days always have 24 hours. */
+/** Includes a partial last step. UTC days always have 24 hours. */
 export function stepsOf({ from, to, stepMs }: Period): Date[] {
   const count = Math.ceil((to.getTime() - from.getTime()) / stepMs);
   return Array.from({ length: count }, (_, i) => new Date(from.getTime() + i * stepMs));
@@ -81,10 +81,7 @@ export const daysOf = ({ from, to }: Pick<Period, 'from' | 'to'>) => ({
   to: toDateText(lastDay(to)),
 });
 
-/**
- * The adjacent period of equal length, before (-1) or after (1); undefined if it is outside the years that a page
- * accepts.
- */
+/** Undefined outside the years that a page accepts. */
 export function neighbour(period: Period, direction: -1 | 1): Period | undefined {
   const lengthMs = period.to.getTime() - period.from.getTime();
   const shift = (at: Date) => new Date(at.getTime() + direction * lengthMs);
@@ -101,10 +98,7 @@ export function neighbour(period: Period, direction: -1 | 1): Period | undefined
   return years.every((year) => year >= 2000 && year <= 2099) ? moved : undefined;
 }
 
-/**
- * The previous period, or undefined if a page does not accept it. If the given period is still in progress, the
- * previous period is limited to the number of hours that have started, including the current hour.
- */
+/** Undefined if a page does not accept it. Before a period in progress, only as many hours as have started. */
 export function periodBefore(period: Period, now: Date): Period | undefined {
   const before = neighbour(period, -1);
   if (!before || !includes(period, now)) return before;
@@ -112,9 +106,7 @@ export function periodBefore(period: Period, now: Date): Period | undefined {
   return { ...before, to: new Date(Math.min(before.from.getTime() + passedMs, before.to.getTime())) };
 }
 
-/**
- * The same period in another range: the month of a day, the last day of a month, or the same days as a custom range.
- */
+/** The month of a day, the last day of a month, or the same days as a custom range. */
 export function asRange(period: Period, range: RangeKind, now: Date): Period {
   if (range === period.range) return period;
   const last = includes(period, now) ? now : lastDay(period.to);
@@ -127,14 +119,14 @@ export function asRange(period: Period, range: RangeKind, now: Date): Period {
 
 const lastDay = (to: Date): Date => new Date(to.getTime() - DAY_MS);
 
-/** For example `November 2026`, `21 Nov 2026` or `1 Oct 2026 – 15 Nov 2026`. */
+/** `November 2026`, `21 Nov 2026` or `1 Oct 2026 – 15 Nov 2026`. */
 export function formatPeriod({ range, from, to }: Period): string {
   if (range === 'month') return formatMonth(from);
   const last = lastDay(to);
   return range === 'day' || from >= last ? formatDay(from) : `${formatDay(from)} – ${formatDay(last)}`;
 }
 
-/** Formats a period that may end within a day, such as `1 Feb 2026 – 15 Feb 2026, 13:00`. */
+/** The period may end within a day: `1 Feb 2026 – 15 Feb 2026, 13:00`. */
 export function formatSpan(period: Period): string {
   const hours = (period.to.getTime() - period.from.getTime()) % DAY_MS;
   const until = new Date(period.to.getTime() + (hours === 0 ? 0 : DAY_MS - hours));
@@ -146,6 +138,6 @@ export function formatSpan(period: Period): string {
   return hours === 0 ? days : `${days}, ${period.to.toISOString().slice(11, 16)}`;
 }
 
-/** For example `21 Nov 2026` or `13:00`. */
+/** `21 Nov 2026` or `13:00`. */
 export const stepName = (start: Date, isHour: boolean): string =>
   isHour ? start.toISOString().slice(11, 16) : formatDay(start);

@@ -27,7 +27,7 @@ import { axisName, USAGE_PATH } from './report-view.js';
 
 export const PRODUCTS_PATH = '/dashboard/usage/products';
 
-/** `/dashboard/usage/products` shows all products side by side. Their metrics differ, so the chart counts events. */
+/** Metrics differ, so the chart counts events. */
 export function addProductPages(router: Router, context: Context): void {
   const { db, clock } = context;
 

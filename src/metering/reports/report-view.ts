@@ -29,8 +29,7 @@ export const EVENTS_PATH = '/dashboard/usage/events';
 export const CORRECTION_PATH = `${EVENTS_PATH}/correction`;
 
 /**
- * Maximum length, in characters, of a sum beside the event count on a phone. The shorter limit applies if the running
- * total is shown too.
+ * Characters of a sum beside the event count on a phone. The shorter limit applies if the running total is shown too.
  */
 const LONG = 11;
 const LONG_BESIDE_ANOTHER = 6;
@@ -125,7 +124,7 @@ export function axisName(start: Date, { range }: Pick<Period, 'range'>): string 
   return range === 'month' ? String(start.getUTCDate()) : shortDay.format(start);
 }
 
-/** The chart is stacked by API key, unless only one key's usage is shown. */
+/** By API key, unless only one key's usage is shown. */
 function chartOf(report: UsageReport): StackedChart {
   const { period, metric, rows, before, byKey, key, keyCount } = report;
   const steps = stepsOf(period);
@@ -155,7 +154,7 @@ function chartOf(report: UsageReport): StackedChart {
   });
 }
 
-/** Builds the table's rows, merging consecutive hours or days without usage into one row. */
+/** One row for consecutive hours or days without usage. */
 function collapseUnused(report: UsageReport, toRow: (row: UsageRow) => object) {
   const isDay = report.period.range === 'day';
   const runs: UsageRow[][] = [];
@@ -200,7 +199,7 @@ function toBalanceView(balance: Balance, report: UsageReport, now: Date) {
   };
 }
 
-/** The month's usage as it grows toward the cap, with the remaining days projected at the current pace. */
+/** Grows toward the cap, with the remaining days at the current pace. */
 function balanceChart(
   { unitCap, projection }: Balance,
   { period, metric, rows }: UsageReport,
@@ -227,6 +226,6 @@ function balanceChart(
 
 const estimate = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
-/** Estimates are shown with at most three significant digits. */
+/** At most three significant digits. */
 const formatEstimate = (value: number): string =>
   value >= 1e15 ? formatTick(value) : estimate.format(value);

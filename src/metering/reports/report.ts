@@ -24,17 +24,16 @@ export interface UsageRequest extends Omit<z.output<typeof usageQuerySchema>, 'r
   period: Period;
 }
 
-/** @throws AppError invalid_request that names the field */
 export function parseUsageRequest(query: object, now: Date): UsageRequest {
   requireOnce(query);
   const { range, ...request } = parseInput(usageQuerySchema, query);
   return { ...request, period: parsePeriod(range, query, now) };
 }
 
-/** The part of the previous period that corresponds to the elapsed part of the current one. */
+/** Corresponds to the elapsed part of the current period. */
 interface Comparison {
   period: Period;
-  /** Indexed by step within the period. */
+  /** By step within the period. */
   quantities: string[];
   total: string;
 }
@@ -44,7 +43,6 @@ export type UsageRow = UsageReport['rows'][number];
 
 const MAX_KEYS = 50;
 
-/** @throws AppError not_found for an API key of another Organization */
 export async function readReport(
   deps: PageDeps,
   orgId: string,
@@ -67,9 +65,9 @@ export async function readReport(
     mode,
     period,
     metric,
-    /** Every metric that the product now counts or counted in the period, each with its total over all API keys. */
+    /** All that the product now counts or counted in the period, over all API keys. */
     metrics,
-    /** If set, the rows contain only this API key's usage. They are empty if the key belongs to the other mode. */
+    /** The rows contain only this key's usage. They are empty if the key belongs to the other mode. */
     key,
     rows: toRows(steps, period, new Date(clock.now())),
     total: {
@@ -78,7 +76,7 @@ export async function readReport(
     },
     /** Undefined if no page can show the previous period. */
     before: await readBefore(),
-    /** The API keys with the most usage, regardless of filters. */
+    /** Regardless of filters. */
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
       name: sum.keyName,
@@ -87,13 +85,11 @@ export async function readReport(
       events: sum.events,
     })),
     keyCount: keys[0]?.count ?? 0,
-    /**
-     * Usage of the API keys with the most usage, indexed by step; undefined if the rows contain only one key's usage.
-     */
+    /** By step; undefined if the rows contain only one key's usage. */
     byKey: key === undefined && keys.length > 1 ? await readByKey(orm, scope, period, metric) : undefined,
-    /** If the period has no usage, the last hour with usage in each mode. */
+    /** The last hour with usage in each mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
-    /** The period's archived events, which the rows still include. */
+    /** The rows still include the archived events. */
     archived: await findArchived(orm, orgId, {
       of: scope,
       from: from.toISOString(),
@@ -101,7 +97,7 @@ export async function readReport(
     }),
   };
   const isCapped = period.range === 'month' && key === undefined && metric === product.usageMetric;
-  /** Undefined unless the report shows a whole month of the whole Organization against a cap. */
+  /** For a whole month of the whole Organization against a cap. */
   const balance =
     isCapped && product.unitCap !== null
       ? toBalance(report.total.quantity, product.unitCap, await project())
@@ -145,13 +141,13 @@ function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: stri
   });
 }
 
-/** The product's current metric, unless the period has only usage of an earlier metric. */
+/** The current metric, unless the period has only usage of an earlier one. */
 function chooseMetric(sums: UsageSum[], { usageMetric }: UsageProduct): string {
   const isCounted = sums.length === 0 || sums.some((sum) => sum.metric === usageMetric);
   return isCounted ? usageMetric : sums[0]!.metric;
 }
 
-/** One row per hour or day, without future steps. `soFar` is the running total. Quantities are exact decimals. */
+/** Per hour or day, without future steps. `soFar` is the running total. */
 function toRows(sums: UsageSum[], period: Period, now: Date) {
   const byStart = new Map(sums.map((sum) => [Date.parse(sum.start!), sum]));
   const last = Math.max(now.getTime(), ...byStart.keys());
@@ -181,21 +177,21 @@ function toBalance(used: string, unitCap: string, projection: Projection | undef
 
 const PACE_DAYS = 7;
 
-/** Estimate of a month's usage, in doubles; every page labels it as an estimate. */
+/** In doubles; every page labels it as an estimate. */
 interface Projection {
-  /** Units per day over the last seven days. */
+  /** Per day over the last seven days. */
   perDay: number;
-  /** Number of days behind `perDay`: fewer than seven if the first usage was later. */
+  /** Fewer than seven if the first usage was later. */
   paceDays: number;
   total: number;
-  /** When the cap will be reached; undefined if it already was, or will not be this month. */
+  /** Undefined if the cap already was reached, or will not be this month. */
   capReachedAt: Date | undefined;
 }
 
 /**
- * Projects a month's total from the pace of the last seven days, because a whole week gives a quiet weekend its proper
- * weight. A product whose first usage is less than a day old has no pace yet.
- * @param used units used so far in the month
+ * A whole week gives a quiet weekend its proper weight. A product whose first usage is less than a day old has no pace
+ * yet.
+ * @param used so far in the month
  */
 async function projectMonth(
   { orm, clock }: PageDeps,

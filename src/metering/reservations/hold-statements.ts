@@ -6,29 +6,26 @@ import { priceOf } from '../entitlements/price.js';
 import { joinPair, NEEDS_EXTENDED, whenPairIsBad } from '../ingestion/pair.js';
 
 /**
- * Stores the holds that have room, in one round trip and one commit for all waiting requests. Key, entitlement, limits,
- * usage and holds are read in one snapshot. Requests for the same subject (Organization, product, mode and metric) are
- * decided in order, and each decision counts the requests accepted before it in this flush.
- * Other flushes may decide from the same snapshot. Each flush that holds against a blocking limit therefore increments
- * the subject's gate, but only if the gate still has its value from the snapshot, and inserts the holds only if the
- * gate was incremented. If two flushes decided from the same sums, one increments the gate and the other is retried
- * with a new snapshot. Events need no gate, because no limit refuses them, and a settlement turns a hold into usage
- * within one commit.
- * Gates are written in primary-key order before the holds, which are written in key order, so no two flushes deadlock.
- * `retry` means that nothing was decided; `limit_reached` depends on the subject's sums and the requests accepted
- * earlier.
+ * One round trip and one commit for all waiting requests; everything is read in one snapshot. Requests for the same
+ * subject (Organization, product, mode and metric) are decided in order, and each decision counts the requests accepted
+ * before it in this flush. Other flushes may decide from the same snapshot. Each flush that holds against a blocking
+ * limit therefore increments the subject's gate, but only if the gate still has its value from the snapshot, and
+ * inserts the holds only if the gate was incremented: the other flush is retried with a new snapshot. Events need no
+ * gate, because no limit refuses them, and a settlement turns a hold into usage within one commit. Gates are written in
+ * primary-key order before the holds, which are written in key order, so no two flushes deadlock. `retry` means that
+ * nothing was decided; `limit_reached` depends on the subject's sums and the requests accepted earlier.
  * $1 hashed secret, $2 product slug, $3 metric, per pair · $4 pair, $5 id, $6 idempotency key, $7 quantity, $8 expires
  * at, per request · $9 now
  */
 export const reserve: Template = { name: 'usage_reserve', text: (t) => reserveText(t, false) };
 
 /**
- * Like `reserve`, for subjects, dimensions and products that cost credits, which `reserve` does not decide. A subject
- * with limits of its own is `named`: a request must also fit into that subject's remaining limits, together with the
- * subject's requests accepted earlier in this flush. A request for a product that blocks must also fit into the credits
- * left after holds. Requests for priced products of one Organization and mode are decided in one chain. A request whose
- * credits no longer fit after those accepted earlier is retried, because the earlier requests may have used grants that
- * do not apply to its product. A flush that holds credits for a product that blocks also increments the account's gate.
+ * For subjects, dimensions and products that cost credits. A subject with limits of its own is `named`: a request must
+ * also fit into that subject's remaining limits, together with the subject's requests accepted earlier in this flush. A
+ * request for a product that blocks must also fit into the credits left after holds. Requests for priced products of
+ * one Organization and mode are decided in one chain. A request whose credits no longer fit after those accepted
+ * earlier is retried, because the earlier requests may have used grants that do not apply to its product. A flush that
+ * holds credits for a product that blocks also increments the account's gate.
  * $10 dimensions as JSON, per pair · $11 subject, per request
  */
 export const reserveDetailed: Template = {
@@ -143,7 +140,7 @@ const decide = `candidate as materialized (
 
 const TAKEN = `outcome = 'held'`;
 
-/** True if a request needs no decision, or if the request was accepted and all of its gates were incremented. */
+/** No decision is needed, or the request was accepted and all of its gates were incremented. */
 const mayStoreDetailed = `(d.place is null or (d.${TAKEN} and (r.number is null or r.number in (select number from opened))
       and (r.credit_room is null or (r.org_id, r.livemode) in (select org_id, livemode from raised where product_id = '${accountGate.productId}'))))`;
 
@@ -182,7 +179,7 @@ const decideDetailed = `candidate as materialized (
   ) f
 )`;
 
-/** For each product that blocks, the credits left after holds. An account that does not exist has no credits. */
+/** After holds, for each product that blocks. A missing account has no credits. */
 const accounts = (t: Names): string => `account as materialized (
   select a.*, coalesce(g.seq, 0) as seq
   from (
@@ -218,26 +215,26 @@ const namedRooms = (t: Names): string => `named as materialized (
   group by s.number
 ), `;
 
-/** SQL: when the first hold ends, the room under blocking limits, and all limits as JSON. */
+/** When the first hold ends, the room under blocking limits, and all limits as JSON. */
 const roomOf = (
   row: string,
 ): string => `(extract(epoch from min(${row}.held_until)) * 1000)::bigint::text as held_until, min(l.quantity - u.used - u.ahead - ${row}.held) filter (where l.enforcement = 'block') as room,
     json_agg(json_build_object('quantity', trim_scale(l.quantity)::text, 'window', l.name, 'enforcement', l.enforcement,
       'used', trim_scale(u.used)::text, 'ahead', trim_scale(u.ahead)::text, 'held', trim_scale(${row}.held)::text) order by l.ord)::text as limits`;
 
-/** A row that `reserve` returns for a subject with limits. */
+/** A row for each subject with limits. */
 export interface SubjectRow {
   number: string;
-  /** JSON list of `LimitRow`. */
+  /** JSON. */
   limits: string;
-  /** When the subject's first hold expires. */
+  /** The first hold's expiry. */
   heldUntilMs: string | null;
   place: null;
 }
 
-/** A row that `reserve` returns for a request. */
+/** A row for each request. */
 export interface DecisionRow {
-  /** Number of the request's subject, if the subject has limits. */
+  /** Number of the request's subject, if that has limits. */
   number: string | null;
   /** Index of the request. */
   place: string;
@@ -250,19 +247,13 @@ export interface DecisionRow {
   /** The earlier reservation with the same idempotency key. */
   knownId: string | null;
   maxQuantity: string;
-  /**
-   * Number of the subject that the request names, if that subject has limits, and the quantity accepted for it earlier
-   * in this flush. Only from `reserveDetailed`.
-   */
+  /** Set if the request names a subject with limits; its quantity was accepted earlier. Only in `reserveDetailed`. */
   ownNumber?: string | null;
   ownBefore?: string;
-  /** The encoded dimensions; `keys` are the product's dimensions as JSON. */
+  /** Encoded; `keys` are the product's dimensions as JSON. */
   dimensions?: string | null;
   keys?: string | null;
-  /**
-   * `required` is the cost in credits. `available` is the credits left after holds; null unless the product blocks and
-   * the request costs credits.
-   */
+  /** In credits. `available` is after holds; null unless the product blocks and the request costs credits. */
   required?: string | null;
   available?: string | null;
 }

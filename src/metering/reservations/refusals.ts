@@ -18,7 +18,7 @@ export interface ReserveRequest {
   idempotencyKey: string;
   ttlSeconds: number;
   subject?: string | undefined;
-  /** As JSON. */
+  /** JSON. */
   dimensions?: string | undefined;
 }
 
@@ -29,21 +29,15 @@ export interface ReservationVerdict {
   /** Set if the subject has limits. */
   number: string | null;
   subject: Subject;
-  /** Quantity accepted earlier in this flush. */
+  /** Accepted earlier in this flush. */
   before: string;
   maxQuantity: string;
-  /**
-   * Set if the request names a subject with limits. `ownBefore` is the quantity accepted for that subject earlier in
-   * this flush.
-   */
+  /** Set if the request names a subject with limits. `ownBefore` was accepted for it earlier in this flush. */
   ownNumber: string | null;
   ownBefore: string;
-  /**
-   * `required` is the cost in credits. `available` is the credits left after holds; 0 unless the product blocks. Exact
-   * decimals.
-   */
+  /** `available` is after holds; 0 unless the product blocks. */
   credits: { required: string; available: string };
-  /** The encoded dimensions; `keys` are the product's dimensions. */
+  /** `keys` are the product's dimensions. */
   encoded: string;
   keys: readonly string[];
   /** The earlier reservation with the same idempotency key. */
@@ -61,7 +55,7 @@ interface Refused extends RefusedLimit {
   verdict: ReservationVerdict;
 }
 
-/** The limits that apply to a request, with this flush's earlier holds and `more` added. */
+/** With this flush's earlier holds and `more` added. */
 export function limitsWith(
   { number, before, ownNumber, ownBefore, request }: ReservationVerdict,
   limits: Map<string, SubjectLimits>,
@@ -80,7 +74,7 @@ export function limitsWith(
   ];
 }
 
-/** For each refused request, the limits that left no room for it. */
+/** Those that left no room. */
 export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>): Refused[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
@@ -97,8 +91,8 @@ export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, 
   });
 
 /**
- * Returns an error for each refused request, by the request's index. The error names the limit with the least room, its
- * remaining quantity, and when there will be enough room.
+ * By the request's index. The error names the limit with the least room, its remaining quantity, and when there will be
+ * enough room.
  */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,

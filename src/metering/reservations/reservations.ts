@@ -52,7 +52,7 @@ export interface Reservation {
   livemode: boolean;
   /** Empty if the reservation names no subject. */
   subject: string;
-  /** The dimensions, encoded and by name. */
+  /** Encoded, and by name. */
   encoded: string;
   dimensions: Dimensions | undefined;
 }
@@ -72,7 +72,7 @@ export interface Reserved {
   isRepeat: boolean;
 }
 
-/** Organization and mode of the calling key. The key sees only reservations of that Organization and mode. */
+/** A key sees only reservations of its own Organization and mode. */
 type Owner = Pick<Subject, 'orgId' | 'livemode'>;
 
 interface Page {
@@ -83,14 +83,11 @@ interface Page {
 
 export type Reservations = ReturnType<typeof createReservations>;
 
-/** Longest duration of a hold, and therefore the greatest age of a reservation that is still held. */
+/** Therefore also the greatest age of a reservation that is still held. */
 export const MAX_TTL_SECONDS = 86_400;
 const exhausted = new Set<ErrorCode>(['limit_reached', 'credits_exhausted']);
 const MAX_QUEUED = 10_000;
-/**
- * Maximum number of attempts while other instances hold for the same subject. Reaching it means that the database is
- * failing.
- */
+/** While other instances hold for the same subject. Reaching it means that the database is failing. */
 const MAX_ROUNDS = 100;
 
 export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 'clock' | 'metrics'>) {
@@ -98,7 +95,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   const recorder = createRecorder((group, requests: ReserveRequest[]) => decideAll(group, requests, deps));
   const coalescer = createGroupCoalescer<ReserveRequest, Decision>(db.shards, (group) => ({
     flush: (requests) => recorder(group, requests),
-    // A second flush of the same process would only conflict at the gate.
+    // A second flush of this process would only conflict at the gate.
     parallel: 1,
     fullWeight: 1,
     gather: { weight: 100, ms: 2 },
@@ -107,10 +104,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
   }));
 
   return {
-    /**
-     * Resolves after the commit.
-     * @throws AppError for an invalid key or entitlement, limit_reached, credits_exhausted, idempotency_conflict
-     */
+    /** Resolves after the commit. */
     async reserve(request: ReserveRequest): Promise<Reserved> {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
@@ -121,7 +115,6 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
       metrics.reservations.inc({ outcome: decision.isRepeat ? 'repeated' : 'held' });
       return decision;
     },
-    /** Ends a hold that is not settled. @throws AppError for an invalid key, not_found */
     async release(hashedSecret: string, id: string): Promise<Reservation> {
       const now = new Date(clock.now()).toISOString();
       const { run } = await db.shards.locate(hashedSecret);
@@ -132,9 +125,8 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
       if (releasedId !== null) metrics.reservations.inc({ outcome: 'released' });
       return findOne(db, { orgId, livemode: livemode === 'true' }, id);
     },
-    /** @throws AppError not_found */
     find: (owner: Owner, id: string) => findOne(db, owner, id),
-    /** Lists reservations newest first, starting below the id `after`. */
+    /** Newest first, below the id `after`. */
     list: (owner: Owner, page: Page) => listByOwner(db, owner, page, clock.now()),
     drain: () => coalescer.drain(),
   };
@@ -142,10 +134,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/**
- * Updates metrics and the log on every call. The counts cover the whole service, so every instance reports the same
- * numbers.
- */
+/** The counts cover the whole service, so every instance reports the same numbers. */
 export function createReservationWatch({
   db,
   clock,
@@ -176,10 +165,7 @@ export function createReservationWatch({
   };
 }
 
-/**
- * The lowest id that a held reservation may have, because ids start with their creation time. An hour's margin covers
- * slow clocks.
- */
+/** Ids start with their creation time. An hour's margin covers slow clocks. */
 const lowestHeldId = (nowMs: number): string => firstIdOf(nowMs - (MAX_TTL_SECONDS + 3_600) * SECOND_MS);
 
 export async function listByOwner(
@@ -261,10 +247,7 @@ async function decideAll(
   return decisions;
 }
 
-/**
- * Results are undefined for requests that must be decided again, because another flush was faster or `reserve` does not
- * decide them.
- */
+/** Undefined for requests that must be decided again: another flush was faster, or `reserve` does not decide them. */
 async function decideOnce(
   group: ShardGroup,
   requests: ReserveRequest[],
@@ -313,7 +296,7 @@ async function decideOnce(
       extendedPairs.add(verdict.request, 'extended', nowMs);
       verdict.outcome = 'retry';
     }
-  // A refusal depends on the requests accepted before it. If those must be decided again, so must the refusal.
+  // A refusal depends on the requests accepted before it, so it must be decided again with them.
   const unsettled = new Set(verdicts.flatMap((v) => (v.outcome === 'retry' ? [v.number] : [])));
   for (const verdict of verdicts)
     if (

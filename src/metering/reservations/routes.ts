@@ -162,7 +162,7 @@ const list = defineRoute({
 
 export const reservationRoutes = [reserve, list, find, settle, release];
 
-/** Reads and validates the body. An invalid key is refused before a large body is read. */
+/** An invalid key is refused before a large body is read. */
 async function readInput<T extends z.ZodType>(
   deps: ReservationDeps,
   hashedSecret: string,

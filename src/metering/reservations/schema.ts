@@ -14,9 +14,7 @@ import { reservationStates } from './table.js';
 
 export const DEFAULT_TTL_SECONDS = 300;
 
-/**
- * Maximum size of a body: three texts of 255 characters, a subject and dimensions, all fully escaped, and the numbers.
- */
+/** Three texts of 255 characters, a subject and dimensions, all fully escaped, and the numbers. */
 export const MAX_BODY_BYTES = 24 * 1024;
 
 const { occurredAt } = usageEventSchema.shape;

@@ -32,9 +32,9 @@ import { settle, settlePriced, type SettlementRow } from './statements.js';
 export interface SettleRequest {
   hashedSecret: string;
   id: string;
-  /** A plain decimal; undefined settles the held quantity. */
+  /** Undefined settles the held quantity. */
   quantity: string | undefined;
-  /** RFC 3339; undefined means the current time. */
+  /** RFC 3339; undefined means now. */
   occurredAt: string | undefined;
 }
 
@@ -53,10 +53,7 @@ export interface SettledReservation {
 export type Settlements = ReturnType<typeof createSettlements>;
 
 const MAX_QUEUED = 10_000;
-/**
- * Maximum number of rounds. A settlement that waited for another settlement of the same reservation sees the other's
- * result in the next round.
- */
+/** A settlement that waited for another of the same reservation sees its result in the next round. */
 const MAX_ROUNDS = 10;
 
 export function createSettlements({ db, clock, metrics, thresholds }: RecorderDeps) {
@@ -73,9 +70,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
     queueLimit: { weight: shareOfQueue(db.shards, MAX_QUEUED), bytes: Infinity },
   }));
   return {
-    /**
-     * Resolves after the commit. @throws AppError for an invalid key, not_found, idempotency_conflict, quantity_out_of_range
-     */
+    /** Resolves after the commit. */
     async settle(request: SettleRequest): Promise<SettledReservation> {
       const verdict = await coalescer.submit(request);
       if (verdict.error) throw verdict.error;
@@ -95,7 +90,7 @@ export function createSettlements({ db, clock, metrics, thresholds }: RecorderDe
   };
 }
 
-/** True if the hold had already expired or been released when it was settled. */
+/** The hold had already expired or been released. */
 const isLate = ({ settledAtMs, expiresAtMs, releasedAtMs }: Reservation): boolean =>
   releasedAtMs !== null || expiresAtMs <= settledAtMs!;
 
@@ -107,7 +102,7 @@ interface Verdict {
   subject: Subject;
   occurredAtMs: number;
   limited: Limited | undefined;
-  /** Whether the reservation's product has a price. `overdraft` is set if the statement read it. */
+  /** `overdraft` is set if the statement read it. */
   isPriced: boolean;
   overdraft: string | null | undefined;
   warnings: SettleWarning[];
@@ -116,7 +111,7 @@ interface Verdict {
 interface SettleDeps {
   clock: Clock;
   headroom: Headroom;
-  /** Keys with a settlement that needed `settlePriced`. */
+  /** Settlements of these keys needed `settlePriced`. */
   pricedKeys: ExtendedPairs;
   onNoted: () => void;
 }
@@ -166,7 +161,7 @@ async function settleAll(
     });
   const good = verdicts.filter(({ error }) => !error);
   await Promise.all([
-    // Runs after the commit, as for any other event.
+    // After the commit, as for any other event.
     headroom.reportExceeded(run, good.flatMap(limitedUse), nowMs),
     addRepeatWarnings(run, good),
     addMismatches(run, good),
@@ -246,10 +241,7 @@ const limitedUse = ({ limited, occurredAtMs: atMs, reservation, warnings }: Verd
 
 const isRepeat = ({ outcome, isCounted }: Verdict): boolean => outcome === 'repeated' || !isCounted;
 
-/**
- * Reads the warnings for settlements that counted nothing, because the statement returns warnings only for settlements
- * that count usage.
- */
+/** The statement returns warnings only for settlements that count usage. */
 async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   const repeats = verdicts.filter(isRepeat);
   if (repeats.length === 0) return;
@@ -270,10 +262,7 @@ async function addRepeatWarnings(run: Run, verdicts: Verdict[]): Promise<void> {
   }
 }
 
-/**
- * Reads the overdrafts of products for which nothing was burned. The statement has already returned all other
- * overdrafts.
- */
+/** Nothing was burned for these; the statement has returned all other overdrafts. */
 async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Promise<void> {
   const priced = verdicts.filter(({ isPriced }) => isPriced);
   const unread = priced.filter((verdict) => isRepeat(verdict) || verdict.overdraft == null);
@@ -291,7 +280,7 @@ async function addOverdrafts(run: Run, verdicts: Verdict[], nowMs: number): Prom
     if (overdraft !== '0') warnings.push(creditsOverdrawn(reservation.productSlug, overdraft!));
 }
 
-/** Warns if the idempotency key had already been used for a different event. */
+/** The idempotency key was used before for a different event. */
 async function addMismatches(run: Run, verdicts: Verdict[]): Promise<void> {
   const deduped = verdicts.filter(({ isCounted }) => !isCounted);
   if (deduped.length === 0) return;

@@ -29,14 +29,12 @@ export interface ReservationRow {
   settledQuantity: string | null;
   livemode: string;
   subject: string;
-  /**
-   * The encoded dimensions; `keys` are the product's dimensions as JSON. Both are null if there is no such reservation.
-   */
+  /** Encoded; `keys` are the product's dimensions as JSON. Null without such a reservation. */
   dimensions: string | null;
   keys: string | null;
 }
 
-/** Finds reservations by id and mode. $1 org, $2 id, $3 livemode, per reservation */
+/** $1 org, $2 id, $3 livemode, per reservation */
 export const findReservations: Template = {
   name: 'usage_reservations_find',
   text: (t) => `
@@ -67,13 +65,10 @@ const listStatement = (status: string, condition: string): Template => ({
   text: listWhere(` and id >= $5::uuid and ${condition}`),
 });
 
-/**
- * A page of an Organization's reservations in one mode, newest first. $1 org, $2 livemode, $3 id to start below, $4
- * rows
- */
+/** Newest first. $1 org, $2 livemode, $3 id to start below, $4 rows */
 export const listReservations: Template = { name: 'usage_reservations_list', text: listWhere('') };
 
-/** Like `listReservations`, for one status. $5 lowest id, $6 now */
+/** $5 lowest id, $6 now */
 export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   held: listStatement('held', `${reservationEnds.open} and expires_at > $6::timestamptz`),
   expired: listStatement('expired', `${reservationEnds.open} and expires_at <= $6::timestamptz`),
@@ -81,10 +76,7 @@ export const listReservationsByStatus: Record<ReservationStatus, Template> = {
   settled: listStatement('settled', `${reservationEnds.settled} and $6::timestamptz is not null`),
 };
 
-/**
- * Counts reservations that are held, that have expired, and that have expired since a time. $1 lowest id, $2 now, $3
- * since
- */
+/** Held, expired, and expired since a time. $1 lowest id, $2 now, $3 since */
 export const countReservations: Template = {
   name: 'usage_reservations_count',
   text: (t) => `
@@ -102,17 +94,16 @@ select count(*) filter (where expires_at > $2::timestamptz)::text as held, count
 from r`,
 };
 
-/** SQL: first day of the month in which a settlement counts. */
+/** First day of the month in which a settlement counts. */
 const monthOf = (occurredAt: string): string =>
   `date_trunc('month', coalesce(${occurredAt}, $5::timestamptz) at time zone 'UTC')::date`;
 
 /**
- * Ends holds and records their usage in one commit, with the same sums as for any other event. Rows are locked in key
- * order. If two settlements of one reservation overlap, the second one waits, gets `retry` and then sees the result of
- * the first. Expired and released holds are settled too, even if the Organization is no longer entitled, because the
- * usage has already happened. `settle` leaves reservations with a price to `settlePriced`, which burns the event's
- * credits at that price after all sums. $1 hashed secret, $2 reservation, $3 quantity (null: the held quantity), $4
- * occurred at (null: now), per request · $5 now
+ * One commit, with the same sums as for any other event. Rows are locked in key order; the second of two settlements of
+ * one reservation waits and gets `retry`. Expired and released holds are settled too, even without an entitlement,
+ * because the usage has happened. `settlePriced` also burns the event's credits, after all sums.
+ * $1 hashed secret, $2 reservation, $3 quantity (null: the held quantity), $4 occurred at (null: now), per request · $5
+ * now
  */
 export const settle: Template = { name: 'usage_settle', text: (t) => settleText(t, false) };
 
@@ -193,37 +184,34 @@ left join raised m on m.org_id = t.org_id and m.product_id = t.product_id and m.
 left join burnt b on b.org_id = t.org_id and b.livemode = t.livemode`)}`;
 }
 
-/** A row that `settle` returns: a request, with the settled reservation if it was found. */
+/** Per request, with the settled reservation if it was found. */
 export interface SettlementRow extends ReservationRow {
   /** Index of the request. */
   place: string;
   outcome: string;
-  /** Whether the settlement's event was new. */
+  /** The settlement's event was new. */
   isCounted: string | null;
   orgId: string;
   productId: string;
   maxQuantity: string | null;
   occurredAtMs: string | null;
-  /** The entitlement's limits as JSON, and `Limited.total`. */
+  /** JSON of the limits, and `Limited.total`. */
   declared: string | null;
   total: string | null;
   /** Set with `used` and `period` if the month's total is above the cap. */
   unitCap: string | null;
   used: string | null;
   period: string | null;
-  /** Whether the event's combination of dimensions is beyond the limit and has no sums of its own. */
+  /** The combination of dimensions has no sums of its own. */
   isOther: string | null;
-  /** Number of threshold evaluations queued, the same in all rows. */
+  /** Threshold evaluations queued, the same in all rows. */
   noted: string;
-  /**
-   * Whether the reservation costs credits. `overdraft` is set if the account was changed, which only `settlePriced`
-   * does.
-   */
+  /** `overdraft` is set if the account was changed, which only `settlePriced` does. */
   isPriced: string | null;
   overdraft?: string | null;
 }
 
-/** Ends a hold that is not settled, unless it has already ended. $1 hashed secret, $2 id, $3 now */
+/** Unless the hold has already ended. $1 hashed secret, $2 id, $3 now */
 export const release: Template = {
   name: 'usage_release',
   text: (t) => `

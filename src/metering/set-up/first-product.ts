@@ -47,11 +47,7 @@ export const createSetUpStep = ({
   },
 });
 
-/**
- * Declares the first product, the first Organization and its entitlement. Repeating this changes nothing, and existing
- * objects with the same names keep their values.
- * @throws AppError invalid_request
- */
+/** Repeating this changes nothing: existing objects with the same names keep their values. */
 async function declareFirst(
   tx: Tx,
   first: z.output<typeof firstSchema> & { marketAccess: MarketAccess },

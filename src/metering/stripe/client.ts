@@ -2,23 +2,23 @@ import { z } from 'zod';
 import { createRecentMap } from '../../core/collections.js';
 import { DAY_MS, MINUTE_MS, readRetryAfter, SECOND_MS } from '../../core/time.js';
 
-/** Stripe API version. The requests to `POST /v1/billing/meter_events` follow this version's OpenAPI document. */
+/** Requests to `POST /v1/billing/meter_events` follow this version's OpenAPI document. */
 const API_VERSION = '2026-10-28.endive';
-/** Timeout for sending one event, and for checking one event. */
+/** For sending one event, and for checking one. */
 export const TIMEOUT_MS = 20 * SECOND_MS;
 const MAX_REASON_LENGTH = 500;
 
 export interface MeterEvent {
-  /** Stripe refuses a second event with the same identifier for at least 24 hours. */
+  /** Stripe refuses a repeated identifier for at least 24 hours. */
   identifier: string;
   eventName: string;
   customerId: string;
-  /** A decimal of at most 15 significant digits, which may be negative. */
+  /** At most 15 significant digits; may be negative. */
   value: string;
   timestampSeconds: number;
 }
 
-/** Stripe recorded nothing. `isGeneral` means that Stripe would refuse other events too. */
+/** Stripe recorded nothing. `isGeneral` means that it would refuse other events too. */
 export interface Refusal {
   kind: 'refused';
   reason: string;
@@ -28,15 +28,15 @@ export interface Refusal {
 
 export type Answer =
   | { kind: 'recorded' }
-  /** Stripe already has an event with this identifier. */
+  /** Stripe already has this identifier. */
   | { kind: 'exists'; reason: string }
   | Refusal
   | { kind: 'unclear'; reason: string };
 
 export interface Stripe {
   /**
-   * Reads the customer and the meter before sending, because Stripe answers 200 to an event for an unknown customer or
-   * an unsuitable meter and then never bills it. @returns undefined if the event can be sent
+   * Stripe answers 200 to an event for an unknown customer or an unsuitable meter and then never bills it. Undefined if
+   * the event can be sent.
    */
   check: (event: Pick<MeterEvent, 'customerId' | 'eventName'>) => Promise<Refusal | undefined>;
   send: (event: MeterEvent) => Promise<Answer>;
@@ -67,9 +67,7 @@ const METERS_KEPT_MS = 10 * MINUTE_MS;
 const CUSTOMER_KEPT_MS = DAY_MS;
 const MAX_CUSTOMERS_KEPT = 10_000;
 
-/**
- * Sends no `Idempotency-Key`, because Stripe would repeat a stored error for a day and the outcome would stay unclear.
- */
+/** Without an `Idempotency-Key`: Stripe would repeat a stored error for a day. */
 export function createStripeClient(key: string, baseUrl: string): Stripe {
   const call: Call = async (path, signal, body) => {
     const response = await fetch(new URL(path, baseUrl), {
@@ -115,9 +113,7 @@ export function createStripeClient(key: string, baseUrl: string): Stripe {
 
 type Call = (path: string, signal: AbortSignal, body?: URLSearchParams) => Promise<HttpAnswer>;
 
-/**
- * @returns a function that says why an event cannot be sent. The function throws if Stripe returns no usable response.
- */
+/** The function throws if Stripe returns no usable response. */
 function createCheck(call: Call) {
   const customers = createRecentMap<string, number>(MAX_CUSTOMERS_KEPT);
   let meters: { known: Promise<Map<string, Meter>>; atMs: number } | undefined;
@@ -145,7 +141,7 @@ function createCheck(call: Call) {
       (error: unknown) => error,
     );
     if (problem !== undefined) {
-      // The next check reads the meters again, because somebody may have created the right meter.
+      // Somebody may have created the right meter meanwhile.
       if (meters === kept) meters = undefined;
       if (typeof problem !== 'string') throw problem;
       return problem;
@@ -191,7 +187,7 @@ function findMeterProblem(meter: Meter | undefined, eventName: string): string |
   return undefined;
 }
 
-/** Only Stripe's own JSON counts as an answer, because a proxy's page says nothing about the event. */
+/** A proxy's page says nothing about the event. */
 function readAnswer(answer: HttpAnswer, identifier: string): Answer {
   const { status, body } = answer;
   if (status === 200 && recordedSchema.safeParse(body).data?.identifier === identifier)

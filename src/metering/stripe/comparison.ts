@@ -10,7 +10,7 @@ import { identifierOf, type EventKey } from './stripe.js';
 
 const MAX_ROWS = 1000;
 const SHOWN_ROWS = 100;
-/** Age at which an hour has been compared and most of its late events have arrived. */
+/** An hour of this age has been compared, and most of its late events have arrived. */
 const SETTLED_AFTER_MS = 1.5 * HOUR_MS;
 
 interface Difference {
@@ -43,7 +43,7 @@ const rfc3339 = (time: string): SQL =>
 const isIn = (orgId: string | undefined, column: string): SQL =>
   orgId === undefined ? sql`true` : sql`${sql.raw(column)} = ${orgId}::uuid`;
 
-/** Hours whose total differs from the sum of their meter events, in modes in which usage was ever sent. */
+/** In modes in which usage was ever sent. */
 const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Promise<Difference[]> =>
   selectRows(
     orm,
@@ -78,7 +78,7 @@ const findDifferences = (orm: Orm, before: Date, orgId: string | undefined): Pro
     limit ${MAX_ROWS}`,
   );
 
-/** Lists meter events that need a person's decision, oldest first. */
+/** A person must decide these. Oldest first. */
 export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<UnknownEvent[]> =>
   selectRows(
     orm,
@@ -97,12 +97,11 @@ export const listUnknown = (orm: Orm, orgId: string | undefined): Promise<Unknow
 export interface StripeProblem {
   organization: string;
   product: string;
-  /** Whether a person's decision is needed. */
+  /** A person must decide. */
   isUnknown: boolean;
   reason: string;
 }
 
-/** Finds the latest error in sending meter events of the Organization or product. */
 export const findStripeProblem = (
   orm: Orm,
   column: 'org_id' | 'product_id',
@@ -119,10 +118,7 @@ export const findStripeProblem = (
     limit 1`,
   );
 
-/**
- * Records whether a person found the event at Stripe. The quantity of a missing event is sent in a later revision.
- * @returns whether the event was waiting for a decision
- */
+/** A missing event's quantity is sent in a later revision. False if the event did not wait for a decision. */
 export async function decideUnknown(
   orm: Orm,
   clock: Clock,

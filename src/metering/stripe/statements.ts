@@ -1,22 +1,20 @@
 import type { Template } from '../../core/db/client.js';
 
-/** Maximum number of significant digits that Stripe accepts in a value. A later revision carries the rest. */
+/** Significant digits that Stripe accepts. A later revision carries the rest. */
 const MAX_DIGITS = 15;
-/** Maximum number of decimal places. Smaller differences are not sent. */
+/** Decimal places. Smaller differences are not sent. */
 const MAX_SCALE = 12;
 
-/** SQL: the part of a difference that one meter event can carry; null if it is too small. */
+/** The part that one meter event can carry; null if it is too small. */
 const sendable = (difference: string): string => `case when abs(${difference}) >= 1e-${MAX_SCALE}
     then trunc(${difference}, least(${MAX_SCALE}, ${MAX_DIGITS - 1} - floor(log(abs(${difference}))))::int) end`;
 
-/** The id zero, which sorts before all Organizations. */
 export const FIRST_ORGANIZATION = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Adds a revision for each closed hour whose total differs from the sum of its revisions. Hours and revisions are read
- * in one snapshot. If two statements add the same revision, one of them adds nothing, so the revisions of an hour
- * always add up to a total that the hour really had.
- * Returns the last Organization of this page (null on an empty page) and the number of revisions.
+ * Hours and revisions are read in one snapshot, and the second of two equal revisions is dropped, so an hour's
+ * revisions always add up to a total that it really had. Returns the page's last Organization (null on an empty page)
+ * and the number of revisions.
  * $1 now, $2 first hour, $3 end of the last hour, $4 livemode, $5 Organization before the page, $6 Organizations
  */
 export const planEvents: Template = {
@@ -66,10 +64,9 @@ const isSame = (a: string, b: string): string =>
   ['org_id', 'product_id', 'livemode', 'hour', 'revision'].map((c) => `${a}.${c} = ${b}.${c}`).join(' and ');
 
 /**
- * Claims due rows and, before anything is sent, records since when their outcome is unknown. A row whose outcome has
- * been unknown for too long changes to `unknown` instead and is never sent again. Until a row is first sent, its
- * customer and meter are updated if they change. $1 now, $2 end of the lease, $3 latest `unknown_since` that must not
- * be sent again, $4 livemode, $5 rows
+ * Before anything is sent, records since when a row's outcome is unknown. Unknown for too long, a row changes to
+ * `unknown` and is never sent again. Until a row is first sent, its customer and meter follow changes.
+ * $1 now, $2 end of the lease, $3 latest `unknown_since` that must not be sent again, $4 livemode, $5 rows
  */
 export const claimEvents: Template = {
   name: 'stripe_claim',
@@ -112,13 +109,12 @@ export interface ClaimRow {
   eventName: string;
   state: 'waiting' | 'unknown';
   attempts: string;
-  /** Whether no earlier attempt has an unknown outcome. */
+  /** No earlier attempt has an unknown outcome. */
   isFirst: string;
 }
 
 /**
- * Records the outcome of an attempt. Once its lease has expired, an instance may still report that Stripe has the
- * event, but nothing else.
+ * Once its lease has expired, an instance may report only that Stripe has the event.
  * $1 org, $2 product, $3 livemode, $4 hour, $5 revision, $6 attempts, $7 now, $8 state, $9 next attempt, $10 reason or
  * null, $11 whether every outcome is now known
  */
@@ -140,7 +136,7 @@ ${t.with} done as (
 select count(*)::text as done from done`,
 };
 
-/** Counts waiting rows and rows that need a person's decision, up to $2 of each. $1 livemode */
+/** Waiting rows, and rows for a person to decide, up to $2 of each. $1 livemode */
 export const countOpen: Template = {
   name: 'stripe_count',
   text: (t) => `

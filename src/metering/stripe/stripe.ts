@@ -15,7 +15,7 @@ import {
   type PlanRow,
 } from './statements.js';
 
-/** How long to wait for an hour's last events after it ends, so that most hours need only one revision. */
+/** After the end of an hour, its last events arrive; most hours then need only one revision. */
 const CLOSED_AFTER_MS = 5 * MINUTE_MS;
 const RECENT_MS = 6 * HOUR_MS;
 /**
@@ -27,27 +27,18 @@ const LATEST_MS = 402 * DAY_MS;
 const ORGANIZATIONS_PER_PAGE = 20;
 const PLAN_LEASE_SECONDS = 300;
 
-/**
- * Maximum number of rows sent concurrently. Rows of the same customer and meter are sent one after the other, as Stripe
- * requires.
- */
+/** Rows of the same customer and meter are sent one after the other, as Stripe requires. */
 const IN_FLIGHT = 16;
 const BATCHES_PER_RUN = 100;
-/**
- * An instance that has not reported an outcome within this time is considered dead. Longer than all requests of a batch
- * together.
- */
+/** An instance without an outcome by then is considered dead. Longer than all requests of a batch together. */
 const LEASE_MS = (IN_FLIGHT + 1) * TIMEOUT_MS + MINUTE_MS;
 /**
- * How long an event with an unknown outcome may be sent again. Stripe refuses a repeated identifier for 24 hours; the
- * remaining hour covers the last attempt and inaccurate clocks.
+ * Stripe refuses a repeated identifier for 24 hours; the remaining hour covers the last attempt and inaccurate clocks.
  */
 const RESENT_FOR_MS = 23 * HOUR_MS;
 const FIRST_PAUSE_MS = 30 * SECOND_MS;
 const LONGEST_PAUSE_MS = HOUR_MS;
-/**
- * Events older than this are sent with the current time, because Stripe accepts only timestamps of the last 35 days.
- */
+/** Stripe accepts only timestamps of the last 35 days; older events are sent with the current time. */
 const OLDEST_TIMESTAMP_MS = 34 * DAY_MS;
 const MAX_COUNTED = 1000;
 
@@ -56,7 +47,7 @@ type StripeDeps = Pick<WorkContext, 'db' | 'clock' | 'log' | 'metrics'> & {
   stripe: Stripe;
 };
 
-/** Returns no jobs without a key, so a service without Stripe has no extra work. */
+/** No jobs without a key. */
 export function stripeJobs({ config, ...context }: WorkContext): Job[] {
   const { stripe } = config;
   if (!stripe) return [];
@@ -69,8 +60,7 @@ export function stripeJobs({ config, ...context }: WorkContext): Job[] {
 }
 
 /**
- * Compares recent hours on every run. Once an hour, also compares older hours that API keys can still change, and once
- * a day, all hours up to `LATEST_MS` ago.
+ * Recent hours on every run; once an hour, those that API keys can still change; once a day, all up to `LATEST_MS` ago.
  */
 export function createPlanner({ db, clock, livemode, log }: Omit<StripeDeps, 'stripe' | 'metrics'>) {
   const lease = createLease(db.orm, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });
@@ -123,7 +113,7 @@ export function createMeterSender(deps: StripeDeps) {
   const record = createRecorder(deps);
   let refusal: string | undefined;
 
-  /** Sends the rows of one customer and meter. @returns whether Stripe refuses everything */
+  /** For one customer and meter. True if Stripe refuses everything. */
   async function sendInTurn(group: ShardGroup, rows: ClaimRow[], until: number): Promise<boolean> {
     const refused = await stripe.check(rows[0]!);
     for (const [at, row] of rows.entries()) {
@@ -140,7 +130,7 @@ export function createMeterSender(deps: StripeDeps) {
     return false;
   }
 
-  /** An instance that was suspended must not send events that other instances have already sent, perhaps days ago. */
+  /** A suspended instance must not send what others have already sent, perhaps days ago. */
   async function sendInTime(row: ClaimRow, until: number): Promise<Answer> {
     const nowMs = clock.now();
     return nowMs > until - TIMEOUT_MS ? lateAnswer : stripe.send(toMeterEvent(row, nowMs));
@@ -183,14 +173,12 @@ export function createMeterSender(deps: StripeDeps) {
 
 const pauseMs = (attempts: number) => Math.min(FIRST_PAUSE_MS * 2 ** (attempts - 1), LONGEST_PAUSE_MS);
 
-/** @returns a function that records and logs the outcome of an attempt */
 function createRecorder({ clock, log, metrics }: StripeDeps) {
   return async function record(group: ShardGroup, row: ClaimRow, answer: Answer): Promise<void> {
     const nowMs = clock.now();
     const attempts = Number(row.attempts);
     const isFirst = row.isFirst === 'true';
-    // If the event exists but this database has not tried to send it before, another database restored from the same
-    // backup has sent it.
+    // Another database restored from the same backup may have sent the event.
     const isSent = answer.kind === 'recorded' || (answer.kind === 'exists' && !isFirst);
     const reason = isSent ? null : answer.reason;
     const state = isSent ? 'sent' : answer.kind === 'exists' ? 'unknown' : 'waiting';
@@ -260,7 +248,7 @@ export interface EventKey {
   revision: string;
 }
 
-/** At most 100 characters, as Stripe requires. Leaves out the mode, because the Stripe key determines it. */
+/** At most 100 characters, as Stripe requires. The Stripe key determines the mode. */
 export const identifierOf = ({ orgId, productId, hour, revision }: EventKey): string =>
   [
     orgId.replaceAll('-', ''),
@@ -269,7 +257,7 @@ export const identifierOf = ({ orgId, productId, hour, revision }: EventKey): st
     revision,
   ].join('_');
 
-/** The event is dated at the end of its hour, so that it counts for a subscription that began during the hour. */
+/** The end of the hour counts for a subscription that began during it. */
 function toMeterEvent(row: ClaimRow, nowMs: number) {
   const endMs = Date.parse(row.hour) + HOUR_MS - SECOND_MS;
   const timestampMs = nowMs - endMs > OLDEST_TIMESTAMP_MS ? nowMs : endMs;

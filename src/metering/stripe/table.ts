@@ -13,15 +13,12 @@ import {
 import { time } from '../../core/db/sql.js';
 
 /**
- * `waiting`: to be sent. `sent`: Stripe has it. `unknown`: Stripe may have it, and sending it again could count it
- * twice. `missing`: a person found that Stripe does not have it, so its quantity is sent in a later revision.
+ * `unknown`: Stripe may have it, and sending it again could count it twice. `missing`: a person found that Stripe does
+ * not have it, so its quantity is sent in a later revision.
  */
 export const stripeStates = ['waiting', 'sent', 'unknown', 'missing'] as const;
 
-/**
- * Usage sent to Stripe, one row per meter event. The revisions of an hour that are not `missing` add up to the hour's
- * total when it was last compared.
- */
+/** One row per meter event. The revisions of an hour that are not `missing` add up to its total when last compared. */
 export const stripeEvents = pgTable(
   'stripe_events',
   {
@@ -30,13 +27,10 @@ export const stripeEvents = pgTable(
     plannedAt: time('planned_at').notNull(),
     hour: time('hour').notNull(),
     nextAttemptAt: time('next_attempt_at').notNull(),
-    /** When the earliest attempt without a known outcome began. */
+    /** Start of the earliest attempt without a known outcome. */
     unknownSince: time('unknown_since'),
     sentAt: time('sent_at'),
-    /**
-     * 1, 2, 3 … per hour. If two comparisons start from the same rows, the primary key lets only one of them add a
-     * revision.
-     */
+    /** From 1 per hour. If two comparisons start from the same rows, the primary key lets one add a revision. */
     revision: integer().notNull(),
     attempts: integer().notNull().default(0),
     livemode: boolean().notNull(),
@@ -44,7 +38,7 @@ export const stripeEvents = pgTable(
     metric: text().notNull(),
     /** The hour's total minus the earlier revisions; negative after a correction. */
     quantity: numeric().notNull(),
-    /** Stripe's customer and meter event name, as last sent. */
+    /** At Stripe, as last sent. */
     customerId: text('customer_id').notNull(),
     eventName: text('event_name').notNull(),
     lastError: text('last_error'),

@@ -14,10 +14,7 @@ const thresholdsOf = (entitlement: string): string =>
 const limitJson = (row: string): string =>
   `jsonb_build_object('quantity', trim_scale(${row}.quantity), 'window', ${row}."window", 'enforcement', ${row}.enforcement)`;
 
-/**
- * Hash of the settings that a threshold evaluation depends on. If there are limits, it includes the month: a limit's
- * window can span two months, so last month's result must not be reused.
- */
+/** With limits, includes the month: a window can span two, and last month's result must not be reused. */
 const termsOf = (entitlement: string, cap: string, now: string): string =>
   `hashtextextended(concat(${entitlement}.limits, ${thresholdsOf(entitlement)}, ${cap},
     case when ${entitlement}.limits is not null then date_trunc('month', ${now} at time zone 'UTC') end), 0)`;
@@ -26,14 +23,13 @@ const useJson = (row: string): string =>
   `'productSlug', ${row}.slug, 'metric', ${row}.metric, 'livemode', ${row}.livemode, 'limit', ${limitJson(row)}`;
 
 /**
- * A CTE that queues threshold evaluations in `usage_checks`. The statement, which records events, must also define the
- * CTEs `hourly` and `raised`. Adds a row only if an endpoint listens, and not if the month's total shows that no
- * threshold can have been reached since the last evaluation. The statement cannot evaluate thresholds itself, because
- * its view of a window is older than the locks it waited for: if two statements reach a threshold together, neither
- * might see it. A later statement that takes the queued row sees, in one snapshot, everything committed with that row.
- * If two rows are queued, at least one is taken with a snapshot that includes the events of both. Each `in` hashes a
- * table once, whereas a join of CTEs would compare every row with every other row, and a flush may have hundreds.
- * Limits per subject have no thresholds.
+ * For a statement with the CTEs `hourly` and `raised`. Adds a row only if an endpoint listens, and not if the month's
+ * total shows that no threshold can have been reached since the last evaluation. The statement cannot evaluate
+ * thresholds itself, because its view of a window is older than the locks it waited for: if two statements reach a
+ * threshold together, neither might see it. A later statement that takes the queued row sees, in one snapshot,
+ * everything committed with that row. If two rows are queued, at least one is taken with a snapshot that includes the
+ * events of both. Each `in` hashes a table once, whereas a join of CTEs would compare every row with every other row,
+ * and a flush may have hundreds. Limits per subject have no thresholds.
  * @param entitled an earlier CTE with org_id, product_id, unit_cap, limits and thresholds of the events' entitlements;
  * rows may repeat
  * @param oldMs older events of past months queue nothing, and others count as usage of now, because their day and week have passed
@@ -54,8 +50,8 @@ export const noteRaised = (t: Names, now: string, entitled: string, oldMs?: numb
 )`;
 
 /**
- * Like `noteRaised`, for corrections that raise an event's quantity, whether or not a threshold may have been reached.
- * @param isCorrected condition that selects these corrections as `c`
+ * For corrections that raise a quantity, whether or not a threshold may have been reached.
+ * @param isCorrected selects these corrections as `c`
  */
 export const noteCorrected = (isCorrected: SQL): SQL => sql`
   insert into usage_checks (org_id, id, product_id, livemode, metric, at, latest_at)
@@ -229,7 +225,7 @@ select count(*)::text as taken from taken`,
 };
 
 /**
- * Reports refused reservations, at most once a minute per limit.
+ * At most once a minute per limit.
  * $1 org, $2 product, $3 livemode, $4 metric, $5 quantity, $6 window, $7 enforcement, $8 used, $9 held, $10 remaining,
  * $11 requested, per limit · $12 now · $13 subject or null, per limit
  */

@@ -12,10 +12,9 @@ import { evaluate, reportRefused } from './statements.js';
 
 export type Thresholds = ReturnType<typeof createThresholds>;
 
-/** Pause between evaluations of a group. Evaluations queued during the pause run together. */
+/** Evaluations queued during the pause run together. */
 const PAUSE_MS = 500;
 
-/** Runs the threshold evaluations that recording statements have queued. */
 export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock' | 'log'>) {
   const running = new Map<ShardGroup, Promise<void>>();
   const waiting = new Set<ShardGroup>();
@@ -44,10 +43,7 @@ export function createThresholds({ db, clock, log }: Pick<Context, 'db' | 'clock
   }
 
   return {
-    /**
-     * Call this when evaluations were queued in the group. They run soon, or in any instance's job if this process ends
-     * first.
-     */
+    /** Call this when evaluations were queued. They run soon, or in any instance's job if this process ends first. */
     noted(group: ShardGroup): void {
       waiting.add(group);
       if (!running.has(group)) running.set(group, work(group));
@@ -71,7 +67,7 @@ export interface RefusedLimit {
 
 const MAX_RECENT_REPORTS = 10_000;
 
-/** Reports refusals to webhooks. Skips a limit that this process reported within the last minute. */
+/** Skips a limit that this process reported within the last minute. */
 export function createRefusalReporter() {
   const recentReports = createRecentMap<string, number>(MAX_RECENT_REPORTS);
   return async function report(run: Run, refused: readonly RefusedLimit[], nowMs: number): Promise<void> {

@@ -24,7 +24,6 @@ import { proveUser } from '../users/users.js';
 
 export interface Author extends PersonAuthority, Whereabouts {
   email: string;
-  /** Aborts when the client disconnects. */
   gone: AbortSignal;
 }
 
@@ -32,7 +31,7 @@ export interface AccountChangeDeps extends ChangeDeps, MailDeps {
   secrets: SecretBox;
 }
 
-/** A wrong password, code or passkey, which counts towards the guess limit. */
+/** Counts towards the guess limit. */
 export class WrongGuess extends AppError {
   /** Undefined if the password was wrong. */
   readonly factor: TypedCode | undefined;
@@ -50,14 +49,13 @@ export async function checkPassword(orm: Orm, { userId, gone }: Author, password
   return person;
 }
 
-/** @throws AppError invalid_request if the form contains neither a code nor a passkey */
 export async function readRequiredFactor(orm: Orm, author: Author, given: GivenFactor): Promise<TypedCode> {
   const code = await readFactor(orm, { ...author, now: author.at }, given);
   if (!code) throw fieldError('code', 'is required');
   return code;
 }
 
-/** Consumes the code. @throws WrongGuess */
+/** Consumes the code. */
 export async function requireCode(
   tx: Tx,
   secrets: SecretBox,
@@ -72,7 +70,7 @@ export async function requireCode(
   if (kind === 'recovery_code') await auditRecoveryCode(tx, author, author);
 }
 
-/** Consumes the code if a second factor is on. @throws WrongGuess; AppError invalid_request if the code is missing */
+/** Consumes the code. */
 export async function requireCodeIfOn(
   tx: Tx,
   secrets: SecretBox,
@@ -102,7 +100,6 @@ export function changeAccount<T>(
   });
 }
 
-/** False if the name was unchanged. */
 export function changeName(deps: ChangeDeps, author: Author, name: string): Promise<boolean> {
   return changeAccount(deps, author, undefined, async (tx, person) => {
     if (person.name === name) return false;
@@ -112,7 +109,7 @@ export function changeName(deps: ChangeDeps, author: Author, name: string): Prom
   });
 }
 
-/** False if nothing changed. @throws AppError not_found if the person is not an owner or admin */
+/** False if nothing changed. */
 export function changeNotices(
   deps: ChangeDeps,
   author: Author,
@@ -132,10 +129,8 @@ export function changeNotices(
 
 /**
  * Ends all other sessions of the person.
- * @param given a code or a passkey, required if a second factor is on, so that access to an unattended session is not
- * enough
+ * @param given required if a second factor is on: an unattended session is not enough
  * @returns this session's new token
- * @throws WrongGuess
  */
 export async function changePassword(
   deps: AccountChangeDeps,
@@ -155,7 +150,7 @@ export async function changePassword(
   });
 }
 
-/** Returns the hash of the session's token. @throws AppError not_found */
+/** Returns the hash of the session's token. */
 export function endSession(deps: ChangeDeps, author: Author, id: string): Promise<string> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const ended = await deleteSessionById(tx, author.userId, id);
@@ -166,7 +161,7 @@ export function endSession(deps: ChangeDeps, author: Author, id: string): Promis
   });
 }
 
-/** Ends this session and pending sign-ins too. */
+/** Also ends pending sign-ins. */
 export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<void> {
   return changeAccount(deps, author, undefined, async (tx) => {
     const sessionsEnded = await deleteSessionsOf(tx, author.userId);
@@ -174,7 +169,7 @@ export function signOutEverywhere(deps: ChangeDeps, author: Author): Promise<voi
   });
 }
 
-/** Ends pending sign-ins too. Replaces this session's token, so that a copied cookie becomes useless. */
+/** Also ends pending sign-ins. A copied cookie becomes useless, because this session gets a new token. */
 export async function endOtherSessions(tx: Tx, { userId, sessionId }: Author) {
   const token = generateToken();
   const sessionsEnded = await deleteSessionsOf(tx, userId, sessionId);

@@ -35,7 +35,7 @@ const tabs = [
 ] as const;
 
 interface AccountPage {
-  /** Template under `views/accounts/account`. */
+  /** Under `views/accounts/account`. */
   view: string;
   tab: (typeof tabs)[number]['id'];
   title: string;
@@ -78,15 +78,13 @@ const givenFactor = (
   { code, passkey }: Pick<GivenFactor, 'code' | 'passkey'>,
 ): GivenFactor => ({ code, passkey, site: siteOf(req), hashedToken: personOf(res).sessionId });
 
-/** In a single sign-on session, a recent confirmation replaces the password, because the person may have none. */
+/** In a single sign-on session, the person may have no password. */
 function isConfirmedByIssuer({ clock }: AccountDeps, res: Response): boolean {
   const person = personOf(res);
   return person.singleSignOnAt !== null && isConfirmedAt(person, new Date(clock.now()));
 }
 
-/**
- * Lets the form offer confirmation by the issuer instead of the current password. Undefined if single sign-on is off.
- */
+/** Undefined if single sign-on is off. */
 export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
   deps.config.singleSignOn && {
     name: deps.config.singleSignOn.name,
@@ -94,10 +92,6 @@ export const issuerProof = (deps: AccountDeps, res: Response, next: string) =>
     href: toAddress('/login/single-sign-on', { confirm: 'yes', next }),
   };
 
-/**
- * @throws WrongGuess; AppError invalid_request if the password is missing, unless the issuer has confirmed the person's
- * identity
- */
 export async function prove(
   deps: AccountDeps,
   req: Request,
@@ -140,7 +134,7 @@ export async function limitGuesses<T>(
   } catch (error) {
     if (error instanceof WrongGuess) {
       markGuess(res, false);
-      // The refused change was rolled back, so this record is written separately.
+      // The refused change was rolled back, so this needs its own transaction.
       const { factor } = error;
       const author = authorOf(deps, req, res);
       if (factor)

@@ -137,7 +137,7 @@ function passwordPages(deps: AccountDeps): Router {
   return router;
 }
 
-/** Returns a name such as `Firefox on Windows`, or the first word of an unknown user agent. */
+/** `Firefox on Windows`, or the first word of an unknown user agent. */
 export function describeBrowser(userAgent: string): string {
   if (userAgent === '') return 'Unknown browser';
   const { browser, os } = Bowser.parse(userAgent);
@@ -212,7 +212,7 @@ const confirmNotices = {
     'You were signed in, but the single sign-on did not say that it asked you again. Use your password here.',
 };
 
-/** `/confirm`: people prove their identity again before a dangerous change. */
+/** People prove their identity again before a dangerous change. */
 export function confirmPages(deps: AccountDeps, readSession: ReadSession): Router {
   const router = pageRouter();
 
@@ -253,7 +253,6 @@ export function confirmPages(deps: AccountDeps, readSession: ReadSession): Route
   return router;
 }
 
-/** @throws WrongGuess; AppError not_signed_in */
 async function confirm(deps: AccountDeps, author: Author, person: User, given: GivenFactor): Promise<void> {
   const code = await readFactor(deps.db.orm, { ...author, now: author.at }, given);
   await changeAccount(deps, author, person, async (tx) => {

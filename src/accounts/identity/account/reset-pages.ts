@@ -114,7 +114,7 @@ export function resetPages(deps: ResetDeps): Router {
   return router;
 }
 
-/** The refused change was rolled back, so this record is written separately. */
+/** The refused change was rolled back, so this needs its own transaction. */
 const auditRefusal =
   (deps: ResetDeps, { id: userId, email }: { id: string; email: string }, where: Whereabouts) =>
   async (error: unknown): Promise<never> => {
@@ -130,7 +130,7 @@ const forgotNotices = {
   sent: 'If there is an account with this address, a link is on its way. It works once, for an hour.',
 };
 
-/** `/forgot`: e-mails a link to `/reset`. The response is the same for every e-mail address. */
+/** The response is the same for every e-mail address. */
 function addForgotPages(router: Router, deps: ResetDeps): void {
   const hasMail = deps.config.mail !== undefined;
   const limits = limitRequests(deps.limitStores);
@@ -163,7 +163,7 @@ function addForgotPages(router: Router, deps: ResetDeps): void {
   });
 }
 
-/** Maximum link requests per hour, per network and per address, whether or not the address has an account. */
+/** Per hour, whether or not the address has an account. */
 const MAX_OF_NETWORK = 20;
 const MAX_OF_ADDRESS = 5;
 

@@ -29,14 +29,13 @@ import type { AccountChangeDeps } from './account.js';
 
 export type Lost = 'password_reset' | 'second_factor_reset';
 
-/** @throws AppError not_found */
 export const createResetLink = (deps: ChangeDeps, kind: Lost, email: string): Promise<NewLink> =>
   change(deps, byService, async (tx) => {
     const person = await getUser(tx, email);
     return createLink(tx, { kind, person }, { actor: 'system', at: new Date(deps.clock.now()) });
   });
 
-/** Treats every address alike, so that neither the content nor the timing of the response reveals an account. */
+/** Neither the content nor the timing of the response reveals an account. */
 export const requestPasswordReset = (
   deps: ChangeDeps,
   email: string,
@@ -46,7 +45,7 @@ export const requestPasswordReset = (
     await tx.insert(passwordRequests).values({ id: newId(at.getTime()), email, at, ip, requestId });
   });
 
-/** Lifetime of an e-mailed link, and the age beyond which a request for a link is dropped. */
+/** Also the age beyond which a request for a link is dropped. */
 const MAILED_MS = HOUR_MS;
 const REQUESTS_PER_RUN = 100;
 
@@ -54,7 +53,7 @@ export async function answerPasswordRequests(deps: ChangeDeps & MailDeps): Promi
   for (let n = 0; n < REQUESTS_PER_RUN; n++) if (!(await answerOldestRequest(deps))) return;
 }
 
-/** Returns false if there is no request to process. */
+/** False if no request waits. */
 const answerOldestRequest = (deps: ChangeDeps & MailDeps): Promise<boolean> =>
   change(deps, byService, async (tx) => {
     const oldest = tx
@@ -120,7 +119,6 @@ export class WrongProof extends AppError {
 /**
  * Ends all sessions and starts a new one in this browser. Requires a code or passkey if a second factor is on.
  * @returns the token of the new session
- * @throws LinkGone; AppError invalid_request, not_signed_in for a wrong code or passkey
  */
 export async function resetPassword(
   deps: AccountChangeDeps,
@@ -151,7 +149,7 @@ export async function resetPassword(
       if (kind === 'recovery_code') await auditRecoveryCode(tx, { userId, email }, arrival);
     }
     await spendLink(tx, found.link, now);
-    // Either the mail server or an operator gave the link to whom the address belongs.
+    // The mail server or an operator gave the link to the address's owner.
     await proveAddress(tx, userId, now);
     await updateUser(tx, userId, { passwordHash });
     await mailAccountNotice(tx, deps, email, 'password', arrival);
@@ -162,7 +160,6 @@ export async function resetPassword(
 /**
  * Requires the password. Ends all sessions and starts a new one in this browser.
  * @returns the token of the new session
- * @throws LinkGone; AppError not_signed_in for a wrong password
  */
 export async function resetSecondFactor(
   deps: ChangeDeps & MailDeps,

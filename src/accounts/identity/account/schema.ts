@@ -6,7 +6,7 @@ import type { FormFields } from '../../../core/pages/form.js';
 
 const password = text(MAX_PASSWORD);
 
-/** One of the two is required if a second factor is on. */
+/** Required if a second factor is on. */
 const factorFields = { code: text(100).optional(), passkey: assertionSchema.optional() };
 
 export const nameSchema = z.strictObject({ name: text(100) });
@@ -18,7 +18,7 @@ export const noticesSchema = z.strictObject({
 
 export const passwordSchema = z.strictObject({
   currentPassword: password.optional(),
-  // Not validated here, because the error messages of the password rules explain which requirement is not met.
+  // The password rules have their own error messages.
   newPassword: z.string(),
   newPasswordAgain: z.string(),
   ...factorFields,
@@ -28,11 +28,11 @@ export const confirmSchema = z.strictObject({ currentPassword: password });
 
 export const setupSchema = z.strictObject({ code: text(100) });
 
-/** The password may be missing if the issuer has just confirmed the person's identity. */
+/** The issuer may have just confirmed the person's identity. */
 export const proofSchema = z.strictObject({ currentPassword: password.optional(), ...factorFields });
 
 export const confirmBothSchema = z.strictObject({ currentPassword: password, ...factorFields });
 
-/** Drops empty form fields, so that they are reported as missing, not as invalid. */
+/** Reports empty fields as missing, not as invalid. */
 export const filledIn = (fields: FormFields): FormFields =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== ''));

@@ -50,10 +50,7 @@ const BASE = `${ACCOUNT}/second-factor`;
 
 const tab = 'second-factor';
 
-/**
- * Error codes that the form shows as an error. Here, `forbidden_role` means that an Organization requires the second
- * factor.
- */
+/** Here, `forbidden_role` means that an Organization requires the second factor. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['forbidden_role']);
 
 const notices = {
@@ -120,7 +117,7 @@ function addSetupPages(router: Router, deps: AccountDeps): void {
   });
 }
 
-/** Recovery codes are shown only once, so this page has no URL of its own. */
+/** Shown only once, so this page has no URL of its own. */
 function showRecoveryCodes(
   deps: AccountDeps,
   req: Request,
@@ -190,7 +187,7 @@ const passkeyNotices = {
 const addSchema = z.strictObject({ name: text(100), passkey: newPasskeySchema });
 const removeSchema = z.strictObject({ id: credentialIdSchema });
 
-/** Changes require that the person has confirmed their identity in the last few minutes. */
+/** Changes require a recent confirmation of identity. */
 export function passkeyPages(deps: AccountDeps): Router {
   const { db, clock } = deps;
   const router = pageRouter();
@@ -272,10 +269,7 @@ function addOptions(
   });
 }
 
-/**
- * Includes a quiet zone of 4 modules (ISO/IEC 18004, 5.3.8). `path` is SVG path data for the dark modules, one unit per
- * module.
- */
+/** With a quiet zone of 4 modules (ISO/IEC 18004, 5.3.8). `path` is SVG path data, one unit per module. */
 export function toQrCode(text: string) {
   const { size, data } = encode(text, { ecc: 'M', border: 4 });
   const path = data.flatMap((row, y) =>
@@ -284,7 +278,7 @@ export function toQrCode(text: string) {
   return { size, path: path.join('') };
 }
 
-/** Joins adjacent dark modules, so that no hairlines show between them. */
+/** Hairlines would show between separate modules. */
 function runsOf(row: boolean[]): [start: number, length: number][] {
   const runs: [number, number][] = [];
   for (const [x, isDark] of row.entries()) {

@@ -68,10 +68,7 @@ export function beginSetup(
   });
 }
 
-/**
- * Consumes the code and ends all other sessions.
- * @returns the recovery codes, which are never shown again, and this session's new token
- */
+/** Consumes the code and ends all other sessions. The recovery codes are never shown again. */
 export async function finishSetup(deps: AccountChangeDeps, author: Author, typed: string) {
   const { userId, at } = author;
   const stored = await findSetup(deps.db.orm, author);
@@ -86,7 +83,7 @@ export async function finishSetup(deps: AccountChangeDeps, author: Author, typed
       'code',
       'is wrong. Enter the newest code from the app, and check that the clock of its device is right',
     );
-  // Computing ten hashes is expensive, so the code is checked first.
+  // Ten hashes are expensive.
   const { recoveryCodes, hashedCodes } = await makeRecoveryCodes(author);
   return changeAccount(deps, author, undefined, async (tx) => {
     const isFirst = !(await hasSecondFactor(tx, userId));
@@ -119,10 +116,7 @@ export async function renewRecoveryCodes(
   });
 }
 
-/**
- * Ends all other sessions.
- * @returns this session's new token, and whether this was the last second factor
- */
+/** Ends all other sessions and returns this session's new token. */
 export async function turnOff(
   deps: AccountChangeDeps,
   author: Author,
@@ -144,10 +138,7 @@ export async function turnOff(
   });
 }
 
-/**
- * If no second factor is left, deletes the recovery codes and returns true.
- * @throws AppError forbidden_role if the person must have a second factor
- */
+/** If no second factor is left, deletes the recovery codes and returns true. */
 async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
   if (await hasSecondFactor(tx, userId)) return false;
   const demand = await findFactorDemand(tx, userId);
@@ -162,7 +153,7 @@ async function endLastFactor(tx: Tx, userId: string): Promise<boolean> {
 
 const isOff = () => new AppError('not_found', 'The second factor is already off.');
 
-/** Hashing is slow, so call this before taking any lock. */
+/** Slow: call this before taking any lock. */
 async function makeRecoveryCodes({ userId, gone }: Author) {
   const recoveryCodes = generateRecoveryCodes();
   const hashed = await Promise.all(recoveryCodes.map((code) => hashRecoveryCode(userId, code, gone)));
@@ -172,7 +163,7 @@ async function makeRecoveryCodes({ userId, gone }: Author) {
 const isOn = () =>
   new AppError('not_found', 'The second factor is already on. Turn it off to set up another.');
 
-/** Content of the QR code, in Google Authenticator's key URI format. */
+/** Google Authenticator's key URI format, for the QR code. */
 export function toKeyUri(email: string, secret: string): string {
   const query = new URLSearchParams({
     secret,
@@ -184,13 +175,12 @@ export function toKeyUri(email: string, secret: string): string {
   return `otpauth://totp/Gauge:${encodeURIComponent(email)}?${query.toString()}`;
 }
 
-/** Adding the first factor or removing the last one ends all other sessions and renews this session's token. */
+/** Adding the first factor or removing the last ends all other sessions and renews this session's token. */
 interface FactorChange {
   token: string | undefined;
   recoveryCodes: string[] | undefined;
 }
 
-/** @throws AppError invalid_request if the person has too many passkeys or has already added this one */
 export async function addPasskey(
   deps: AccountChangeDeps,
   author: Author,
@@ -216,7 +206,6 @@ export async function addPasskey(
   });
 }
 
-/** @throws AppError not_found; forbidden_role if the person must keep their last factor */
 export function removePasskey(
   deps: AccountChangeDeps,
   author: Author,

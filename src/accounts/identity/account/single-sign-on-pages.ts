@@ -11,10 +11,6 @@ import { findLinkTime } from '../single-sign-on/queries.js';
 import { waiveSingleSignOn } from '../single-sign-on/single-sign-on.js';
 import { renderAccount, type AccountDeps } from './page.js';
 
-/**
- * Shows whether the person's account is linked to the issuer, and offers single sign-on if the Organization requires
- * it.
- */
 export function accountSingleSignOnPages(deps: AccountDeps, issuer: Issuer | undefined): Router {
   const { db, clock } = deps;
   const router = pageRouter();

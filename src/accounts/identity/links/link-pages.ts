@@ -17,22 +17,19 @@ interface LinkPages {
   title: string;
   /** Tells the holder where the link came from. */
   origin: string;
-  /** Advice for the holder of a link that does not work. */
+  /** For the holder of a link that does not work. */
   advice: string;
 }
 
 type LinkDeps = Pick<Context, 'clock' | 'limitStores'>;
 
-/** The pages contain a link's secret, so no proxy may cache or compress them. */
+/** The pages contain a link's secret. */
 export const keepSecret: RequestHandler = (_req, res, next) => {
   res.setHeader('Cache-Control', 'no-store, no-transform');
   next();
 };
 
-/**
- * Browsers do not send the part of a URL after `#`, so a script posts the secret to `…/open`, or the holder pastes the
- * link.
- */
+/** Browsers do not send what follows `#`, so a script posts the secret to `…/open`, or the holder pastes the link. */
 export function addLinkPages(
   router: Router,
   deps: LinkDeps,
@@ -73,10 +70,7 @@ export function addLinkPages(
   return { opened, wrongLinks, showOpen, showGone };
 }
 
-/**
- * Counts each request on arrival, but removes it from the count if it succeeds, so that a burst cannot exceed the
- * limit.
- */
+/** Counts each request on arrival and uncounts it on success, so that a burst cannot exceed the limit. */
 const skipGood = { windowMs: 15 * MINUTE_MS, skipSuccessfulRequests: true };
 const MAX_GUESSES = 10;
 
@@ -102,9 +96,7 @@ export const limitLinkGuesses = (stores: LimitStores, name: string, opened: Open
 
 type OpenedLink = ReturnType<typeof openedLink>;
 
-/**
- * Keeps the secret in a cookie for an hour. In a URL, it would leak into browser histories, proxy logs and referrers.
- */
+/** Kept in a cookie for an hour: a URL would leak into browser histories, proxy logs and referrers. */
 export function openedLink(cookie: string, isToken: (value: unknown) => value is string) {
   const { read, keep, forget } = hostCookie(cookie, HOUR_MS);
   return {

@@ -21,25 +21,24 @@ const paths: Record<LinkKind, string> = {
   operator_invitation: '/set-up',
 };
 
-/** How long used and expired links are stored, so that a link's page can state why it no longer works. */
+/** A used or expired link's page states why it no longer works. */
 const KEPT_MS = 30 * DAY_MS;
 
 export type OneTimeLink = typeof oneTimeLinks.$inferSelect;
 
 interface LinkInput {
   kind: LinkKind;
-  /** The recipient; omitted for a set-up link, which belongs to whoever uses it first. */
+  /** Undefined for a set-up link, which belongs to whoever uses it first. */
   person?: { id?: string | undefined; email: string } | undefined;
-  /** The creator; omitted if the service created the link. */
+  /** Undefined if the service created the link. */
   createdBy?: string | undefined;
-  /** Defaults to the lifetime for the link's kind. */
   lifetimeMs?: number;
-  /** True if the service e-mails the link on request. Anyone can request one for any e-mail address. */
+  /** Anyone can request a mailed link for any address. */
   isMailed?: boolean;
 }
 
 export interface NewLink {
-  /** Path below the service's origin. The secret after the `#` is shown only once. */
+  /** The secret after the `#` is shown only once. */
   path: string;
   expiresAt: Date;
 }
@@ -51,8 +50,8 @@ export class LinkGone extends AppError {
 }
 
 /**
- * Replaces the person's open links of the same kind. An e-mailed link replaces only other e-mailed links, so that a
- * stranger's request cannot invalidate a link that an operator handed out.
+ * Replaces the person's open links of the same kind. An e-mailed link replaces only e-mailed ones, so that a stranger's
+ * request cannot invalidate an operator's link.
  */
 export async function createLink(
   tx: Tx,
@@ -89,7 +88,7 @@ export async function createLink(
   return { path: `${paths[kind]}#${token}`, expiresAt };
 }
 
-/** Waits for any concurrent use of an open link of this kind, and blocks new uses until the transaction ends. */
+/** Waits for a concurrent use of such a link, and blocks new uses until the commit. */
 export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
   await tx
     .select({ kind: oneTimeLinks.kind })
@@ -100,7 +99,7 @@ export async function lockOpenLinks(tx: Tx, kind: LinkKind): Promise<void> {
 
 const shape = /^[\w-]{43}$/;
 
-/** Accepts a link or a bare secret. Returns undefined if the text is neither. */
+/** Accepts a link or a bare secret. */
 export const readLinkToken = (typed: string): string | undefined =>
   /(?:^|#)([\w-]{43})$/.exec(typed.trim())?.[1];
 
@@ -131,10 +130,7 @@ export async function findLink(
   return link;
 }
 
-/**
- * True if the creator is still an operator. A link created by the service is valid too, unless it is an operator
- * invitation.
- */
+/** False if the creator is no longer an operator. The service may create any link but an operator invitation. */
 async function hasValidCreator(orm: Orm, { kind, createdBy }: OneTimeLink): Promise<boolean> {
   return createdBy === null ? kind !== 'operator_invitation' : isOperator(orm, createdBy);
 }
@@ -147,7 +143,6 @@ export async function isOperator(orm: Orm, userId: string): Promise<boolean> {
   return rows.length > 0;
 }
 
-/** @returns the number of deleted links */
 export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number> {
   const rows = await tx
     .delete(oneTimeLinks)
@@ -156,7 +151,7 @@ export async function deleteOpenLinksBy(tx: Tx, userId: string): Promise<number>
   return rows.length;
 }
 
-/** Uses a single statement, so only one of two concurrent uses succeeds. @throws LinkGone */
+/** A single statement, so only one of two concurrent uses succeeds. @throws LinkGone */
 export async function spendLink(tx: Tx, { hashedToken }: OneTimeLink, now: Date): Promise<void> {
   const spent = await tx
     .update(oneTimeLinks)

@@ -3,7 +3,7 @@ import type { Orm, Tx } from '../../../core/db/client.js';
 import { invitations, memberships, organizations, users } from '../../organizations/table.js';
 import { operators } from '../table.js';
 
-/** Neither accepted nor revoked, though possibly expired. At most one per address. */
+/** Possibly expired. At most one per address. */
 const isUnclosed = and(isNull(invitations.acceptedAt), isNull(invitations.revokedAt));
 
 const isByMember = and(
@@ -11,7 +11,7 @@ const isByMember = and(
   eq(memberships.userId, invitations.createdBy),
 );
 
-/** An invitation becomes void if its sender is removed or demoted and could no longer send it. */
+/** A removed or demoted sender's invitations are void. */
 const isBacked = (orm: Orm) =>
   or(
     eq(memberships.role, 'owner'),
@@ -68,7 +68,7 @@ export async function countOpenInvitations(orm: Orm, orgId: string, now: Date): 
   return row!.open;
 }
 
-/** Creation time of the `count`th newest invitation; undefined if fewer were created after `since`. */
+/** Undefined if fewer were created after `since`. */
 export async function findNthInvitation(
   orm: Orm,
   orgId: string,
@@ -106,7 +106,7 @@ function isInvitation(by: Parameters<typeof findInvitation>[2]) {
   return and(eq(invitations.email, by.email), isUnclosed);
 }
 
-/** True if the membership began with an invitation that no operator sent. */
+/** No operator sent the invitation. */
 export async function isByMemberAlone(
   orm: Orm,
   { orgId, userId, createdAt }: { orgId: string; userId: string; createdAt: Date },
@@ -120,7 +120,6 @@ export async function isByMemberAlone(
   return rows.length > 0;
 }
 
-/** True if this person has joined the Organization by an invitation before. */
 export async function hasAccepted(orm: Orm, orgId: string, userId: string): Promise<boolean> {
   const rows = await orm
     .select({ id: invitations.id })

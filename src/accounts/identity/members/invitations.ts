@@ -27,11 +27,11 @@ import { findMemberByEmail } from './queries.js';
 
 export const MAX_OPEN_INVITATIONS = 100;
 
-/** Maximum invitations per Organization per hour, because each may send an e-mail to a stranger. */
+/** Each may send an e-mail to a stranger. */
 const MAX_AN_HOUR = 50;
 
 interface InvitationInput {
-  /** Generated with the form, so that submitting a form twice creates only one invitation. */
+  /** Generated with the form, so that submitting it twice creates one invitation. */
   id: string;
   email: string;
   role: Role;
@@ -39,15 +39,14 @@ interface InvitationInput {
 }
 
 interface NewInvitation {
-  /** Undefined if the link was mailed: then only its reader may use it. */
+  /** Undefined if the link was mailed: only its reader may use it. */
   token: string | undefined;
   expiresAt: Date;
 }
 
 /**
- * Replaces the address's open invitation, whose link stops working.
+ * Replaces the address's open invitation.
  * @returns undefined if the same form was processed before, because its link cannot be shown again
- * @throws AppError forbidden_role, invalid_request, rate_limited
  */
 export async function invite(
   tx: Tx,
@@ -70,7 +69,7 @@ export async function invite(
   return addInvitation(tx, orgId, invitation, source, mail);
 }
 
-/** Counts revoked invitations too. @throws AppError rate_limited */
+/** Counts revoked invitations too. */
 async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void> {
   const since = new Date(at.getTime() - HOUR_MS);
   const oldest = await findNthInvitation(tx, orgId, MAX_AN_HOUR, since);
@@ -83,7 +82,7 @@ async function requireRoomInHour(tx: Tx, orgId: string, at: Date): Promise<void>
   );
 }
 
-/** @throws AppError invalid_request, also for an archived Organization, whose invitations are void */
+/** An archived Organization's invitations are void, so none can be sent. */
 export async function inviteAsOperator(
   tx: Tx,
   orgId: string,
@@ -123,7 +122,7 @@ async function addInvitation(
   return { token: mailed ? undefined : token, expiresAt };
 }
 
-/** @returns false if no e-mail is sent */
+/** False if no e-mail is sent. */
 async function mailInvitation(
   tx: Tx,
   mail: MailConfig | undefined,
@@ -153,14 +152,13 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
   earlier.role === role &&
   earlier.expiresAt.getTime() - earlier.createdAt.getTime() === days * DAY_MS;
 
-/** Does nothing if the invitation is already revoked. @throws AppError not_found (also if accepted), forbidden_role */
+/** Does nothing if the invitation is already revoked. */
 export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireManager(tx, orgId, source.actor);
   await revoke(tx, orgId, id, (role) => mayManage(me.role, role), source);
 }
 
-/** @throws AppError not_found */
 export async function revokeAsOperator(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   await revoke(tx, orgId, id, () => true, source);
@@ -195,10 +193,9 @@ const tooMany = () =>
 
 export const JOIN = '/dashboard/join';
 
-/** Browsers never send the part of a URL after `#`. */
+/** Browsers never send what follows `#`. */
 export const toInvitationLink = (origin: string, token: string): string => `${origin}${JOIN}#${token}`;
 
-/** Path of the page for joining with this token, or of the sign-in page if the token is missing or malformed. */
 export const toJoinAddress = (token: unknown): string => (isTokenShaped(token) ? JOIN : '/login');
 
 export const toSignInAddress = (token: unknown): string =>
@@ -206,7 +203,7 @@ export const toSignInAddress = (token: unknown): string =>
 
 const shape = /^[\w-]{64}$/;
 
-/** A token consists of the Organization's id and 256 random bits, in base64url. Only the token's hash is stored. */
+/** The Organization's id and 256 random bits, in base64url. Only the hash is stored. */
 export function generateInvitationToken(orgId: string): { token: string; hashedToken: string } {
   const id = Buffer.from(orgId.replaceAll('-', ''), 'hex');
   const token = Buffer.concat([id, randomBytes(32)]).toString('base64url');

@@ -45,7 +45,7 @@ export const readOpenedInvitation = (req: Request): string | undefined => opened
 
 type JoinDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** Pages for people who do not belong to the Organization yet and often have no account. */
+/** For people who often have no account yet. */
 export function joinPages(
   deps: JoinDeps & Pick<Context, 'limitStores'>,
   readSession: ReadSession,
@@ -165,7 +165,7 @@ function addLeavingPages(router: Router, deps: JoinDeps, readSession: ReadSessio
     res.redirect(303, address);
   });
 
-  // The visitor no longer has a membership, so the page cannot require one.
+  // The visitor no longer has a membership.
   router.get('/dashboard/left', requirePerson(readSession), (req, res) =>
     renderPage(deps, req, res, { view: 'accounts/members/left', title: 'You have left', frame }, {}),
   );
@@ -197,9 +197,9 @@ function showGone(deps: JoinDeps): ErrorRequestHandler {
 }
 
 export interface JoinLimits {
-  /** Maximum invalid links opened from one IP address within 15 minutes. */
+  /** Per IP address within 15 minutes. */
   wrongLinks: number;
-  /** Maximum new-account forms from one IP address within 15 minutes, because each costs a password hash. */
+  /** Per IP address within 15 minutes. Each costs a password hash. */
   newAccounts: number;
 }
 

@@ -12,7 +12,7 @@ import { closeInvitation, findInvitation, type Invitation } from './invitation-q
 import { readInvitationToken } from './invitations.js';
 import { findMember, lockPerson, insertMembership } from './queries.js';
 
-/** The message does not say why the invitation is invalid, because whoever has the link may be a stranger. */
+/** Does not say why: whoever has the link may be a stranger. */
 export class InvitationGone extends AppError {
   constructor() {
     super(
@@ -22,7 +22,7 @@ export class InvitationGone extends AppError {
   }
 }
 
-/** Thrown while the Organization is archived, even for people who have already joined with the invitation. */
+/** The Organization is archived. */
 export class InvitationVoid extends AppError {
   readonly orgName: string;
   constructor(orgName: string) {
@@ -31,11 +31,7 @@ export class InvitationVoid extends AppError {
   }
 }
 
-/**
- * Finds an invitation that is open or that this person has accepted. `isMember` is true if they already belong to its
- * Organization.
- * @throws InvitationGone, InvitationVoid
- */
+/** `isMember` is true if the person already belongs. @throws InvitationGone, InvitationVoid */
 export async function getInvitation(
   orm: Orm,
   token: unknown,
@@ -52,10 +48,7 @@ export async function getInvitation(
   return { ...invitation, isMember: member !== undefined };
 }
 
-/**
- * @returns false if the person was already a member, in which case the invitation stays open
- * @throws InvitationGone, InvitationVoid
- */
+/** False if the person was already a member; the invitation then stays open. */
 export async function joinAs(
   tx: Tx,
   person: SessionPerson,
@@ -77,10 +70,7 @@ export async function joinAs(
   return true;
 }
 
-/**
- * @returns the token of the new account's session
- * @throws InvitationGone, InvitationVoid; AppError invalid_request if the address already has an account
- */
+/** @returns the token of the new account's session */
 export async function joinWithNewAccount(
   tx: Tx,
   token: unknown,
@@ -99,8 +89,7 @@ export async function joinWithNewAccount(
   const source = { at, ip, requestId, actor: user.id };
   await insertUser(tx, user);
   await addJoined(tx, invitation, { userId: user.id, email }, source, true);
-  // The operators are responsible for all accounts, so an account created without their involvement is also recorded in
-  // the operator log.
+  // Operators are responsible for all accounts, so the operator log records this one too.
   const details = { after: { name }, invitedTo: organization.slug };
   await recordOperatorAudit(tx, { ...source, action: 'user.created', target: email, details });
   await endFormer(tx, arrival);

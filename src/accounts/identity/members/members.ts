@@ -18,7 +18,6 @@ import {
   type Member,
 } from './queries.js';
 
-/** @throws AppError not_found, also for another Organization's member */
 export async function requireMember(orm: Orm, orgId: string, userId: string): Promise<Member> {
   const member = await findMember(orm, orgId, userId);
   if (!member) throw new AppError('not_found', 'There is no such member.');
@@ -41,7 +40,6 @@ export async function readPermissions(
   };
 }
 
-/** @throws AppError not_found, forbidden_role, invalid_request (the last owner) */
 export async function changeRole(
   tx: Tx,
   orgId: string,
@@ -60,10 +58,7 @@ export async function changeRole(
   await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: member.email, details });
 }
 
-/**
- * Any member may leave. API keys that the member created stay valid.
- * @throws AppError not_found, forbidden_role, invalid_request (the last owner)
- */
+/** Any member may leave. API keys that the member created stay valid. */
 export async function removeMember(tx: Tx, orgId: string, userId: string, source: Source): Promise<void> {
   await lockOrganization(tx, { id: orgId });
   const me = await requireSelf(tx, orgId, source.actor);
@@ -77,10 +72,7 @@ export async function removeMember(tx: Tx, orgId: string, userId: string, source
   await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: member.email, details });
 }
 
-/**
- * Checks the role again, because it may have changed while the member waited for the lock. @throws AppError
- * forbidden_role
- */
+/** The role may have changed while the member waited for the lock. */
 export async function requireManager(tx: Tx, orgId: string, userId: string): Promise<Member> {
   const me = await requireSelf(tx, orgId, userId);
   if (!isManager(me.role)) throw managersOnly();
@@ -121,8 +113,8 @@ export function manageableRoles(role: Role): readonly Role[] {
 export const mayManage = (role: Role, other: Role): boolean => manageableRoles(role).includes(other);
 
 /**
- * Refuses an account that another Organization made and whose address nobody has proven: its holder may be somebody else.
- * @throws AppError not_found, invalid_request
+ * Refuses an account that another Organization made and whose address nobody has proven: its holder may be somebody
+ * else.
  */
 export async function putMember(
   tx: Tx,
@@ -144,7 +136,7 @@ export async function putMember(
   }
   if (current.role === role) return { isNew: false, resource: current };
   const member = { ...current, role };
-  // Deleting a user does not take the Organization's lock, so the membership may be gone.
+  // Deleting a user does not take the Organization's lock.
   if (!(await updateRole(tx, orgId, member))) throw new ConcurrentChangeError();
   const details = { before: { role: current.role }, after: { role } };
   await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: email, details });
@@ -157,7 +149,7 @@ const unprovenAddress = (email: string) =>
     `The account "${email}" began with another Organization's invitation, and nobody has proven that the address is its owner's. Set a new password for the user first, or send an invitation.`,
   );
 
-/** Removes even the last owner, because the operator can appoint another. The Organization's keys stay valid. */
+/** Removes even the last owner, because the operator can appoint another. */
 export async function removeMemberByEmail(
   tx: Tx,
   slug: string,
@@ -172,7 +164,6 @@ export async function removeMemberByEmail(
   await recordAudit(tx, orgId, entry);
 }
 
-/** @throws AppError not_found */
 export async function getMember(orm: Orm, slug: string, email: string): Promise<Member> {
   const { id: orgId } = await getOrganization(orm, slug);
   const user = await getUser(orm, email);

@@ -52,7 +52,6 @@ const notices = {
 
 type PageDeps = Pick<Context, 'db' | 'clock' | 'config'>;
 
-/** @throws AppError not_found */
 const readId = (req: Request, name: string): string => readPathId(req, name, 'member or invitation');
 
 export function membersPages(deps: PageDeps): Router {
@@ -239,7 +238,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
         return;
       }
       const link = invited.token && toInvitationLink(originOf(req), invited.token);
-      // Not compressed, because the length of a compressed response could reveal the secret.
+      // The length of a compressed response could reveal the secret.
       res.setHeader('Cache-Control', 'no-store, no-transform');
       res.status(201);
       const page = { view: 'accounts/members/invited', title: 'Invitation created', section: 'members' };
@@ -254,7 +253,7 @@ function addInvitationPages(router: Router, deps: PageDeps): void {
       });
     },
     async show(req, res, form) {
-      // Replaces an invalid id, because nobody can correct a hidden field.
+      // Nobody can correct a hidden field.
       const id = form.errors.id === undefined ? (form.values.id ?? uuid()) : uuid();
       const values = { role: 'member', days: '7', ...form.values, id };
       const page = { view: 'accounts/members/invite', title: 'Invite a member', section: 'members' };

@@ -38,7 +38,7 @@ export async function findMemberByEmail(orm: Orm, orgId: string, email: string):
   return member;
 }
 
-/** Reads one row more than the limit to detect a next page. Each row carries the total number of members. */
+/** Each row carries the total number of members. */
 export async function listMembers(
   orm: Orm,
   orgId: string,
@@ -88,12 +88,12 @@ export async function hasOtherOwner(orm: Orm, orgId: string, userId: string): Pr
   return (await selectOtherOwner(orm, orgId, userId)).length > 0;
 }
 
-/** Also locks the other owner's membership, because deleting a user does not take the Organization's lock. */
+/** Deleting a user does not take the Organization's lock. */
 export async function lockOtherOwner(tx: Tx, orgId: string, userId: string): Promise<boolean> {
   return (await selectOtherOwner(tx, orgId, userId).for('share')).length > 0;
 }
 
-/** Locks a person's row until the transaction ends. False if the person no longer exists. */
+/** False if the person no longer exists. */
 export async function lockPerson(tx: Tx, userId: string): Promise<boolean> {
   const rows = await tx.select({ id: users.id }).from(users).where(eq(users.id, userId)).for('key share');
   return rows.length > 0;
@@ -141,21 +141,18 @@ export async function deleteMembership(tx: Tx, orgId: string, userId: string): P
   return gone?.role;
 }
 
-/** How a person became a member. `name` is user input. */
+/** `name` is user input. */
 interface Origin {
   short: string;
   name: string | null;
-  /**
-   * Sentence stating whether the account already existed or was created with the invitation; null unless the person was
-   * invited.
-   */
+  /** States whether the account already existed; null unless the person was invited. */
   account: string | null;
   invitedAt: Date | null;
 }
 
 const unknown: Origin = { short: 'Not recorded', name: null, account: null, invitedAt: null };
 
-/** Finds the audit entry written when each membership was created, using the index on actions. */
+/** Uses the index on actions. */
 export async function readOrigins(
   orm: Orm,
   orgId: string,

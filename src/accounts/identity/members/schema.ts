@@ -26,7 +26,7 @@ export const listSchema = z.object({
     .optional(),
 });
 
-/** The password is checked separately, because its rules depend on the address. */
+/** The password's rules depend on the address. */
 export const accountSchema = z.strictObject({
   invitation: z.string(),
   name: nameField,

@@ -72,7 +72,7 @@ const parameters = {
     schema: z.string().meta({ description: 'The key of the credit grant, percent-encoded.' }),
     complaint: undefined,
   },
-  // A malformed id results in not_found, like any unknown id.
+  // Answers a malformed id like an unknown one.
   id: { schema: z.uuid().describe('Its id.'), complaint: undefined },
 };
 type ParameterName = keyof typeof parameters;

@@ -12,7 +12,7 @@ import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
 import { whereaboutsOf } from '../session/session.js';
 
-/** Maximum body size: large enough for several text fields of maximum length, even if every character is escaped. */
+/** Room for several text fields of maximum length, even if every character is escaped. */
 export const MAX_BODY_BYTES = 16 * 1024;
 
 export function readSlug(req: Request, name: 'slug' | 'productSlug' = 'slug'): string {
@@ -29,7 +29,6 @@ function readParameter(schema: z.ZodType<string>, name: string, value: unknown):
   throw new AppError('invalid_request', `The path parameter ${name} ${parsed.error.issues[0]!.message}.`);
 }
 
-/** @throws AppError if the body is not JSON, is too large or does not match the schema */
 export async function readInput<Schema extends z.ZodType>(
   req: Request,
   res: Response,
@@ -55,7 +54,7 @@ export function changeAsOperator<T>(
   return change(deps, by, (tx) => work(tx, source));
 }
 
-/** Responds with 201 for a created resource and 200 for an existing one, changed or not. */
+/** 201 for a created resource, 200 for an existing one, changed or not. */
 export function sendPut<T>(
   res: Response,
   { isNew, resource }: Put<T>,

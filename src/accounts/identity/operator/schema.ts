@@ -56,7 +56,7 @@ export const chainedAuditEntrySchema = auditEntrySchema
   })
   .meta({ id: 'ChainedAuditEntry' });
 
-/** Identifies products and Organizations in URLs; never changes. */
+/** Never changes. */
 export const slugSchema = z
   .string()
   .regex(
@@ -75,15 +75,12 @@ const toSlug = (name: string): string =>
     .slice(0, 64)
     .replace(/-$/, '');
 
-/**
- * Fills in an empty slug from the name, so that a form shown again with errors includes the slug.
- * `views/assets/slugs.js` does the same.
- */
+/** A form shown again with errors includes the slug. `views/assets/slugs.js` does the same. */
 export function fillInSlug(fields: FormFields, slug: string, name: string): void {
   if ((fields[slug] ?? '') === '' && typeof fields[name] === 'string') fields[slug] = toSlug(fields[name]);
 }
 
-/** Expects an address that is already trimmed and lower-cased. */
+/** For an address that is already trimmed and lower-cased. */
 export const emailSchema = z.email('must be an e-mail address').max(254, 'must have at most 254 characters');
 
 export const stripeCustomerField = z

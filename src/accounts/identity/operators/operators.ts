@@ -31,13 +31,12 @@ export async function hasOperator(orm: Orm): Promise<boolean> {
 }
 
 /**
- * Replaces the previous link.
- * @param isForced creates the link even if operators exist, for a service whose operators are locked out
- * @returns undefined if an operator exists and `isForced` is false
+ * Replaces the previous link. Undefined if an operator exists and `isForced` is false.
+ * @param isForced for a service whose operators are locked out
  */
 export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<NewLink | undefined> {
   return change(deps, byService, async (tx) => {
-    // The previous link may be in use right now, so wait for that to finish.
+    // The previous link may be in use right now.
     await lockOpenLinks(tx, 'setup');
     const hasOne = await hasOperator(tx);
     if (hasOne && !isForced) return undefined;
@@ -48,11 +47,10 @@ export function createSetUpLink(deps: ChangeDeps, isForced = false): Promise<New
   });
 }
 
-/** @throws LinkGone */
 export const findOperatorLink = (orm: Orm, token: unknown, now: Date): Promise<OneTimeLink> =>
   findLink(orm, token, kinds, now);
 
-/** For the terminal. @param url includes the secret */
+/** @param url includes the secret */
 export const describeSetUpLink = (url: string): string => `
 Set up Gauge here, within an hour:
 
@@ -63,14 +61,14 @@ It works once. Earlier set-up links no longer work.
 
 interface OperatorInput {
   name: string | undefined;
-  /** Ignored for an invitation, which already contains the address. */
+  /** An invitation already contains the address. */
   email: string | undefined;
   password: string;
 }
 
 /**
- * Creates an account, or uses the address's existing account if the password matches. Signs the person in.
- * @throws LinkGone; AppError not_signed_in for a wrong password, invalid_request
+ * Uses the address's existing account if the password matches. Signs the person in.
+ * @throws LinkGone
  */
 export async function becomeOperator(
   deps: ChangeDeps,
@@ -108,7 +106,7 @@ export async function becomeOperator(
   });
 }
 
-/** Hashing is slow, so call this before taking any lock. */
+/** Slow: call this before taking any lock. */
 async function newUser(
   email: string,
   { name, password }: OperatorInput,
@@ -147,14 +145,13 @@ const selectOperators = (orm: Orm) =>
     .innerJoin(users, eq(users.id, operators.userId))
     .orderBy(asc(users.email));
 
-/** @throws AppError not_found */
 export async function getOperator(orm: Orm, userId: string) {
   const [operator] = await selectOperators(orm).where(eq(operators.userId, userId));
   if (!operator) throw new AppError('not_found', 'There is no such operator.');
   return operator;
 }
 
-/** Replaces an open link to the same address. @throws AppError invalid_request if the person is already an operator */
+/** Replaces an open link to the same address. */
 export async function inviteOperator(tx: Tx, email: string, by: string, source: Source): Promise<NewLink> {
   const person = await findUser(tx, { email });
   if (person && (await isOperator(tx, person.id)))
@@ -163,9 +160,8 @@ export async function inviteOperator(tx: Tx, email: string, by: string, source: 
 }
 
 /**
- * The person keeps their account and memberships; links that they created stop working. If two operators try to remove
- * each other at the same time, one call is refused.
- * @throws AppError not_found, invalid_request for the last operator
+ * The person keeps their account and memberships; links that they created stop working. If two operators remove each
+ * other at once, one call is refused.
  */
 export async function removeOperator(tx: Tx, userId: string, source: Source): Promise<void> {
   const all = await tx
@@ -177,7 +173,7 @@ export async function removeOperator(tx: Tx, userId: string, source: Source): Pr
   if (all.length === 1)
     throw new AppError('invalid_request', 'This is the only operator. Invite another one first.');
   await tx.delete(operators).where(eq(operators.userId, userId));
-  // Creating a link locks the creator's row in `operators`. That row is locked above, so no new link can appear.
+  // Creating a link locks the creator's row, which is locked above.
   const details = { linksEnded: await deleteOpenLinksBy(tx, userId) };
   await recordOperatorAudit(tx, { ...source, action: 'operator.removed', target: email, details });
 }

@@ -81,10 +81,7 @@ export async function putOrganization(
   return { isNew: false, resource: await update(tx, current, wanted, source) };
 }
 
-/**
- * When a customer id is first set, usage is sent to Stripe from the start of the current hour. Replacing the id keeps
- * the earlier start.
- */
+/** The first customer id sends usage from the start of the current hour. Replacing it keeps the earlier start. */
 const toStripe = (
   current: Organization | undefined,
   wanted: string | null | undefined,
@@ -115,10 +112,7 @@ async function update(
   return organization;
 }
 
-/**
- * An owner who requires a second factor must have one, or they would lock themselves out. @throws AppError
- * invalid_request
- */
+/** An owner without a second factor would lock themselves out. */
 export async function requireFactorOfMembers(
   tx: Tx,
   orgId: string,
@@ -131,10 +125,7 @@ export async function requireFactorOfMembers(
   await update(tx, current!, { requireSecondFactor }, source);
 }
 
-/**
- * An owner who requires single sign-on must have used it, or they would lock themselves out. @throws AppError
- * invalid_request
- */
+/** An owner who has not used single sign-on would lock themselves out. */
 export async function requireSingleSignOnOfMembers(
   tx: Tx,
   orgId: string,
@@ -157,7 +148,6 @@ const toFields = (organization: Organization) => ({
   archived: organization.archivedAt === null ? 'no' : 'yes',
 });
 
-/** @throws AppError not_found */
 export async function getOrganization(orm: Orm, slug: string): Promise<Organization> {
   return known(await findOrganization(orm, { slug }), slug);
 }

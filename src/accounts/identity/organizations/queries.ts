@@ -17,10 +17,7 @@ export async function findOrganization(
   return organization;
 }
 
-/**
- * Serializes changes to members, invitations, entitlements and API keys, so that data read under the lock stays valid
- * until the commit.
- */
+/** Serializes changes to members, invitations, entitlements and API keys. */
 export async function lockOrganization(
   tx: Tx,
   by: { id: string } | { slug: string },
@@ -52,8 +49,8 @@ export async function updateOrganization(
 }
 
 /**
- * The caller must hold the Organization's lock, which key creation also takes. Uses raw SQL, because the API keys
- * module depends on this one. To avoid deadlocks, locks keys in the same order as `recordUse`.
+ * The caller must hold the Organization's lock, which key creation also takes. Raw SQL, because the API keys module
+ * depends on this one. Locks keys in the same order as `recordUse`.
  */
 export async function copyToKeys(tx: Tx, { id, archivedAt }: Organization): Promise<void> {
   const at = archivedAt?.toISOString() ?? null;
@@ -85,10 +82,7 @@ export async function findMembershipOf(orm: Orm, userId: string, slug: string) {
   return membership;
 }
 
-/**
- * Affects only the display: each request and each change reads the membership again.
- * @returns undefined if the person belongs to no Organization with that slug
- */
+/** Affects only the display: each request and change reads the membership again. */
 export async function chooseOrganization(tx: Tx, sessionId: string, userId: string, slug: string) {
   const organization = await findMembershipOf(tx, userId, slug);
   if (!organization) return undefined;

@@ -23,27 +23,24 @@ import { findStep, isCodeShaped } from './totp.js';
 
 export const RECOVERY_CODES = 10;
 const LENGTH = 28;
-/**
- * Length of codes created by earlier versions (80 bits, stored as SHA-256), which stay valid until used or replaced.
- */
+/** Earlier versions' codes (80 bits, stored as SHA-256) stay valid until used or replaced. */
 const EARLIER_LENGTH = 16;
 
 /** Crockford's base32, without letters that look like digits or spell words. */
 const alphabet = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
 
-/** Each code has 140 random bits, in groups that can be read aloud: `7Q2M-XK4D-90VT-HB3W-…`. */
+/** 140 random bits, in groups that can be read aloud: `7Q2M-XK4D-90VT-HB3W-…`. */
 export const generateRecoveryCodes = (): string[] => Array.from({ length: RECOVERY_CODES }, generateOne);
 
 function generateOne(): string {
-  // The alphabet has 32 symbols, so bytes map to it without bias.
+  // 32 symbols, so bytes map to them without bias.
   const letters = Array.from(randomBytes(LENGTH), (byte) => alphabet[byte % alphabet.length]);
   return letters.join('').match(/.{4}/g)!.join('-');
 }
 
 /**
- * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. Returns undefined for a malformed code. Uses Argon2id
- * with one fixed salt per person, so that a code can be found by its hash.
- * @throws as `hashPassword`
+ * Ignores case, dashes and spaces; reads O as 0 and I or L as 1. One fixed salt per person, so that a code can be found
+ * by its hash. Undefined for a malformed code.
  */
 export async function hashRecoveryCode(
   userId: string,
@@ -71,11 +68,11 @@ export interface GivenFactor {
   code?: string | undefined;
   passkey?: Assertion | undefined;
   site: Site;
-  /** Hashed token of the session or pending sign-in that requires the factor. */
+  /** The session or pending sign-in that requires the factor. */
   hashedToken: string;
 }
 
-/** Undefined if neither was given. @throws as `readCode` */
+/** Undefined if neither was given. */
 export async function readFactor(
   orm: Orm,
   { userId, now, gone }: { userId: string; now: Date; gone: AbortSignal },
@@ -85,7 +82,7 @@ export async function readFactor(
   return code === undefined ? undefined : readCode(userId, code, gone);
 }
 
-/** Hashing is slow, so call this before taking any lock. @throws as `hashPassword` */
+/** Slow: call this before taking any lock. */
 export async function readCode(userId: string, typed: string, signal?: AbortSignal): Promise<TypedCode> {
   const code = cleanCode(typed);
   if (isCodeShaped(code)) return { app: code };
@@ -93,8 +90,7 @@ export async function readCode(userId: string, typed: string, signal?: AbortSign
 }
 
 /**
- * Accepting a code from the app also invalidates older ones. Returns undefined for a wrong or used code. A rollback
- * leaves the code usable.
+ * A code from the app invalidates older ones. Undefined for a wrong or used code. A rollback leaves the code usable.
  */
 export async function acceptCode(
   tx: Tx,
@@ -143,10 +139,7 @@ export async function auditRecoveryCode(
 
 const BATCH = 100;
 
-/**
- * Re-encrypts secrets with the newest key, including unencrypted ones from earlier versions. Afterwards, older keys are
- * no longer needed.
- */
+/** Also seals earlier versions' unencrypted secrets. Afterwards, older keys are no longer needed. */
 export async function resealSecrets({ orm }: Pick<Database, 'orm'>, secrets: SecretBox): Promise<number> {
   let resealed = 0;
   for (let after: string | undefined; ;) {

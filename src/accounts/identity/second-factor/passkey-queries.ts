@@ -23,7 +23,7 @@ export async function findPasskey(orm: Orm, credentialId: string): Promise<Passk
   return passkey;
 }
 
-/** False if this id is already registered, for this or any other person. */
+/** False if this id is already registered, for anybody. */
 export async function insertPasskey(tx: Tx, passkey: Passkey): Promise<boolean> {
   const rows = await tx
     .insert(passkeys)
@@ -43,7 +43,7 @@ export async function deletePasskey(tx: Tx, userId: string, credentialId: string
 
 /**
  * A single statement, so that only one of two concurrent uses with the same count succeeds. Synced passkeys always send
- * 0, which is accepted as long as the stored count is 0.
+ * 0, which is accepted while the stored count is 0.
  */
 export async function raiseCounter(
   tx: Tx,
@@ -64,10 +64,10 @@ export async function raiseCounter(
   return rows.length > 0;
 }
 
-/** Hashed token of the session or pending sign-in that waits for a signature; undefined on the sign-in page. */
+/** The session or pending sign-in that waits for a signature; undefined on the sign-in page. */
 export type Waiting = { hashedToken: string | undefined; now: Date };
 
-/** A new challenge replaces the session's previous one. */
+/** Replaces the session's previous challenge. */
 export async function insertPasskeyChallenge(
   tx: Tx,
   challenge: string,

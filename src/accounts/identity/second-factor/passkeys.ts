@@ -19,7 +19,7 @@ import {
 /** Loaded on first use to keep startup fast. */
 const webauthn = () => import('@simplewebauthn/server');
 
-/** A passkey belongs to the host `rpId`, and only pages of `origin` may request it. */
+/** A passkey belongs to the host `rpId`; only pages of `origin` may request it. */
 export interface Site {
   origin: string;
   rpId: string;
@@ -33,8 +33,8 @@ export function siteOf(req: Request): Site {
 const noHost = { hostname: '', protocol: '', port: '' };
 
 /**
- * Browsers do not support passkeys at IP addresses (WebAuthn Level 3, 5.1.3: the effective domain must be a valid
- * domain). On the local machine, the page links to its own URL on localhost.
+ * Browsers support no passkeys at IP addresses (WebAuthn Level 3, 5.1.3). On the local machine, the page links to
+ * localhost.
  */
 export const checkPasskeyHost: RequestHandler = (req, res, next) => {
   const origin = originOf(req);
@@ -76,13 +76,12 @@ const credential = <T extends z.ZodRawShape>(response: T) =>
       }),
     );
 
-/** A new passkey from the browser, as JSON in a form field (WebAuthn Level 3, 5.1.8). */
+/** JSON in a form field (WebAuthn Level 3, 5.1.8). */
 export const newPasskeySchema = credential({
   attestationObject: base64url(8000),
   transports: z.array(z.string().max(20)).max(10).optional(),
 });
 
-/** A signature that the browser obtained from a passkey, encoded in the same way. */
 export const assertionSchema = credential({
   authenticatorData: base64url(2000),
   // The longest are those of ML-DSA-44: 2,420 bytes.
@@ -101,8 +100,8 @@ const toHandle = (userId: string) => Buffer.from(userId.replaceAll('-', ''), 'he
 const describe = ({ credentialId: id, transports }: Passkey) => ({ id, transports });
 
 /**
- * EdDSA, ES256 and RS256 (COSE algorithm identifiers), which every supported Node verifies. Newer versions of Node would
- * add ML-DSA-44, but an instance on an older version could not verify its signatures.
+ * EdDSA, ES256 and RS256 (COSE algorithm identifiers), which every supported Node verifies. An instance on an older
+ * Node could not verify ML-DSA-44.
  */
 const ALGORITHMS = [-8, -7, -257];
 
@@ -130,7 +129,7 @@ export async function createNewOptions(
 
 /**
  * Without a `userId`, accepts any discoverable passkey.
- * @param hashedToken hash of the token of the session or pending sign-in that waits for the signature
+ * @param hashedToken the session or pending sign-in that waits for the signature
  */
 export async function sendUseOptions(
   deps: ChangeDeps,
@@ -153,19 +152,19 @@ export async function sendUseOptions(
   sendJson(res, 200, toJson(options));
 }
 
-/** Outcome of verifying a signature, except for its counter, which `raiseCounter` checks. */
+/** `raiseCounter` checks the counter. */
 export type PasskeyUse =
   | { credentialId: string; userId: string; counter: number; backedUp: boolean }
   | { refused: PasskeyRefusal };
 
 type PasskeyRefusal =
-  /** The passkey is unknown, belongs to another person or has a different user handle. */
+  /** Unknown, another person's, or with a different user handle. */
   | 'unknown_passkey'
-  /** The challenge was used before, is older than 5 minutes or belongs to another session. */
+  /** Used before, older than 5 minutes or of another session. */
   | 'unknown_challenge'
-  /** The signature is wrong, is for another site, or lacks user presence or verification. */
+  /** Wrong, for another site, or without user presence or verification. */
   | 'not_verified'
-  /** The counter did not increase: the authenticator may have been copied. */
+  /** Did not increase: the authenticator may have been copied. */
   | 'counter';
 
 /** Consumes the challenge even if the signature is wrong. Must run before taking any lock. */
@@ -179,7 +178,7 @@ export async function readAssertion(
   const challenge = challengeOf(response);
   const isChallenged = await spendPasskeyChallenge(orm, challenge, waiting);
   const handle = response.userHandle ?? undefined;
-  // If no password was checked before, the passkey itself must identify the person.
+  // Without a password, the passkey itself must identify the person.
   const isTheirs =
     passkey &&
     (userId === undefined ? handle !== undefined : passkey.userId === userId) &&
@@ -200,7 +199,6 @@ export async function readAssertion(
     expectedOrigin: origin,
     expectedRPID: rpId,
     requireUserVerification: userId === undefined,
-    // `raiseCounter` checks the counter instead.
     credential: { id, publicKey: new Uint8Array(passkey.publicKey), counter: 0 },
   }).catch(() => undefined);
   if (!verified?.verified) return { refused: 'not_verified' };
@@ -208,14 +206,14 @@ export async function readAssertion(
   return { credentialId: id, userId: passkey.userId, counter, backedUp };
 }
 
-/** Returns false if the passkey is refused; `refusalOf` gives the reason. */
+/** If false, `refusalOf` gives the reason. */
 export async function acceptPasskey(tx: Tx, use: PasskeyUse, now: Date): Promise<boolean> {
   return !('refused' in use) && raiseCounter(tx, use, now);
 }
 
 export const refusalOf = (use: PasskeyUse): PasskeyRefusal => ('refused' in use ? use.refused : 'counter');
 
-/** Returns undefined if verification fails. Consumes the challenge in either case. */
+/** Undefined if verification fails. Consumes the challenge in either case. */
 export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,
@@ -250,7 +248,7 @@ export async function readNewPasskey(
 /** WebAuthn Level 3, 5.8.4. */
 const knownTransports = new Set(['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal', 'cable']);
 
-/** The challenge stated in the client data, which the signature covers. */
+/** From the client data, which the signature covers. */
 function challengeOf({ clientDataJSON }: { clientDataJSON: string }): string {
   try {
     const data = JSON.parse(Buffer.from(clientDataJSON, 'base64url').toString()) as unknown;

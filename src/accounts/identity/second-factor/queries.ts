@@ -38,10 +38,7 @@ export async function hasSecondFactor(orm: Orm, userId: string): Promise<boolean
   return row!.has;
 }
 
-/**
- * Returns the name of the service or Organization that requires the person to have a second factor, or undefined if
- * none does.
- */
+/** The service or Organization that requires the factor; undefined if none does. */
 export async function findFactorDemand(orm: Orm, userId: string): Promise<string | undefined> {
   const [row] = await selectRows<{ name: string }>(
     orm,
@@ -65,7 +62,7 @@ export async function findSecondFactor(orm: Orm, userId: string) {
   return factor;
 }
 
-/** Returns the encrypted secret of an unfinished set-up, or undefined unless this session started it. */
+/** Encrypted. Undefined unless this session started the set-up. */
 export async function findSetup(
   orm: Orm,
   { userId, sessionId }: { userId: string; sessionId: string },
@@ -83,7 +80,7 @@ export async function findSetup(
   return factor?.secret;
 }
 
-/** Replaces an unconfirmed secret. False if the second factor is already on. */
+/** False if the second factor is already on. */
 export async function putSetup(
   tx: Tx,
   { userId, sessionId, secret, now }: { userId: string; sessionId: string; secret: string; now: Date },
@@ -120,7 +117,7 @@ export async function confirmSetup(
   return rows.length > 0;
 }
 
-/** Replaces the stored form of a secret. False if it has changed in the meantime. */
+/** False if the secret has changed in the meantime. */
 export async function replaceSecret(
   orm: Orm,
   { userId, from, to }: { userId: string; from: string; to: string },
@@ -195,7 +192,7 @@ export async function countRecoveryCodes(orm: Orm, userId: string): Promise<numb
   return row?.left ?? 0;
 }
 
-/** Called after the password or second factor has changed, so that nobody can use an older link for another change. */
+/** Nobody may use an older link after the password or second factor has changed. */
 export async function deleteOpenLinks(tx: Tx, userId: string, kind: LinkKind): Promise<void> {
   await tx
     .delete(oneTimeLinks)
@@ -216,7 +213,6 @@ export async function deleteRecoveryCodes(tx: Tx, userId: string): Promise<void>
   await tx.delete(recoveryCodes).where(eq(recoveryCodes.userId, userId));
 }
 
-/** False if no second factor was on. */
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const hadApp = await deleteApp(tx, userId);
   const gone = await tx
@@ -253,7 +249,7 @@ const isWaiting = (hashedToken: string, now: Date) =>
     lt(signInChallenges.attempts, MAX_CODES),
   );
 
-/** Finds a sign-in that is waiting for its second factor, with the person's current address and password hash. */
+/** With the person's current address and password hash. */
 export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
   const [challenge] = await orm
     .select({
@@ -273,8 +269,8 @@ export async function findChallenge(orm: Orm, hashedToken: string, now: Date) {
 }
 
 /**
- * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Returns undefined if no
- * attempts were left.
+ * Counts an attempt before it is checked, so that concurrent attempts cannot exceed the limit. Undefined if none were
+ * left.
  */
 export async function countTry(orm: Orm, hashedToken: string, now: Date): Promise<number | undefined> {
   const [row] = await orm
@@ -285,7 +281,6 @@ export async function countTry(orm: Orm, hashedToken: string, now: Date): Promis
   return row?.attempts;
 }
 
-/** Undefined if there was no such challenge. */
 export async function deleteChallenge(tx: Tx, hashedToken: string) {
   const [gone] = await tx
     .delete(signInChallenges)

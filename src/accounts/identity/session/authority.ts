@@ -51,7 +51,7 @@ export function byMember(res: Response): MemberAuthority {
 
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   orgId: string;
-  /** Actor in audit rows. */
+  /** In audit rows. */
   userId: string;
   by: Authority;
 }
@@ -61,7 +61,7 @@ export function memberActor(req: Request, res: Response): MemberActor {
   return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
 }
 
-/** An operator acting in an Organization with the rights of an owner. */
+/** The operator has the rights of an owner. */
 export function operatorActor(req: Request, res: Response, orgId: string): MemberActor {
   const by = byOperator(res);
   return { orgId, userId: by.actor, by, ip: req.ip, requestId: requestIdOf(res) };
@@ -78,7 +78,7 @@ export function changeAsMember<T>(
   return change(deps, byMember(res), (tx) => work(tx, orgId, source));
 }
 
-/** Serializes members' changes under the Organization's lock, so that the data they read stays valid. */
+/** Takes the Organization's lock, so that the data that changes read stays valid. */
 export const memberAuthority = (member: Member): MemberAuthority => ({
   userId: member.userId,
   lock: (tx) => lockOrganizationId(tx, member.orgId),
@@ -95,7 +95,7 @@ export function byPerson(res: Response, isDangerous = false): PersonAuthority {
   };
 }
 
-/** How long a confirmation of identity lasts. Afterwards, a dangerous change requires the password and code again. */
+/** A later dangerous change requires the password and code again. */
 const CONFIRMED_MS = 10 * MINUTE_MS;
 
 const confirmedSince = (now: Date): Date => new Date(now.getTime() - CONFIRMED_MS);
@@ -139,8 +139,7 @@ async function confirmMember(tx: Orm, { orgId, roles, ...session }: Member, now:
   );
   if (!row) throw (await hasSession(tx, session, now)) ? noMember() : sessionEnded();
   if (!roles.includes(row.role)) throw wrongRole(row.role, roles);
-  // Turning off a second factor locks the person's row, and archiving locks the Organization. This transaction now
-  // holds both locks, so neither can happen before it ends.
+  // Turning off a second factor locks the person's row, archiving the Organization. This transaction holds both locks.
   const lacksSingleSignOn = sql`(require_single_sign_on and not ${row.isSingleSignOn}::boolean)`;
   const [closed] = await selectRows<{ name: string; isArchived: boolean; lacksSingleSignOn: boolean }>(
     tx,

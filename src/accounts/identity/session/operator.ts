@@ -25,9 +25,8 @@ import { addressOf, passLimits } from '../../../core/http/rate-limit.js';
 const MAX_FAILURES_PER_MINUTE = 30;
 
 /**
- * Without a configured token, responds as if the route did not exist. Refusals are counted per IP address, and an IP
- * address with too many is refused even with a valid token. Valid tokens are never counted, so scripts may send any
- * number of concurrent calls.
+ * Without a configured token, the route does not exist. An IP address with too many refusals is refused even with a
+ * valid token. Valid tokens are never counted, so scripts may send any number of concurrent calls.
  */
 export function requireOperator(
   context: Pick<Context, 'config' | 'limitStores' | 'db' | 'clock' | 'log'>,
@@ -72,10 +71,7 @@ export function requireOperator(
   };
 }
 
-/**
- * Must be mounted after `requirePerson`. Each change repeats this check; see `byOperator`. @throws AppError
- * forbidden_role
- */
+/** Must be mounted after `requirePerson`. Each change repeats this check; see `byOperator`. */
 export const requireOperatorPerson: RequestHandler = (req, res, next) => {
   const person = personOf(res);
   if (!person.isOperator) throw operatorsOnly();
@@ -96,14 +92,11 @@ export function requireConfirmation(clock: Clock): RequestHandler {
   };
 }
 
-/**
- * Requires a recent confirmation for a change that turns out to be dangerous only inside its transaction. @throws
- * ConfirmationDue
- */
+/** For a change that turns out to be dangerous only inside its transaction. @throws ConfirmationDue */
 export const confirmDanger = (tx: Tx, res: Response, { at }: Source): Promise<void> =>
   operatorPerson(personOf(res), true).confirm(tx, at);
 
-/** Redirects to `/confirm` and stores what the person typed. Must be mounted after all pages. */
+/** Stores what the person typed. Must be mounted after all pages. */
 export const leadToConfirmation =
   (readSession: ReadSession): ErrorRequestHandler =>
   async (error, req, res, next) => {
@@ -116,7 +109,7 @@ export const leadToConfirmation =
 
 /**
  * Records only an IP address's first refusal in a minute and the one that exhausts its allowance, so that strangers
- * cannot fill the log. Never rejects, so the caller gets the refusal even if the log cannot be written.
+ * cannot fill the log. Never rejects, so the caller gets the refusal in any case.
  */
 async function auditRefusal(
   deps: Pick<Context, 'db' | 'clock' | 'log'>,
@@ -159,13 +152,13 @@ function findOperator(req: Request, tokens: readonly OperatorToken[]): OperatorA
   return {
     actor: token.actor,
     confirm() {
-      // Reloading the configuration can withdraw a token at any time.
+      // A reload can withdraw a token at any time.
       return find() ? Promise.resolve() : Promise.reject(withdrawnToken());
     },
   };
 }
 
-/** Compares digests, because `timingSafeEqual` requires inputs of equal length. */
+/** `timingSafeEqual` requires inputs of equal length. */
 function findToken(given: string, tokens: readonly OperatorToken[]): OperatorToken | undefined {
   const digested = digest(given);
   return tokens.find(({ token }) => timingSafeEqual(digested, digest(token)));

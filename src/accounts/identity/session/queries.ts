@@ -13,12 +13,12 @@ import {
 import { deleteExpiredPasskeyChallenges } from '../second-factor/passkey-queries.js';
 import { keptForms, operators, sessions } from '../table.js';
 
-/** Maximum lifetime, regardless of how much the session is used. */
+/** However much the session is used. */
 export const SESSION_MS = 30 * DAY_MS;
 
 const SESSION_IDLE_MS = 7 * DAY_MS;
 
-/** `lastSeenAt` lags by up to this much, because it is written at most once a minute instead of on every request. */
+/** `lastSeenAt` lags by up to this much, which avoids a write per request. */
 export const SESSION_SEEN_MS = MINUTE_MS;
 
 export const KEPT_FORM_MS = 15 * MINUTE_MS;
@@ -26,8 +26,8 @@ export const KEPT_FORM_MS = 15 * MINUTE_MS;
 export const idleSince = (now: Date): Date => new Date(now.getTime() - SESSION_IDLE_MS);
 
 /**
- * Reads the database each time, so that removing a member takes effect on the next request. A person who has left the
- * current Organization gets their oldest membership, preferring Organizations that are not archived.
+ * Read each time, so that removing a member takes effect on the next request. A person who left the current
+ * Organization gets their oldest membership, preferring Organizations that are not archived.
  */
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
   const membership = orm
@@ -146,10 +146,7 @@ export async function takeKeptForm(
   return row?.values;
 }
 
-/**
- * Keeps expired sessions for a day, so that a form that was open when the session expired can still be attributed to
- * its person.
- */
+/** Kept for a day, so that a form that was open when the session expired can still be attributed to its person. */
 export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): Promise<void> {
   const dayAgo = new Date(now.getTime() - DAY_MS);
   await orm
@@ -164,7 +161,6 @@ export async function deleteExpiredSessions({ orm }: { orm: Orm }, now: Date): P
 const isLive = (userId: string, now: Date) =>
   and(eq(sessions.userId, userId), gt(sessions.expiresAt, now), gt(sessions.lastSeenAt, idleSince(now)));
 
-/** True if this is a live session of the person that did not begin with single sign-on. */
 export async function hasOwnSession(
   orm: Orm,
   { hashedToken, userId }: { hashedToken: string; userId: string },
@@ -200,7 +196,7 @@ export async function countSessions(orm: Orm, userId: string, now: Date): Promis
   return row?.open ?? 0;
 }
 
-/** Returns the hashed token; undefined if this person has no session with that id. */
+/** Undefined if this person has no session with that id. */
 export async function deleteSessionById(tx: Tx, userId: string, id: string): Promise<string | undefined> {
   const [row] = await tx
     .delete(sessions)
@@ -229,9 +225,7 @@ export async function updateToken(tx: Tx, hashedToken: string, newHashedToken: s
   return rows.length > 0;
 }
 
-/**
- * Records a single sign-on in the person's live session, under a new token. Returns false if there is no such session.
- */
+/** Gives the session a new token. False if there is no such session. */
 export async function raiseSession(
   tx: Tx,
   {
@@ -251,8 +245,8 @@ export async function raiseSession(
 }
 
 /**
- * A concurrent password change either commits first, in which case there is no matching row to lock, or waits for this
- * transaction and then ends the new session too.
+ * A concurrent password change either commits first, and there is no matching row to lock, or waits and then ends the
+ * new session too.
  */
 export async function lockUser(
   tx: Tx,

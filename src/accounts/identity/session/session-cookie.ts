@@ -4,7 +4,6 @@ import type { Request, RequestHandler, Response } from 'express';
 import Keygrip from 'keygrip';
 import { SESSION_MS } from './queries.js';
 
-/** The `__Host-` name is used on secure connections. */
 export const sessionCookieNames = ['gauge_session', '__Host-gauge_session'] as const;
 
 export const tokenShape = /^[\w-]{43}$/;
@@ -16,8 +15,8 @@ export const generateToken = (): string => randomBytes(32).toString('base64url')
 export const hashToken = (token: string): string => createHash('sha256').update(token).digest('hex');
 
 /**
- * The first of `keys` signs the cookie; all of them verify it. Browsers silently drop a secure cookie on a plain HTTP
- * connection, so the name and `Secure` depend on the request.
+ * The first key signs, all verify. Browsers silently drop a secure cookie on plain HTTP, so the name and `Secure`
+ * depend on the request.
  */
 export function sessionCookie(keys: readonly string[]): RequestHandler {
   const [plainName, secureName] = sessionCookieNames;
@@ -33,7 +32,7 @@ export function sessionCookie(keys: readonly string[]): RequestHandler {
   return (req, res, next) => (req.secure ? secure : plain)(req, res, next);
 }
 
-/** Uses the `__Host-` prefix on secure connections. @param maxAge milliseconds */
+/** @param maxAge milliseconds */
 export function hostCookie(cookie: string, maxAge: number) {
   const nameFor = (req: Request) => `${req.secure ? '__Host-' : ''}${cookie}`;
   const options = (req: Request) =>
@@ -58,7 +57,7 @@ export function readToken(req: Request): string | undefined {
   return typeof sid === 'string' && tokenShape.test(sid) ? sid : undefined;
 }
 
-/** Sends the cookie, signed with the newest key, even if the browser already has it. */
+/** Sends the cookie even if the browser has it, signed with the newest key. */
 export function sendToken(req: Request, token: string): void {
   req.session = { sid: token };
 }

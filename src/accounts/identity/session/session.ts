@@ -28,18 +28,17 @@ import {
 import { generateToken, hashToken, readToken, sendToken } from './session-cookie.js';
 
 export interface SessionPerson {
-  /** Hash of the session's token. */
   sessionId: string;
   userId: string;
   email: string;
   userName: string;
   isOperator: boolean;
   hasSecondFactor: boolean;
-  /** When the person last confirmed their identity in this session; null if they have not. */
+  /** Null if the person has not confirmed their identity in this session. */
   confirmedAt: Date | null;
-  /** Latest single sign-on in this session; null if there was none. */
+  /** Null if there was none in this session. */
   singleSignOnAt: Date | null;
-  /** An owner needs no single sign-on until this time; null if it was never waived. */
+  /** An owner needs no single sign-on until this time. */
   singleSignOnWaivedUntil: Date | null;
 }
 
@@ -65,16 +64,15 @@ export interface ReadSession {
   (req: Request): Promise<SessionPrincipal | SessionWithoutOrganization | undefined>;
   /** Owner of an expired session; undefined if the session was ended deliberately. */
   findOwner: (req: Request) => Promise<string | undefined>;
-  /** @returns the token for `takeForm` */
+  /** Returns the token for `takeForm`. */
   keepForm: (userId: string, form: KeptForm) => Promise<string>;
   /** Returns the form once, and only to this person and page. */
   takeForm: (userId: string, token: string, page: string) => Promise<FormFields | undefined>;
 }
 
 /**
- * Each read takes one query and at most one write a minute. If the person has left the current Organization, only a
- * page view moves them to another one: a change meant for one Organization must not happen in another.
- * @throws AppError forbidden_role
+ * One query, and at most one write a minute. If the person has left the current Organization, only a page view moves
+ * them to another: a change meant for one must not happen in another.
  */
 export function createSessionReader({
   config,
@@ -133,21 +131,16 @@ export function createSessionReader({
 
 export interface Arrival extends Whereabouts {
   userAgent: string;
-  /**
-   * Token of the browser's previous session, which ends on sign-in, so that nobody can plant a session in another
-   * person's browser.
-   */
+  /** The previous session ends on sign-in, so that nobody can plant a session in another person's browser. */
   formerToken: string | undefined;
-  /** Aborts when the client disconnects. */
   gone: AbortSignal;
 }
 
 export interface SessionStart {
-  /** True if the issuer, not a password, proved the person's identity. */
   isSingleSignOn: boolean;
-  /** False if the issuer relied on an earlier sign-in, which proves less than entering a password. */
+  /** False if the issuer relied on an earlier sign-in, which proves less than a password. */
   isConfirmed: boolean;
-  /** The Organization to show first; null for the person's oldest membership. */
+  /** Shown first; null for the person's oldest membership. */
   currentOrgId: string | null;
 }
 
@@ -158,7 +151,6 @@ export const arrivalOf = (req: Request, res: Response, clock: Clock): Arrival =>
   gone: hangUpSignal(res),
 });
 
-/** @returns the session's token */
 export async function startSession(
   tx: Tx,
   userId: string,
@@ -171,10 +163,7 @@ export async function startSession(
   return token;
 }
 
-/**
- * If the session has expired, stores what the person typed into a form and redirects to the sign-in page.
- * @throws AppError not_signed_in
- */
+/** If the session has expired, stores what the person typed and redirects to the sign-in page. */
 export function requirePerson(readSession: ReadSession): RequestHandler {
   return async (req, res, next) => {
     const session = await readSession(req);
@@ -196,7 +185,7 @@ export function requirePerson(readSession: ReadSession): RequestHandler {
   };
 }
 
-/** @returns the form's page; undefined if that page is not on this site */
+/** Undefined if the form's page is not on this site. */
 export async function keepTyped(
   readSession: ReadSession,
   req: Request,
@@ -208,7 +197,7 @@ export async function keepTyped(
   return typed?.page;
 }
 
-/** Must be mounted after `requirePerson`. @throws AppError forbidden_role */
+/** Must be mounted after `requirePerson`. */
 export const requireOrganization: RequestHandler = (req, res, next) => {
   if (res.locals.session === undefined) {
     // Operators need no Organization. They continue the set-up where they left off.
@@ -224,10 +213,7 @@ export const requireOrganization: RequestHandler = (req, res, next) => {
   next();
 };
 
-/**
- * Redirects to the set-up of a second factor. Each change repeats this check; see `change`. @throws AppError
- * forbidden_role
- */
+/** Redirects to the set-up of a second factor. Each change repeats this check; see `change`. */
 export const requireOwnFactor: RequestHandler = (req, res, next) => {
   const { lacksSecondFactor, orgName } = sessionOf(res);
   if (!lacksSecondFactor) next();
@@ -235,7 +221,7 @@ export const requireOwnFactor: RequestHandler = (req, res, next) => {
   else throw factorRequired(orgName);
 };
 
-/** Redirects to the account page. Each change repeats this check; see `change`. @throws AppError forbidden_role */
+/** Redirects to the account page. Each change repeats this check; see `change`. */
 export const requireOwnSingleSignOn: RequestHandler = (req, res, next) => {
   const { lacksSingleSignOn, orgName } = sessionOf(res);
   if (!lacksSingleSignOn) next();
@@ -244,7 +230,6 @@ export const requireOwnSingleSignOn: RequestHandler = (req, res, next) => {
   else throw singleSignOnRequired(orgName);
 };
 
-/** @throws AppError entitlement_required */
 export const requireMarketAccess: RequestHandler = (_req, res, next) => {
   const { marketAccess, orgName } = sessionOf(res);
   if (marketAccess !== 'none') return next();
@@ -275,7 +260,6 @@ export const singleSignOnRequired = (orgName: string): AppError =>
 export const onlyFor = (roles: readonly Role[]): string =>
   `Only ${roles.map((role) => `${role}s`).join(' and ')} can do this.`;
 
-/** @throws AppError forbidden_role */
 export function requireRole(...allowed: readonly Role[]): RequestHandler {
   return (_req, res, next) => {
     const { role, orgName } = sessionOf(res);
@@ -301,9 +285,8 @@ export function sessionOf(res: Response): SessionPrincipal {
 }
 
 /**
- * Browsers state a request's source in `Sec-Fetch-Site`; older browsers, and all browsers on plain HTTP, in `Origin`. A
- * request with neither header does not come from a browser, so it cannot carry a victim's cookie.
- * @throws AppError cross_site_request
+ * Browsers state a request's source in `Sec-Fetch-Site`; older ones, and all on plain HTTP, in `Origin`. A request with
+ * neither comes from no browser, so it carries no victim's cookie.
  */
 export const refuseCrossSite: RequestHandler = (req, _res, next) => {
   if (isChange(req) && !isSameSite(req)) {

@@ -1,11 +1,11 @@
-/** A login shown to every visitor, so it is never a customer's. */
+/** Shown to every visitor, so it is never a customer's. */
 export interface DemoLogin {
   email: string;
   name: string;
   organization: string;
   role: string;
   password: string;
-  /** Secret of an authenticator app whose codes the demo shows. */
+  /** The demo shows the app's codes. */
   factorSecret?: string | undefined;
 }
 

@@ -17,9 +17,7 @@ export const failedSince = (nowMs: number): Date => hourOf(nowMs - DAY_MS);
 
 const keptSince = (nowMs: number) => hourOf(nowMs - KEPT_DAYS * DAY_MS);
 
-/**
- * Stores one row per person and hour, so that further failures add no rows and do not delay other people's sign-ins.
- */
+/** One row per person and hour, so that further failures add no rows and do not delay other people's sign-ins. */
 export async function countFailedSignIn(
   tx: Tx,
   userId: string,

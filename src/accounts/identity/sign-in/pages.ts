@@ -86,7 +86,6 @@ export function signInPages(
   return router;
 }
 
-/** Errors that a person can correct in the sign-in form. */
 const formCodes = new Set<ErrorCode>(['invalid_request', 'not_signed_in', 'rate_limited']);
 
 function answerWithForm(renderForm: RenderForm): ErrorRequestHandler {
@@ -109,8 +108,7 @@ function readTyped(req: Request, res: Response): { email: string; next: string }
 }
 
 /**
- * An unused code: the current one, or the next one, which is already valid. Empty once both are used; undefined if this
- * is not a demo login.
+ * The current code or the next, which is already valid. Empty once both are used; undefined if this is no demo login.
  */
 async function findDemoCode(
   { db, clock }: Pick<Context, 'db' | 'clock'>,
@@ -201,10 +199,7 @@ function codePages(
   return router;
 }
 
-/**
- * Maximum per IP address. Limited because anonymous browsers may request options, and each request inserts a row that
- * stays until it expires.
- */
+/** Per IP address: anonymous browsers may request options, and each inserts a row that stays until it expires. */
 const OPTIONS_PER_MINUTE = 60;
 
 function passkeyPages(

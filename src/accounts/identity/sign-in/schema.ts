@@ -4,10 +4,10 @@ import { assertionSchema } from '../second-factor/passkeys.js';
 
 export const HOME = '/dashboard';
 
-/** Placeholder origin, so that the URL parser resolves a path as a browser would. */
+/** Lets the URL parser resolve a path as a browser would. */
 const here = 'http://here.invalid';
 
-/** Returns `value` if it keeps the browser on this site, otherwise `fallback`. */
+/** Keeps the browser on this site. */
 export function toLocalPath(value: unknown, fallback: string): string {
   if (typeof value !== 'string' || !value.startsWith('/') || value.length > 2000) return fallback;
   if (!URL.canParse(value, here)) return fallback;
@@ -16,7 +16,7 @@ export function toLocalPath(value: unknown, fallback: string): string {
   return origin === here && !pathname.startsWith('//') ? pathname + search + hash : fallback;
 }
 
-/** `next`, the page to continue to, is validated separately, so that an invalid value does not fail the sign-in. */
+/** `next` is validated separately, so that an invalid value does not fail the sign-in. */
 export const signInSchema = z
   .strictObject({
     email: text(320).describe('Not case-sensitive.'),

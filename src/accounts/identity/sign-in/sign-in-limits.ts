@@ -13,22 +13,17 @@ import { normalizeEmail } from './sign-in.js';
 
 export interface SignInLimits {
   windowMs: number;
-  /** Failures per window after which every sign-in from an IP address is refused. */
+  /** Failures per window, after which an IP address is refused. */
   perAddress: number;
-  /** Like `perAddress`, but for one account from one network or known device, whether or not the account exists. */
+  /** Failures for one account from one network or known device, whether or not the account exists. */
   perAccount: number;
-  /**
-   * Failures answered without delay. The next failure is delayed by `firstDelayMs`, and the delay doubles each time.
-   */
+  /** Answered without delay. `firstDelayMs` delays the next failure, and the delay doubles each time. */
   quickFailures: number;
   firstDelayMs: number;
   maxDelayMs: number;
-  /** Maximum responses delayed at the same time. Each holds a connection, so further requests are refused. */
+  /** Each delayed response holds a connection, so further requests are refused. */
   maxWaiting: number;
-  /**
-   * Like `maxWaiting`, for one account. Together with `maxDelayMs`, this bounds the guesses at an account from all
-   * addresses.
-   */
+  /** Together with `maxDelayMs`, this bounds the guesses at an account from all addresses. */
   maxWaitingPerAccount: number;
 }
 
@@ -71,7 +66,7 @@ export function limitSignIns(stores: LimitStores, limits: SignInLimits) {
     keyGenerator: (req, res) => `${signInOf(res).account} ${signInOf(res).device ?? addressOf(req)}`,
   });
   const fromAnywhere = limit('login-anywhere', {
-    // Counts but never refuses. The count decides the delay of the response.
+    // The count decides the delay of the response.
     limit: Number.MAX_SAFE_INTEGER,
     standardHeaders: false,
     keyGenerator: (_req, res) => signInOf(res).account,
@@ -94,7 +89,6 @@ export type SignInLimiters = ReturnType<typeof limitSignIns>;
 
 export const tooManyGuesses = 'Too many wrong passwords or codes. Try again in a few minutes.';
 
-/** @throws AppError rate_limited */
 export type LimitFactor = (req: Request, res: Response, email: string) => Promise<void>;
 
 export const limitFactor =
@@ -104,10 +98,7 @@ export const limitFactor =
     return passLimits(req, res, factor);
   };
 
-/**
- * Separate from sign-ins, because strangers who guess at an account must not keep its owner from changing the password.
- * Codes are also subject to `limitFactor`.
- */
+/** Separate from sign-ins: strangers who guess at an account must not keep its owner from changing the password. */
 export function limitConfirmations(stores: LimitStores, limits: SignInLimits): RequestHandler[] {
   const personOf = (res: Response) => (res.locals.person as { userId: string }).userId;
   const perPerson = createLimit(stores, 'confirmations', tooManyGuesses, {
@@ -144,19 +135,19 @@ const failuresOf = ({ windowMs }: SignInLimits) =>
 
 export function setSignIn(req: Request, res: Response, devices: Devices, email: string): void {
   const normalized = normalizeEmail(email);
-  // E-mail addresses can be long and are private, so the store holds their hash.
+  // E-mail addresses are private, and can be long.
   const account = createHash('sha256').update(normalized).digest('hex');
   res.locals.signInOf = { account, device: devices.find(req, normalized) } satisfies SignInOf;
 }
 
 const signInOf = (res: Response) => res.locals.signInOf as SignInOf;
 
-/** Marks a guess as right or wrong if the response's status does not show it (401 means wrong). */
+/** For a guess that the response's status does not show (401 means wrong). */
 export function markGuess(res: Response, isRight: boolean): void {
   res.locals.isGuessRight = isRight;
 }
 
-/** Right and wrong passwords are delayed alike, so the delay reveals nothing. */
+/** Right and wrong passwords are delayed alike. */
 function createSlowDown(limits: SignInLimits) {
   const { quickFailures, firstDelayMs, maxDelayMs, maxWaiting, maxWaitingPerAccount } = limits;
   const waiting = new Map<string, number>();
@@ -198,19 +189,16 @@ const MAX_ACCOUNTS = 5;
 
 const shape = /^([\w-]{22})\.((?:[\w-]{22}~?){1,5})\.([\w-]{43})$/;
 
-/**
- * Browsers in which an account has signed in before. Strangers who guess at the account do not slow down sign-ins from
- * these browsers.
- */
+/** Strangers who guess at an account do not slow down sign-ins from browsers in which it has signed in. */
 export interface Devices {
-  /** The browser's id if this account has signed in there. */
+  /** The browser's id. */
   find(req: Request, email: string): string | undefined;
   remember(req: Request, res: Response, email: string): void;
 }
 
 /**
  * The cookie holds a random id and hashes of the addresses that signed in (OWASP, "Device cookies"). It grants no
- * access, but determines which failures count. The first of `keys` signs the cookie; all of them verify it.
+ * access, but determines which failures count.
  */
 export function createDevices(keys: readonly string[]): Devices {
   const keygrip = new Keygrip(keys, 'sha256');
@@ -235,6 +223,6 @@ export function createDevices(keys: readonly string[]): Devices {
   };
 }
 
-/** 128 bits of the address's hash, so that the cookie does not reveal who has signed in. */
+/** 128 bits, so that the cookie does not reveal who has signed in. */
 const hashAccount = (email: string) =>
   createHash('sha256').update(`gauge device ${email}`).digest('base64url').slice(0, 22);

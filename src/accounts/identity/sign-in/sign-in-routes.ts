@@ -20,7 +20,7 @@ const reasons: Record<string, string> = {
   exhausted: 'Too many codes were wrong. Please start again with your password.',
 };
 
-/** A refusal that the sign-in page shows, whatever its error code. */
+/** Shown on the sign-in page, whatever its code. */
 export class CannotSignIn extends AppError {}
 
 export type RenderForm = (
@@ -60,7 +60,7 @@ const form = defineRoute({
     async (req, res) => {
       const next = toLocalPath(req.query.next, HOME);
       const session = await readSession(req);
-      // The dashboard needs an Organization. A person without one stays here and can sign in as somebody else.
+      // A person without an Organization stays here and can sign in as somebody else.
       if (session && (session.orgId !== null || next !== HOME)) {
         res.redirect(303, next);
         return;

@@ -42,8 +42,8 @@ import { findUser, type User } from '../users/queries.js';
 import { proveUser } from '../users/users.js';
 
 /**
- * Lower-cases ASCII letters alone, because other characters become ASCII letters, too: U+212A becomes k, but
- * `jac\u212a@` is not `jack@`. Domains become ASCII, as browsers send them.
+ * Other characters become ASCII letters, too: U+212A becomes k, but `jac\u212a@` is not `jack@`. Domains become ASCII,
+ * as browsers send them.
  */
 export function normalizeEmail(typed: string): string {
   const [, local = '', domain = ''] = /^(.*@)?(.*)$/s.exec(typed.trim()) ?? [];
@@ -53,15 +53,12 @@ export function normalizeEmail(typed: string): string {
 const lowerCase = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 export interface SignedIn {
-  /** Cookie token of a session, or of a challenge while a second factor is still required. */
+  /** Token of a session, or of a challenge while a second factor is required. */
   token: string;
   isCodeDue: boolean;
 }
 
-/**
- * Always issues a new token.
- * @returns undefined for an unknown e-mail address or a wrong password, which take equally long
- */
+/** Undefined for an unknown e-mail address or a wrong password, which take equally long. */
 export async function signIn(
   deps: ChangeDeps,
   credentials: { email: string; password: string },
@@ -79,8 +76,8 @@ export async function signIn(
 }
 
 /**
- * Called after the response, so that responses for existing accounts take no longer. These failures are not in the
- * audit log, because every guess would lock the log and add a row.
+ * Called after the response, so that existing accounts take no longer. Not in the audit log: every guess would lock the
+ * log and add a row.
  */
 export async function countWrongPassword(deps: ChangeDeps, typed: string): Promise<void> {
   const user = await findUser(deps.db.orm, { email: normalizeEmail(typed) });
@@ -89,9 +86,9 @@ export async function countWrongPassword(deps: ChangeDeps, typed: string): Promi
   await change(deps, byService, (tx) => countFailedSignIn(tx, user.id, 'passwords', now));
 }
 
-/** Changes roles as the issuer's claim says; single sign-on supplies it. */
+/** The issuer's claim changes roles; single sign-on supplies these. */
 export interface RoleChanges {
-  /** Call this before locking the person. @returns the ids of the Organizations concerned */
+  /** Call this before locking the person. Returns the Organizations concerned. */
   lock(tx: Tx, roles: ClaimedRoles): Promise<string[]>;
   set(tx: Tx, roles: ClaimedRoles, person: { id: string; email: string }, where: Whereabouts): Promise<void>;
 }
@@ -113,8 +110,7 @@ export async function openSession(
   { claimed, ...proof }: FirstProof,
 ): Promise<SignedIn> {
   const start = { ...proof, currentOrgId: await endFormer(tx, arrival, userId) };
-  // The person's row is locked, so a concurrent request to turn on a second factor waits, and then ends the session
-  // created here.
+  // The person's row is locked: a concurrent request to turn on a second factor waits, and then ends this session.
   if (!(await hasSecondFactor(tx, userId))) {
     await claimed?.set();
     const session = await startSession(tx, userId, arrival, start);
@@ -129,10 +125,7 @@ export async function openSession(
   return { token, isCodeDue: true };
 }
 
-/**
- * Ends the browser's earlier session or pending sign-in.
- * @returns the Organization that it showed, if it was this person's
- */
+/** Returns the Organization that the earlier session showed, if it was this person's. */
 export async function endFormer(
   tx: Tx,
   { formerToken, ...where }: Arrival,
@@ -152,10 +145,7 @@ export async function findPasskeyOwner(orm: Orm, credentialId: string): Promise<
   return passkey && findUser(orm, { id: passkey.userId });
 }
 
-/**
- * The device has verified the person, so the passkey counts as both factors.
- * @returns undefined if refused
- */
+/** The device has verified the person, so the passkey counts as both factors. Undefined if refused. */
 export async function signInByPasskey(
   deps: ChangeDeps,
   user: User | undefined,
@@ -195,14 +185,10 @@ type CodeAnswer =
   | { outcome: 'wrong'; triesLeft: number }
   | { outcome: 'over' };
 
-/** Another request ended the challenge. Thrown to roll back this transaction. */
+/** Rolls back this transaction. */
 class ChallengeOver extends Error {}
 
-/**
- * Commits the attempt count before checking the code, so that a rollback cannot undo it. A concurrent password change
- * either commits first, in which case there is no matching user row to lock, or waits for this transaction and then
- * ends the new session too.
- */
+/** Commits the attempt count before checking the code, so that a rollback cannot undo it. */
 export async function answerChallenge(
   deps: ChangeDeps & { secrets: SecretBox; roleChanges: RoleChanges },
   challenge: Challenge,

@@ -19,16 +19,15 @@ export interface SingleSignOnConfig {
 }
 
 export interface RoleGrant {
-  /** Value of the claim. */
   value: string;
-  /** Slug of the Organization. */
+  /** The Organization's slug. */
   organization: string;
   role: Role;
 }
 
 declare module '../../../core/config.js' {
   interface ServiceConfig {
-    /** Sign-in with OpenID Connect; undefined if only passwords and passkeys are accepted. */
+    /** Undefined if only passwords and passkeys are accepted. */
     singleSignOn: SingleSignOnConfig | undefined;
   }
 }
@@ -104,10 +103,7 @@ function missingOf(given: Given, names: string[]): string[] {
     .map((name) => `${name}: is required with ${present[0]!}`);
 }
 
-/**
- * Splits a list at its commas, except those in double quotes. Two quotes stand for one.
- * @returns undefined if a quote is not closed
- */
+/** Double quotes protect commas, and two quotes stand for one. Undefined if a quote is not closed. */
 function readList(text: string): string[] | undefined {
   if (text.split('"').length % 2 === 0) return undefined;
   const parts = text.split(/,(?=(?:[^"]*"[^"]*")*[^"]*$)/);

@@ -5,20 +5,19 @@ import type { SingleSignOnConfig } from './config.js';
 import { CannotSignIn } from '../sign-in/sign-in-routes.js';
 import { findClaim, readRoleValues } from './role-claim.js';
 
-/** An issuer's claims about a person, from a token that the issuer signed for this service. */
+/** From a token that the issuer signed for this service. */
 export interface Claims {
   issuer: string;
   subject: string;
   email: string | undefined;
   isEmailVerified: boolean;
   name: string | undefined;
-  /** When the person last proved their identity to the issuer; undefined if the token does not state it. */
+  /** The last proof of identity; undefined if the token does not state it. */
   authenticatedAt: Date | undefined;
-  /** Values of the role claim. Undefined if no claim is configured, or if the token has none that can be read. */
+  /** Undefined if no claim is configured, or if the token has none that can be read. */
   groups: string[] | undefined;
 }
 
-/** Secrets of a sign-in in progress. */
 export interface Begun {
   state: string;
   nonce: string;
@@ -28,24 +27,26 @@ export interface Begun {
 export interface Issuer {
   config: SingleSignOnConfig;
   /**
-   * @param isFresh true to make the issuer ask the person to sign in again, even if it remembers them @throws
-   * CannotSignIn
+   * @param isFresh the issuer must ask the person to sign in again, even if it remembers them
+   * @throws CannotSignIn
    */
   begin(redirectUri: string, isFresh: boolean): Promise<Begun & { address: string }>;
-  /** @param answer the full URL to which the issuer redirected the browser @throws CannotSignIn */
+  /**
+   * @param answer the URL to which the issuer redirected the browser
+   * @throws CannotSignIn
+   */
   finish(answer: URL, begun: Begun): Promise<Claims>;
-  /** Sends a request to the issuer, bypassing the cache. */
+  /** Bypasses the cache. */
   isDown(): Promise<boolean>;
-  /** Logs what is wrong with the configuration, as far as the issuer's description shows it. */
+  /** As far as the issuer's description shows it. */
   check(): Promise<void>;
 }
 
 const TIMEOUT_SECONDS = 5;
 
-/** Clock skew tolerated in tokens, the same as in `/readyz`. */
+/** The same as in `/readyz`. */
 export const TOLERANCE_SECONDS = 60;
 
-/** How long the issuer's metadata stays cached. */
 const DESCRIPTION_MS = MINUTE_MS;
 
 export function createIssuer(
@@ -105,8 +106,7 @@ export function createIssuer(
         const hasMore = description.serverMetadata().userinfo_endpoint !== undefined;
         const more =
           isWhole || !hasMore ? {} : await client.fetchUserInfo(description, tokens.access_token, token.sub);
-        // Only a complete sign-in proves that the issuer is up: its metadata endpoint may respond while its token
-        // endpoint does not.
+        // The metadata endpoint may respond while the token endpoint does not.
         if (isKnownDown) log.info({ issuer }, 'the single sign-on issuer responds again');
         isKnownDown = false;
         return toClaims(config, token, more, logOnce);
@@ -154,8 +154,7 @@ function discover({ issuer, clientId, clientSecret }: SingleSignOnConfig): Promi
   const server = new URL(issuer);
   return client.discovery(server, clientId, { [client.clockTolerance]: TOLERANCE_SECONDS }, authenticate, {
     timeout: TIMEOUT_SECONDS,
-    // The configuration allows plain HTTP only for the local machine. Signatures are checked even though the connection
-    // is encrypted.
+    // Plain HTTP is for the local machine only. Signatures are checked even though the connection is encrypted.
     execute: [
       client.enableNonRepudiationChecks,
       ...(server.protocol === 'http:' ? [client.allowInsecureRequests] : []),
@@ -193,7 +192,7 @@ function toClaims(
   more: Partial<client.UserInfoResponse>,
   logOnce: (details: object, text: string) => void,
 ): Claims {
-  // An address and a verification from two sources belong together only if one of them does not have both.
+  // An address and a verification from two sources belong together only if one source lacks one of them.
   const whole = [token, more].find(({ email, email_verified: said }) => email && said !== undefined);
   const { email, email_verified: said } = whole ?? { ...more, ...token };
   const isVerified = readFlag(said);
@@ -225,14 +224,13 @@ function readFlag(value: unknown): boolean | undefined {
   return value === true || (typeof value === 'string' && value.trim().toLowerCase() === 'true');
 }
 
-/** The address by which the issuer calls itself, if that is not OIDC_ISSUER, for example without its last slash. */
+/** The issuer's own name, if it is not OIDC_ISSUER, for example without its last slash. */
 function otherIssuerOf(error: unknown): string | undefined {
   const { code, cause } = error as { code?: string; cause?: { body?: { issuer?: unknown } } };
   const found = code === 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED' ? cause?.body?.issuer : undefined;
   return typeof found === 'string' ? found : undefined;
 }
 
-/** No response, or one with a status of 500 or more. */
 function isOutage(error: unknown): boolean {
   const { code, cause, status } = error as { code?: string; cause?: unknown; status?: number };
   if (code === 'OAUTH_TIMEOUT') return true;
@@ -240,7 +238,7 @@ function isOutage(error: unknown): boolean {
   return (status ?? (cause instanceof Response ? cause.status : 0)) >= 500;
 }
 
-/** Includes only codes and messages, because the full causes hold tokens and addresses. */
+/** The full causes hold tokens and addresses. */
 const reasonOf = (error: unknown): string => {
   const { code, message, cause, ...answer } = error as Error & Partial<client.ResponseBodyError>;
   const challenge = isWrongClient(error)

@@ -22,23 +22,16 @@ const BASE = '/login/single-sign-on';
 
 const CONFIRM = '/confirm';
 
-/** Time allowed to sign in at the issuer. */
 const WAIT_MS = 10 * MINUTE_MS;
 
-/**
- * Maximum per IP address, enough for an office behind one. Limited because anonymous browsers may begin a sign-in, and
- * each sign-in inserts a row that stays until it expires.
- */
+/** Per IP address, enough for an office behind one. Each sign-in inserts a row that stays until it expires. */
 const BEGUN_PER_MINUTE = 300;
 
-/** Maximum answers without a sign-in, per IP address. Other answers are limited by the sign-ins that began. */
+/** Answers without a sign-in, per IP address. */
 const STRAY_PER_MINUTE = 60;
 
 const callbackOf = (req: Request): string => `${originOf(req)}${BASE}/callback`;
 
-/**
- * `/login/single-sign-on` redirects the browser to the issuer, which redirects it to `/login/single-sign-on/callback`.
- */
 export function singleSignOnPages(
   deps: Pick<Context, 'db' | 'clock' | 'config'>,
   issuer: Issuer,
@@ -63,7 +56,7 @@ export function singleSignOnPages(
     const isConfirmation = req.query.confirm === 'yes';
     const begun = await issuer.begin(callbackOf(req), isConfirmation);
     const { address, state, nonce, codeVerifier } = begun;
-    // Keeps an existing cookie, so two tabs of a browser can sign in at the same time.
+    // Two tabs of a browser can sign in at the same time.
     const browser = readBrowser(req) ?? generateToken();
     const next = toLocalPath(req.query.next, HOME);
     await insertSingleSignOn(db.orm, {
@@ -73,7 +66,7 @@ export function singleSignOnPages(
       codeVerifier,
       next: isConfirmation
         ? toAddress(CONFIRM, { next, done: 'asked' })
-        : // Continuing to one of these pages would restart the sign-in in a loop.
+        : // Continuing here would restart the sign-in in a loop.
           next.startsWith(BASE)
           ? HOME
           : next,
@@ -125,12 +118,11 @@ const refuseEmbedded: RequestHandler = (req, _res, next) => {
   next();
 };
 
-/** True if the issuer states that the person has proved their identity since the sign-in began. */
 const wasAsked = ({ authenticatedAt }: Claims, expiresAt: Date): boolean =>
   authenticatedAt !== undefined &&
   authenticatedAt.getTime() >= expiresAt.getTime() - WAIT_MS - TOLERANCE_SECONDS * SECOND_MS;
 
-/** Ignored here, because the invitation page explains the problem. */
+/** The invitation page explains the problem. */
 function ignoreGone(error: unknown): undefined {
   if (!(error instanceof InvitationGone || error instanceof InvitationVoid)) throw error;
 }

@@ -4,7 +4,6 @@ import { users } from '../../organizations/table.js';
 import { identities, singleSignOns } from '../table.js';
 import type { User } from '../users/queries.js';
 
-/** Identifies a person at the issuer. */
 export interface Identity {
   issuer: string;
   subject: string;
@@ -27,7 +26,7 @@ export async function findIdentity(orm: Orm, userId: string, issuer: string) {
   return identity;
 }
 
-/** When the person's account was last linked; undefined if it is not linked. */
+/** Undefined if the account is not linked. */
 export async function findLinkTime(orm: Orm, userId: string): Promise<Date | undefined> {
   const [latest] = await orm
     .select({ createdAt: identities.createdAt })
@@ -42,7 +41,6 @@ export async function insertIdentity(tx: Tx, identity: typeof identities.$inferI
   await tx.insert(identities).values(identity);
 }
 
-/** False if the person had no linked account. */
 export async function deleteIdentities(tx: Tx, userId: string): Promise<boolean> {
   const gone = await tx
     .delete(identities)
@@ -58,7 +56,7 @@ export async function insertSingleSignOn(
   await orm.insert(singleSignOns).values(singleSignOn);
 }
 
-/** A single statement, so that only one of two concurrent uses gets the row. The row may have expired. */
+/** A single statement, so that only one of two concurrent uses gets the row, which may have expired. */
 export async function spendSingleSignOn(
   orm: Orm,
   { hashedState, hashedBrowser }: { hashedState: string; hashedBrowser: string },

@@ -1,4 +1,4 @@
-/** The claim's value by its name, or by a path of names like `realm_access.roles`. Names may contain dots, too. */
+/** By its name, or by a path like `realm_access.roles`. Names may contain dots, too. */
 export function findClaim(claims: unknown, path: string): unknown {
   if (!isObject(claims)) return undefined;
   if (Object.hasOwn(claims, path)) return claims[path] ?? undefined;
@@ -11,8 +11,8 @@ export function findClaim(claims: unknown, path: string): unknown {
 }
 
 /**
- * Reads the forms in which issuers send roles: text, text with commas, a list of texts or of objects with a name, an
- * object whose keys are roles, and each of these as JSON text.
+ * Issuers send text, text with commas, a list of texts or of objects with a name, an object whose keys are roles, and
+ * each of these as JSON text.
  * @param known values that are one role although they contain a comma
  * @returns undefined if the form cannot be read
  */
@@ -51,7 +51,7 @@ function readName(value: unknown): string | undefined {
   return isObject(value) && typeof value.name === 'string' ? value.name : undefined;
 }
 
-/** True for what an object of roles holds: a flag, a text, or an object of texts. A list would hold the roles itself. */
+/** An object of roles holds flags, texts, or objects of texts. A list would hold the roles itself. */
 const isPlain = (value: unknown): boolean =>
   typeof value === 'boolean' ||
   typeof value === 'string' ||
@@ -60,6 +60,6 @@ const isPlain = (value: unknown): boolean =>
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Undefined if a part is. */
+/** Undefined if a part is undefined. */
 const all = <T>(parts: (T | undefined)[]): T[] | undefined =>
   parts.every((part) => part !== undefined) ? parts : undefined;

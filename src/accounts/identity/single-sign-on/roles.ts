@@ -13,10 +13,7 @@ interface Person {
   email: string;
 }
 
-/**
- * The person's role in each Organization named in the configuration; null if they have none there. If several grants
- * match, the highest role wins.
- */
+/** Null in an Organization where the person has no role. The highest of several grants wins. */
 export function readGrants(grants: readonly RoleGrant[], values: readonly string[]): ClaimedRoles {
   const given = new Map<string, ClaimedRoles[string]>(grants.map(({ organization }) => [organization, null]));
   for (const wanted of allRoles.toReversed())
@@ -25,7 +22,7 @@ export function readGrants(grants: readonly RoleGrant[], values: readonly string
   return Object.fromEntries(given);
 }
 
-/** Roles change in the transaction that creates the session, after the last factor. */
+/** Roles change after the last factor, with the session. */
 export const roleChanges: RoleChanges = {
   async lock(tx, roles) {
     const ids: string[] = [];
@@ -42,7 +39,7 @@ export const roleChanges: RoleChanges = {
   },
 };
 
-/** The last owner of an Organization stays its owner, whatever the claim says. */
+/** The last owner stays owner, whatever the claim says. */
 async function setRole(
   tx: Tx,
   slug: string,

@@ -47,10 +47,9 @@ const refusals = {
 type Refusal = keyof typeof refusals;
 
 /**
- * Only `iss` and `sub` identify a person. The first sign-in finds the person by their verified address and links their
- * account at the issuer. A second factor is still required, and roles are granted after it.
+ * Only `iss` and `sub` identify a person. The first sign-in links the account with the same verified address. A second
+ * factor is still required, and roles are granted after it.
  * @param invited address of the opened invitation, for which an account may be created
- * @throws CannotSignIn
  */
 export async function signInAs(
   deps: Deps,
@@ -62,7 +61,6 @@ export async function signInAs(
   const email = addressOf(claims);
   const hasRole = Object.values(roles ?? {}).some((role) => role !== null);
   const mayCreate = hasRole || (invited !== undefined && invited === email);
-  // Hashing is slow, so hash before the transaction.
   const passwordHash = await unusedPassword();
   const signedIn = await change(deps, byProof, async (tx) => {
     const organizations = roles ? await roleChanges.lock(tx, roles) : [];
@@ -82,9 +80,8 @@ export async function signInAs(
 }
 
 interface Proof {
-  /** True if the person signs in to confirm their identity. */
   isConfirmation: boolean;
-  /** True if the issuer asked the person to sign in instead of relying on an earlier sign-in. */
+  /** The issuer did not rely on an earlier sign-in. */
   isFresh: boolean;
 }
 
@@ -100,7 +97,7 @@ async function refuse(tx: Tx, reason: Refusal, claims: Claims, arrival: Arrival)
 }
 
 interface Met {
-  /** The person's account, locked; undefined if it must be created. */
+  /** Locked; undefined if it must be created. */
   user: User | undefined;
   email: string;
   isLinked: boolean;
@@ -124,7 +121,7 @@ async function meet(
   return { user, email, isLinked: identity !== undefined };
 }
 
-/** Creates and links the account as needed, and takes it from whoever created it without proving the address. */
+/** Takes the account from whoever created it without proving the address. */
 async function link(
   tx: Tx,
   deps: MailDeps,
@@ -165,12 +162,11 @@ async function link(
   return person;
 }
 
-/** True if the person has signed in to this account in this browser by its password or passkey. */
+/** The session began with the account's password or passkey. */
 async function hasFormer(tx: Tx, userId: string, { formerToken, at }: Arrival): Promise<boolean> {
   return formerToken !== undefined && hasOwnSession(tx, { hashedToken: hashToken(formerToken), userId }, at);
 }
 
-/** The account's memberships that neither an operator nor the issuer granted. */
 async function listMadeByMembers(tx: Tx, userId: string) {
   const found = [];
   for (const membership of await listMembershipsOf(tx, userId))
@@ -193,8 +189,8 @@ async function endMemberships(
 }
 
 /**
- * Continues the person's session in this browser, which has already passed the second factor. Returns undefined if
- * there is no such session, or if the second factor must be confirmed again.
+ * The session has already passed the second factor. Undefined if there is none, or if the factor must be confirmed
+ * again.
  */
 async function raiseFormer(
   tx: Tx,
@@ -216,7 +212,7 @@ async function raiseFormer(
 
 const WAIVED_MS = HOUR_MS;
 
-/** Call this only if the issuer is down. @throws AppError forbidden_role */
+/** Call this only if the issuer is down. */
 export async function waiveSingleSignOn(
   deps: ChangeDeps,
   by: PersonAuthority & { email: string },
@@ -233,7 +229,7 @@ export async function waiveSingleSignOn(
   });
 }
 
-/** The next single sign-on links the person's account at the issuer again. @throws AppError not_found */
+/** The next single sign-on links the account again. */
 export async function unlink(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   if (!(await deleteIdentities(tx, user.id)))

@@ -14,7 +14,7 @@ const changes = {
   passkeyRemoved: 'A passkey was removed from your account',
 };
 
-/** Warns the person in case somebody else made the change. */
+/** Somebody else may have made the change. */
 export async function mailAccountNotice(
   tx: Tx,
   { config }: MailDeps,

@@ -17,30 +17,24 @@ export async function findUser(orm: Orm, by: UserName): Promise<User | undefined
   return user;
 }
 
-/**
- * Locks the row of a user, so that no sign-in by the user can complete in the meantime. Returns undefined if there is
- * no such user.
- */
+/** No sign-in by the user can complete in the meantime. */
 export async function lockUser(tx: Tx, by: UserName): Promise<User | undefined> {
   const [user] = await tx.select().from(users).where(isUser(by)).for('no key update');
   return user;
 }
 
-/** Maximum number of users that one page of a search examines. */
+/** Per page of a search. */
 const MAX_SEARCHED = 100_000;
 
 interface UserFilter {
   /** Case-insensitive; matches any part of the address or name. */
   search?: string | undefined;
-  /** Last address to examine; see `findSearchEnd`. */
+  /** See `findSearchEnd`. */
   until?: string | undefined;
   failedSince?: Date | undefined;
 }
 
-/**
- * Returns the last address that a search starting after `after` examines, or undefined if it examines all the remaining
- * ones.
- */
+/** Undefined if the search examines all remaining addresses. */
 export async function findSearchEnd(orm: Orm, after: string | undefined): Promise<string | undefined> {
   const [last] = await orm
     .select({ email: users.email })
@@ -76,7 +70,7 @@ export async function listUsers(
     .limit(limit + 1);
 }
 
-/** For another hash of the same password. Changes nothing if the password has been changed meanwhile. */
+/** Changes nothing if the password has been changed meanwhile. */
 export async function replaceHash(orm: Orm, { id, passwordHash }: User, to: string): Promise<void> {
   await orm
     .update(users)
@@ -88,7 +82,7 @@ export async function insertUser(tx: Tx, user: User): Promise<void> {
   await tx.insert(users).values(user);
 }
 
-/** Changing the password deletes open links for resetting it. */
+/** A new password deletes open links for resetting it. */
 export async function updateUser(
   tx: Tx,
   id: string,
@@ -98,7 +92,7 @@ export async function updateUser(
   if (values.passwordHash !== undefined) await deleteOpenLinks(tx, id, 'password_reset');
 }
 
-/** Keeps the time of an earlier proof. */
+/** An earlier proof stays. */
 export async function proveAddress(tx: Tx, id: string, provenAt: Date): Promise<void> {
   await tx
     .update(users)
@@ -106,7 +100,7 @@ export async function proveAddress(tx: Tx, id: string, provenAt: Date): Promise<
     .where(and(eq(users.id, id), isNull(users.provenAt)));
 }
 
-/** Also deletes sessions and links. Keys and memberships must be deleted first. False if there was no such user. */
+/** Deletes sessions and links, too. Keys and memberships must be deleted first. */
 export async function deleteUserRow(tx: Tx, { id, email }: Pick<User, 'id' | 'email'>): Promise<boolean> {
   const isDeleted = (await tx.delete(users).where(eq(users.id, id)).returning({ id: users.id })).length > 0;
   // An operator invitation refers to an address, not to an account.
@@ -122,7 +116,7 @@ export async function deleteMembershipsOf(tx: Tx, userId: string) {
     .returning({ orgId: memberships.orgId, role: memberships.role });
 }
 
-/** Keeps the user's keys but clears their creator. Uses raw SQL, because the API keys module depends on this one. */
+/** Raw SQL, because the API keys module depends on this one. */
 export async function forgetKeyCreator(tx: Tx, userId: string): Promise<void> {
   await tx.execute(sql`update api_keys set created_by = null where created_by = ${userId}`);
 }

@@ -22,7 +22,7 @@ import {
 
 /**
  * Replaces a hash from an earlier version. Call this also for an unknown person, so that both take equally long.
- * @returns the person with the stored hash; undefined if the password is wrong
+ * Undefined if the password is wrong.
  */
 export async function proveUser<P extends User>(
   orm: Orm,
@@ -38,15 +38,15 @@ export async function proveUser<P extends User>(
   return { ...person, passwordHash };
 }
 
-/** The hash to store, and the hash that the database contained when the new one was computed. */
+/** `seenHash` is what the database contained when the new hash was computed. */
 export interface PasswordChoice {
   seenHash: string | undefined;
   passwordHash: string;
 }
 
 /**
- * Keeps the stored hash if the password is unchanged. Hashing is slow, so call this before the transaction; `putUser`
- * then checks `seenHash`.
+ * Keeps the stored hash if the password is unchanged. Slow: call this before the transaction; `putUser` then checks
+ * `seenHash`.
  * @throws AppError invalid_request for a new password that is easy to guess
  */
 export async function choosePassword(
@@ -63,7 +63,7 @@ export async function choosePassword(
   return { seenHash, passwordHash: await hashPassword(password, gone) };
 }
 
-/** The stored password changed after the new hash was computed, so the caller must choose again. */
+/** The caller must choose again. */
 export class PasswordChanged extends AppError {
   constructor() {
     super('unavailable', 'The same user is being changed by other requests.', { retryAfterSeconds: 1 });
@@ -88,8 +88,8 @@ export async function endAccess(tx: Tx, userId: string, except?: string): Promis
 }
 
 /**
- * Ends all of the user's sessions if the password changes. If nobody has proven the address yet, the operator's word
- * does, and second factors end too. @throws PasswordChanged
+ * A new password ends all sessions. If nobody has proven the address, the operator's word does, and second factors end
+ * too. @throws PasswordChanged
  */
 export async function putUser(tx: Tx, email: string, input: UserInput, source: Source): Promise<Put<User>> {
   const { name, seenHash, passwordHash } = input;
@@ -119,10 +119,7 @@ export async function putUser(tx: Tx, email: string, input: UserInput, source: S
   return { isNew: false, resource: user };
 }
 
-/**
- * Keys belong to Organizations and keep working. To avoid deadlocks, locks the user's own row last, as a key rotation
- * does.
- */
+/** Keys keep working. Locks the user's own row last, as a key rotation does, to avoid deadlocks. */
 export async function removeUser(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await getUser(tx, email);
   const memberships = await deleteMembershipsOf(tx, user.id);
@@ -144,7 +141,7 @@ export async function endSessions(tx: Tx, email: string, source: Source): Promis
   await recordOperatorAudit(tx, entry);
 }
 
-/** Afterwards the password alone is enough to sign in. Ends all sessions, which may belong to an attacker. */
+/** The password alone is then enough. Ends all sessions, which may belong to an attacker. */
 export async function removeSecondFactor(tx: Tx, email: string, source: Source): Promise<void> {
   const user = await lockUser(tx, { email });
   if (!user) throw unknownUser(email);
@@ -155,14 +152,13 @@ export async function removeSecondFactor(tx: Tx, email: string, source: Source):
   await recordOperatorAudit(tx, entry);
 }
 
-/** @throws AppError not_found */
 export async function getUser(orm: Orm, email: string): Promise<User> {
   const user = await findUser(orm, { email });
   if (!user) throw unknownUser(email);
   return user;
 }
 
-/** The order in which the chains of several Organizations are locked. */
+/** The chains of several Organizations are locked in this order. */
 const byOrganization = (a: { orgId: string }, b: { orgId: string }) => (a.orgId < b.orgId ? -1 : 1);
 
 const unknownUser = (email: string) => new AppError('not_found', `There is no user "${email}".`);

@@ -9,7 +9,7 @@ import { findDifference, type Put, type Source } from '../../../accounts/identit
 import { getLockedOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import type { limitsSchema } from './schema.js';
 
-/** Replaces the Organization's limits, effective with its next order. */
+/** Effective with the next order. */
 export async function putLimits(
   tx: Tx,
   slug: string,

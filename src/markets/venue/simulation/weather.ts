@@ -86,7 +86,6 @@ function climateOf(stationId: string): StationClimate {
   return climate;
 }
 
-/** Returns the seasonal value in °F, warmest at the end of July. */
 const usualF = ({ mean, swing }: Yearly, date: string): number => mean - swing * seasonOf(date);
 
 /** Returns −1 at the end of July and 1 at the end of January. */
@@ -101,7 +100,6 @@ interface Turn {
   temperatureF: number;
 }
 
-/** Interpolates smoothly and monotonically between turning points. */
 function temperatureAt(turns: readonly Turn[], hour: number): number {
   const next = turns.findIndex((turn) => turn.hour > hour);
   if (next < 0) return turns.at(-1)!.temperatureF;

@@ -97,7 +97,6 @@ export function stationDaysAround(at: Date, of: readonly Station[] = stations): 
   );
 }
 
-/** Returns the hours of the next day and the last few hours in each area. */
 function hoursAround(at: Date, selection: Selection): SimulatedSubject[] {
   return areasOf(selection).flatMap((area) => {
     const today = clockAt(area, at).date;

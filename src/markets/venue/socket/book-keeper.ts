@@ -6,9 +6,7 @@ import type { DeltaFrame, Frame, SnapshotFrame } from './frames.js';
 export type Doubt =
   // A frame is missing.
   | 'gap'
-  // A frame was repeated or late, or its sequence restarted.
   | 'stale'
-  // The frame belongs to a different subscription.
   | 'foreign'
   // A level would become negative.
   | 'negative'
@@ -74,7 +72,6 @@ export function createBookKeeper(onChange: (ticker: string) => void = () => unde
       for (const ticker of tickers) remove(ticker);
     },
     end: markets.end,
-    /** Processes a frame with a subscription id; other frames do not concern books. */
     take(frame: Frame): BookProblem | undefined {
       const ticker = 'ticker' in frame ? frame.ticker : undefined;
       const market = ticker === undefined ? undefined : kept.get(ticker);
@@ -195,7 +192,6 @@ function createKeptMarkets(onChange: (ticker: string) => void) {
 const bookOf = (market: Kept): OrderBook =>
   (market.book ??= { yes: readSide(market.levels.yes), no: readSide(market.levels.no) });
 
-/** @returns false for a negative level */
 function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
   market.levels = { yes: new Map(), no: new Map() };
   for (const side of ['yes', 'no'] as const)
@@ -206,11 +202,9 @@ function putSnapshot({ levels }: SnapshotFrame, market: Kept): boolean {
   return true;
 }
 
-/** @returns false for a negative level */
 const putDelta = ({ side, price, hundredths }: DeltaFrame, market: Kept): boolean =>
   add(market.levels[side], price, hundredths) >= 0;
 
-/** @returns the new size at the price */
 function add(levels: Map<Micros, number>, price: Micros, hundredths: number): number {
   const left = (levels.get(price) ?? 0) + hundredths;
   if (left === 0) levels.delete(price);

@@ -143,7 +143,6 @@ const readLevels = (of: Side, levels: [string, string][] | null | undefined): Ra
     hundredths: readHundredths(contracts),
   }));
 
-/** Converts a YES price to the side's own price. */
 const readPrice = (of: Side, text: string): Micros =>
   of === 'yes' ? parseDollars(text) : DOLLAR - parseDollars(text);
 

@@ -77,7 +77,6 @@ const createApplyCommand = (): Command =>
     )
     .addHelpText('after', applyHelp);
 
-/** Resolves to the exit status. */
 export const runApplyCommand = (terminal: DeclareTerminal): Promise<number> =>
   runCommand<ApplyFlags>(
     createApplyCommand(),
@@ -115,7 +114,6 @@ const openApi = (url: string | undefined, env: DeclareTerminal['env']): Operator
     readOperatorToken(env.OPERATOR_TOKEN),
   );
 
-/** @throws CommandError */
 async function readText(path: string, stdin: Terminal['stdin']): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -133,8 +131,7 @@ async function readText(path: string, stdin: Terminal['stdin']): Promise<string>
 }
 
 /**
- * Reads only the sections that the file declares. @throws RefusedError, and CommandError for a change that the service
- * cannot make
+ * Reads only the declared sections. @throws RefusedError, and CommandError for a change that the service cannot make
  */
 async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): Promise<Plan> {
   const state = await readState(api, (slug) => {
@@ -172,7 +169,6 @@ function openSecrets(path: string | undefined): KeepSecret | undefined {
   };
 }
 
-/** Stops at the first refused change. */
 async function makeChanges(
   api: OperatorApi,
   work: readonly Change[],
@@ -239,7 +235,6 @@ const createExportCommand = (): Command =>
     .option('--schema', 'print the JSON Schema of the file instead')
     .addHelpText('after', exportHelp);
 
-/** Resolves to the exit status. */
 export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
   runCommand<ExportFlags>(
     createExportCommand(),
@@ -255,7 +250,7 @@ export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
 const describeSchema = (): string =>
   `${JSON.stringify(z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }), null, 2)}\n`;
 
-/** Writes numbers with all their digits. */
+/** Keeps all digits. */
 const exactTag: ScalarTag = {
   tag: 'tag:yaml.org,2002:float',
   default: true,

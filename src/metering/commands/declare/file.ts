@@ -26,12 +26,12 @@ import { webhookTypes } from '../../../products.js';
 import { entitlementSchema, productSchema } from '../../entitlements/operator/schema.js';
 import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
-/** Maximum size of a file. Parsing a file of this size takes about a second and 200 MB. */
+/** Parsing a file of this size takes about a second and 200 MB. */
 export const MAX_FILE_BYTES = 4 * 1024 * 1024;
-/** Maximum number of values that aliases may expand to. */
+/** Aliases may expand to this many values. */
 const MAX_ALIASES = 1_000;
 
-/** A declared resource is active unless the file says otherwise. */
+/** A resource is active unless the file says otherwise. */
 const archived = z.boolean().default(false).describe('Whether it is archived. Default: false.');
 
 export const fileSchema = z.strictObject({
@@ -63,18 +63,18 @@ export const fileSchema = z.strictObject({
     .describe('All Organizations, by slug. Without this section, they are left alone.'),
 });
 
-/** Contents of a file. Numbers are text, which keeps all their digits. */
+/** Numbers are text, which keeps all their digits. */
 export type Declared = AsText<z.input<typeof fileSchema>>;
 
 export type State = { [Section in keyof Declared]-?: NonNullable<Declared[Section]> };
 
 export interface DeclaredFile {
   declared: Declared;
-  /** Returns the file's name and line, such as `gauge.yaml:12`, for a JSON pointer into the file. */
+  /** `gauge.yaml:12`, for a JSON pointer into the file. */
   placeOf: (pointer: string) => string;
 }
 
-/** Validates the whole file. @throws CommandError with the line and the pointer of every mistake */
+/** @throws CommandError with the line and the pointer of every mistake */
 export function parseFile(name: string, text: string): DeclaredFile {
   const lines = new LineCounter();
   const at = (offset: number | undefined) => `${name}:${lines.linePos(offset ?? 0).line}`;
@@ -116,7 +116,7 @@ function refuse(name: string, problems: readonly string[], hint = ''): void {
   throw new CommandError(lines.join('\n'));
 }
 
-/** @throws CommandError if the text is nested too deeply, or its aliases are unknown or expand to too much */
+/** @throws CommandError for text nested too deeply, and for aliases that are unknown or expand too much */
 function whileBounded<T>(name: string, work: () => T): T {
   try {
     return work();
@@ -135,8 +135,7 @@ function whileBounded<T>(name: string, work: () => T): T {
 type Offend = (node: Node | undefined, detail: string) => string;
 
 /**
- * Converts every key to its source text. Returns a problem for each key that is not plain text, appears twice, or is
- * `__proto__` where that is not allowed.
+ * Returns a problem for each key that is not plain text, appears twice, or is `__proto__` where that is not allowed.
  */
 function nameKeys(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
@@ -164,8 +163,8 @@ function nameKeys(document: Document, offend: Offend): string[] {
 const PRICES = /^products\/[^/]+\/credits\/by\/prices$/;
 
 /**
- * Whether the map's keys are values of a dimension, among which `__proto__` is an ordinary value. A map with an anchor
- * does not count, because an alias could use the map elsewhere, and zod would silently drop `__proto__` there.
+ * Values of a dimension may be `__proto__`. A map with an anchor does not count: an alias could use it where zod would
+ * silently drop `__proto__`.
  */
 const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
   !anchor &&
@@ -176,7 +175,7 @@ const arePrices = ({ anchor }: YAMLMap, path: readonly unknown[]): boolean =>
       .join('/'),
   );
 
-/** Turns numbers into text with all their digits; a double would round them. */
+/** A double would round numbers. */
 function keepDigits(document: Document, offend: Offend): string[] {
   const problems: string[] = [];
   visit(document, {
@@ -193,17 +192,14 @@ function keepDigits(document: Document, offend: Offend): string[] {
   return problems;
 }
 
-/** Only decimal notation keeps its source digits. Other notations, such as hexadecimal, use the parsed value. */
+/** Other notations, such as hexadecimal, use the parsed value. */
 const digitsOf = ({ source = '', value }: Scalar<number>): string =>
   toBoundedDecimal(
     /^[-+]?[\d.]+(e[-+]?\d+)?$/i.test(source) ? source.replace(/^\+/, '') : String(value),
     'number',
   );
 
-/**
- * Returns the key or item at a JSON pointer. If it does not exist, returns its nearest ancestor, or undefined if no
- * ancestor exists.
- */
+/** The nearest ancestor if nothing is there; undefined without an ancestor. */
 function findNode(document: Document, pointer: string): Node | undefined {
   let found: unknown;
   let node: unknown = document.contents;
@@ -232,7 +228,7 @@ function findContradictions({ products, organizations = {} }: Declared) {
         places.push({ pointer: `${pointer}/endsAt`, detail: 'must be later than startsAt' });
     }
     for (const [i, { url }] of webhooks.entries()) {
-      // Only a first check: the service applies stricter rules.
+      // Only a first check: the service is stricter.
       const detail = whyNoReceiver(url, { production: false, allowsPrivate: true });
       if (detail !== undefined) places.push({ pointer: `/organizations/${slug}/webhooks/${i}/url`, detail });
     }

@@ -12,19 +12,19 @@ type Entitlement = NonNullable<Organization['entitlements']>[string];
 type Webhook = NonNullable<Organization['webhooks']>[number];
 
 export interface Resource {
-  /** Identifies the resource in both the file and the service. */
+  /** The same in the file and the service. */
   label: string;
-  /** JSON pointer to the resource in the file. */
+  /** Into the file. */
   pointer: string;
-  /** Path below `/operator`; for a new webhook endpoint, the path of the list. */
+  /** The path is below `/operator`; a new webhook endpoint has the list's. */
   path: string;
-  /** Body of the PUT request. Absent fields stay unchanged. */
+  /** For PUT. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
-  /** Body of the POST request for a new webhook endpoint, including the full URL of a chat webhook. */
+  /** For the POST of a new webhook endpoint, with the full URL of a chat. */
   created?: Record<string, unknown>;
 }
 
-/** Lists resources in an order in which they can be created. */
+/** In an order in which they can be created. */
 export function listResources({ products = {}, organizations = {} }: Declared): Resource[] {
   return [
     ...Object.entries(products).map(([slug, product]) => ({
@@ -83,7 +83,7 @@ const organizationFields = ({
   archived,
 });
 
-/** Sorts the prices, so that their order makes no difference. */
+/** The order of prices makes no difference. */
 const toCredits = ({ price, by, enforcement }: NonNullable<Product['credits']>) => {
   const prices = Object.entries(by?.prices ?? {}).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return creditPriceJson({
@@ -136,10 +136,7 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
   isEnabled,
 });
 
-/**
- * Prepares the state for export. Omits fields that are null or have their default value, unless omitting the field
- * would mean "unchanged".
- */
+/** Keeps a null or default field if omitting it would mean "unchanged". */
 export function withoutDefaults({ products, organizations }: State) {
   return {
     products: mapValues(products, (product) => {
@@ -196,15 +193,15 @@ export function withoutDefaults({ products, organizations }: State) {
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
 
-/** Whether the file gives a chat webhook's URL in masked form, which can only refer to an existing endpoint. */
+/** A masked chat URL can only refer to an existing endpoint. */
 export const isMasked = ({ fields, created }: Resource): boolean =>
   fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
 
 export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';
-  /** The resource as declared in the file; for a deletion, as stored by the service. */
+  /** As declared in the file; for a deletion, as stored. */
   resource: Resource;
-  /** One line per changed field, with its old and new value. */
+  /** One line per field, with its old and new value. */
   differences: string[];
   method: 'PUT' | 'POST' | 'DELETE';
   path: string;
@@ -213,7 +210,7 @@ export interface Change {
 
 export interface Plan {
   changes: Change[];
-  /** Deletions of resources that exist only in the service, ordered to avoid conflicts. */
+  /** Resources that only the service has, in an order that avoids conflicts. */
   removals: Change[];
   unchanged: number;
 }
@@ -247,7 +244,7 @@ export function makePlan(wanted: readonly Resource[], current: readonly Resource
   return { changes, removals, unchanged };
 }
 
-/** Products and Organizations are archived instead of deleted, because recorded data refers to them. */
+/** Recorded data refers to products and Organizations, so they are archived. */
 function toRemoval(resource: Resource): Change {
   const { path, fields } = resource;
   return 'archived' in fields
@@ -260,7 +257,6 @@ const compare = (before: Resource['fields'], after: Resource['fields']): string[
     .filter((name) => textOf(before[name]) !== textOf(after[name]))
     .map((name) => `${name}: ${textOf(before[name])} → ${textOf(after[name])}`);
 
-/** Returns the same text for equal values. */
 function textOf(value: unknown): string {
   if (value === undefined) return 'not set';
   if (typeof value === 'string') return value;

@@ -11,7 +11,7 @@ const PAGE_SIZE = 500;
 const TIMEOUT_MS = 60_000;
 const CONCURRENT_READS = 8;
 
-/** The service refused a request or returned no usable response. */
+/** Also thrown without a usable response. */
 export class RefusedError extends Error {
   override name = 'RefusedError';
 }
@@ -20,7 +20,7 @@ export type OperatorApi = ReturnType<typeof createOperatorApi>;
 
 /** @param url without a trailing slash */
 export function createOperatorApi(url: string, token: string) {
-  /** @returns the response, with numbers as text @throws RefusedError */
+  /** Numbers in the response are text. @throws RefusedError */
   async function call(method: string, path: string, body?: object): Promise<Record<string, unknown>> {
     const { status, text } = await send(method, path, body);
     const answer = parseAnswer(text);
@@ -90,10 +90,7 @@ type Product = State['products'][string];
 type Entitlements = NonNullable<Organization['entitlements']>;
 type Webhooks = NonNullable<Organization['webhooks']>;
 
-/**
- * Reads the service's state in the form of a file.
- * @param reads selects which parts of each Organization to read; default: everything
- */
+/** @param reads selects parts of each Organization; default: everything */
 export async function readState(
   { call, readAll }: OperatorApi,
   reads = (_slug: string): { entitlements: boolean; webhooks: boolean } => everything,
@@ -132,7 +129,7 @@ export async function readState(
   };
 }
 
-/** Picks the fields of a row that a file can declare, so a new field of the operator API needs no further code here. */
+/** A new field of the operator API needs no further code here. */
 const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =>
   Object.fromEntries(Object.entries(row).filter(([name]) => Object.hasOwn(shape, name))) as T;
 
@@ -141,7 +138,7 @@ const everything = { entitlements: true, webhooks: true };
 const toEntitlements = (rows: (Entitlements[string] & { productSlug: string })[]): Entitlements =>
   Object.fromEntries(rows.map((row) => [row.productSlug, row]));
 
-/** The token comes from the environment only: a flag would expose it in process listings. @throws CommandError */
+/** A flag would expose the token in process listings. */
 export function readOperatorToken(value: string | undefined): string {
   const token = value?.trim();
   if (!token)

@@ -5,14 +5,14 @@ import type { MapRecord, OutgoingEvent, RecordRefusal } from './mapping.js';
 import type { SourceRecord } from './record.js';
 
 export interface OutgoingBatch {
-  /** Batch number, from 0. */
+  /** From 0. */
   index: number;
   events: OutgoingEvent[];
   refusals: RecordRefusal[];
   position: number;
 }
 
-/** Maximum number of JSON characters in a batch: well below the service's body limit, and small in memory. */
+/** JSON characters: well below the service's body limit, and small in memory. */
 const MAX_BATCH_LENGTH = 3 * 1024 * 1024;
 
 export async function* toBatches(
@@ -42,7 +42,7 @@ export async function* toBatches(
   if (batch.events.length + batch.refusals.length > 0) yield batch;
 }
 
-/** A key that one input has twice is never a resend, so its second event would be lost as a duplicate. */
+/** A key that one input has twice is no resend: its second event would be lost as a duplicate. */
 function refuseRepeat(mapped: ReturnType<MapRecord>, seen: ReturnType<typeof createKeySet>) {
   if (!('json' in mapped) || seen.add(mapped.event.idempotencyKey)) return mapped;
   const { record, event } = mapped;
@@ -63,17 +63,17 @@ const emptyBatch = (index: number): OutgoingBatch => ({
   position: 0,
 });
 
-/** Confirmed results from the start of the input. */
+/** Counts from the start of the input. */
 export interface Tally {
   records: number;
   accepted: number;
   deduped: number;
   rejected: number;
-  /** Rejected records whose key an earlier record of the input has. */
+  /** An earlier record of the input has the same key. */
   repeated: number;
   /** Sent events without a time of their own. */
   untimed: number;
-  /** Number of rejected records by reason. Only the first 100 distinct reasons are counted. */
+  /** Only the first 100 reasons are counted. */
   reasons: Record<string, number>;
 }
 
@@ -89,7 +89,7 @@ const emptyTally = (): Tally => ({
   reasons: {},
 });
 
-/** Leaves out the record's own values, which would make each reason unique. */
+/** A record's own values would make each reason unique. */
 const reasonOf = ({ code, detail }: RecordRefusal): string =>
   code === 'invalid_record' ? detail.replace(/"(?:[^"\\]|\\.)*"/g, '…').replace(/: .*/s, '.') : detail;
 
@@ -100,17 +100,17 @@ function countReason(reasons: Tally['reasons'], refusal: RecordRefusal): void {
 }
 
 export interface Warnings {
-  /** The latest warning for each product, metric and period above its cap. */
+  /** For each product, metric and period above its cap. */
   overCap: Map<string, CapWarning>;
-  /** The latest warning for each limit. */
+  /** For each limit. */
   overLimit: Map<string, LimitWarning>;
   mismatches: number;
   firstMismatch: number | undefined;
 }
 
-/** Settles batches and reports refusals in input order, even if answers arrive out of order. */
+/** Reports in input order, even if answers arrive out of order. */
 export function createLedger(options: {
-  /** Maximum number of answered batches waiting for an unanswered earlier batch. */
+  /** Answered batches that may wait for an unanswered earlier one. */
   window: number;
   onSettled(refusals: RecordRefusal[]): void;
 }) {
@@ -154,7 +154,7 @@ export function createLedger(options: {
     get position() {
       return position;
     },
-    /** Resolves once another batch may start, which limits how far fast batches can get ahead of a slow one. */
+    /** Limits how far fast batches can get ahead of a slow one. */
     async room() {
       while (answered.size >= window) await new Promise<void>((resolve) => waiting.push(resolve));
     },

@@ -130,7 +130,7 @@ const createSendCommand = (): Command =>
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help);
 
-/** The key comes from the environment only: a flag would expose it in process listings. @throws CommandError */
+/** A flag would expose the key in process listings. */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {
   const guess = guessFormat(file);
   const named = findNamedFormat(flags.format);
@@ -168,7 +168,6 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
   };
 }
 
-/** The fields of the mapping that flags give. */
 function mappingOf(flags: Flags): MappingOptions {
   const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension } = flags;
   const { each, timeZone, decimalComma } = flags;
@@ -177,7 +176,6 @@ function mappingOf(flags: Flags): MappingOptions {
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
-/** @throws CommandError */
 function readDestination(
   { organization, test }: Flags,
   env: Record<string, string | undefined>,
@@ -206,7 +204,7 @@ export interface SendTerminal extends Terminal, SendSurroundings {
   env: Record<string, string | undefined>;
 }
 
-/** Resolves to the exit status; an interrupted run exits with 130. */
+/** An interrupted run exits with 130. */
 export const runSendCommand = (terminal: SendTerminal): Promise<number> =>
   runCommand<Flags>(createSendCommand(), terminal, async (flags, files) => {
     const { env, stdout, stderr, interrupt } = terminal;

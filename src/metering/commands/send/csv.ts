@@ -9,13 +9,12 @@ import type { MappedColumn } from './mapping.js';
 import type { SourceRecord } from './record.js';
 import { isOwnExport, ownFields, readOwnRow } from './own-export.js';
 
-/** The lines of one record. There are several if a quoted field contains line breaks. */
+/** Several lines if a quoted field contains line breaks. */
 type Row = Line[];
 
 /**
- * Reads CSV (RFC 4180) whose first record names the columns. A record ends at the first line break outside quotes. If a
- * quote is misplaced, only the line that opened it is refused, and reading continues with the next line. csv-parse
- * alone would lose everything after an unclosed quote, and calling it row by row is 13 times slower.
+ * RFC 4180, with a header. A misplaced quote refuses only the line that opened it; csv-parse alone would lose
+ * everything after it, and calling it row by row is 13 times slower.
  * @throws CommandError if the header is unusable or lacks a required column
  */
 export async function* readCsv(
@@ -39,7 +38,7 @@ export async function* readCsv(
 }
 
 function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
-  /** Lines of a record whose quotes are still open, and their total length. */
+  /** The quotes are still open. */
   let open: Row = [];
   let openLength = 0;
 
@@ -96,10 +95,10 @@ function createAssembler(readRows: (rows: Row[]) => SourceRecord[]) {
   return { take, end };
 }
 
-/** Excel's own first line, which names the delimiter. */
+/** Excel's own first line names the delimiter. */
 const separatorLine = /^sep=([^"\r])\r?$/i;
 
-/** Parses many rows together; on failure, parses them one by one to find the bad row. */
+/** Parses many rows together; on failure, one by one. */
 function createRowReader(
   given: string | undefined,
   needed: readonly MappedColumn[],
@@ -177,9 +176,7 @@ const refused = (row: Row, problem: string): SourceRecord => ({
   position: 0,
 });
 
-/**
- * A record's text without the carriage return of its line ending; carriage returns inside quotes belong to the field.
- */
+/** Without the carriage return of the line ending; those inside quotes belong to the field. */
 const textOf = (row: Row): string =>
   row
     .map(({ text }) => text)

@@ -7,14 +7,13 @@ type Warning = UsageAnswer['warnings'][number];
 export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;
 export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }>;
 
-/** Outcome of delivering events: each was accepted, deduplicated or refused. */
 export interface Delivery {
   accepted: number;
   deduped: number;
   refusals: RecordRefusal[];
   overCap: CapWarning[];
   overLimit: LimitWarning[];
-  /** Repeats that differ from the first event with the same key. */
+  /** Differ from the first event with the same key. */
   mismatches: SourceRecord[];
 }
 
@@ -36,10 +35,7 @@ export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Deli
   return delivery;
 }
 
-/**
- * Events that were sent but got no answer, and how many of them the service had recorded. `recorded` is null if the
- * lookup failed.
- */
+/** `recorded` is what the service had; null if the lookup failed. */
 export interface Unanswered {
   records: number;
   recorded: number | null;
@@ -48,10 +44,7 @@ export interface Unanswered {
 const LOOK_UP_SIZE = 500;
 const LOOK_UP_TIMEOUT_MS = 5_000;
 
-/**
- * Counts how many of the events were recorded. Returns undefined if there are no events, or if the API key lacks the
- * scope.
- */
+/** Undefined without events, or if the API key lacks the scope. */
 export async function lookUpEvents(
   client: GaugeClient,
   events: readonly OutgoingEvent[],

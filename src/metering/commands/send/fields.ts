@@ -5,9 +5,8 @@ import { fromUnixTime } from './times.js';
 
 type Read = (record: SourceRecord) => unknown;
 
-/** A mapping flag's value. */
 export interface Expression {
-  /** The fields that it reads; none for a constant or a path name such as `$1`. */
+  /** None for a constant or a path name such as `$1`. */
   fields: string[];
   read: Read;
 }
@@ -15,7 +14,6 @@ export interface Expression {
 const call = /^(lower|unix|join)\((.+)\)$/s;
 const pathName = /^\$([1-9]\d?)$/;
 
-/** @throws CommandError */
 export function parseExpression(flag: string, text: string): Expression {
   if (text.startsWith('=')) {
     const constant = text.slice(1);
@@ -37,8 +35,8 @@ export function parseExpression(flag: string, text: string): Expression {
 }
 
 /**
- * Joins values with slashes as the key of a CloudEvent is joined: slashes in all but the first are escaped, so that
- * different values never join to the same text. A missing value counts as empty.
+ * Escapes slashes in all but the first value, as in a CloudEvent's key, so that different values never join to the same
+ * text. A missing value counts as empty.
  */
 function parseJoin(flag: string, list: string): Expression {
   const parts = list.split(',').map((part) => parseExpression(flag, part.trim()));
@@ -60,7 +58,7 @@ const unlessMissing = (value: unknown, change: (value: unknown) => unknown): unk
   isMissing(value) ? value : change(value);
 const toLower = (value: unknown): unknown => (typeof value === 'string' ? value.toLowerCase() : value);
 
-/** Reads a field by its whole name, or else along its dots, also into JSON text such as that of a CSV column. */
+/** By its whole name, or else along its dots, also into JSON text such as that of a CSV column. */
 export function readPath(value: unknown, path: string): unknown {
   const fields = toObject(value);
   if (fields === undefined) return undefined;
@@ -73,7 +71,7 @@ export function readPath(value: unknown, path: string): unknown {
   return undefined;
 }
 
-/** The names of the fields that can contain the field at a path: `a` and `a.b` for `a.b.c`. */
+/** `a` and `a.b` for `a.b.c`. */
 export const prefixesOf = (path: string): string[] =>
   [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index)).filter((name) => name !== '');
 
@@ -91,10 +89,7 @@ function parseJsonText(text: string): unknown {
   }
 }
 
-/**
- * Makes one record of each element of the list at `path`. Each keeps the fields around the list, and has the element in
- * the list's place.
- */
+/** Each record has the element in the list's place and keeps the fields around it. */
 export function splitRecord(record: SourceRecord, path: string): SourceRecord[] {
   if (record.problem !== undefined) return [record];
   const found = readPath(record.value, path);
@@ -117,7 +112,6 @@ function replaceAt(value: unknown, path: string, element: unknown): object {
   return { ...fields, [name]: replaceAt(fields[name], path.slice(name.length + 1), element) };
 }
 
-/** @throws UnmappedError */
 export function toText(value: unknown, flag: string, expression: string): string {
   if (typeof value === 'string' && value !== '') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);

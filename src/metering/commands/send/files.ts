@@ -4,9 +4,8 @@ import { CommandError } from '../../../commands/kit/command.js';
 import type { RecordRefusal } from './mapping.js';
 
 /**
- * Opens the file for refused records, which is created at the first refusal.
- * @param inputPath the input file, which must be a different file
- * @throws CommandError if the file cannot be written
+ * Created at the first refusal.
+ * @param inputPath must be a different file
  */
 export function openRejectedFile(path: string, inputPath: string) {
   let file: number | undefined;

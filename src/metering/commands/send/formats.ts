@@ -2,7 +2,7 @@ import type { MappingOptions } from './mapping.js';
 import type { Format } from './records.js';
 
 interface NamedFormat {
-  /** How to read a file whose extension does not say it. */
+  /** For an extension that does not say it. */
   reader: Format;
   mapping: MappingOptions;
 }
@@ -18,7 +18,7 @@ const messagesPage = ['workspace_id', 'api_key_id', 'model', 'service_tier', 'co
   (name) => `results.${name}`,
 );
 
-/** Exports of other programs. A flag replaces its field of the mapping. */
+/** A flag replaces its field of the mapping. */
 export const namedFormats = {
   // A CloudEvent within the answer of GET /api/v1/events, with the key that POST /api/usage/events gives it.
   openmeter: {
@@ -128,7 +128,7 @@ export const namedFormats = {
   },
 } as const satisfies Record<string, NamedFormat>;
 
-/** Undefined for `csv` and the other plain readers. */
+/** Undefined for the plain readers. */
 export const findNamedFormat = (name: string | undefined): NamedFormat | undefined =>
   name !== undefined && Object.hasOwn(namedFormats, name)
     ? namedFormats[name as keyof typeof namedFormats]

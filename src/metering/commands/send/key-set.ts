@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 
-/** Remembers 96 bits of each key's SHA-256, in 16 to 32 bytes: a Set of the keys takes ten times as much memory. */
+/** 96 bits of each key's SHA-256, in 16 to 32 bytes: a Set takes ten times as much memory. */
 export function createKeySet() {
   const width = 3;
   let slots = new Uint32Array(width * 1024);
   let size = 0;
 
-  /** The slot of a key, or the free one where it belongs. */
+  /** The key's slot, or the free one where it belongs. */
   function find(words: Uint32Array): number {
     const count = slots.length / width;
     for (let i = words[0]! % count; ; i = (i + 1) % count) {
@@ -25,7 +25,7 @@ export function createKeySet() {
   }
 
   return {
-    /** Returns false if the key is already there. */
+    /** False if the key is already there. */
     add(key: string): boolean {
       const words = new Uint32Array(
         Uint8Array.from(hash('sha256', key, 'buffer').subarray(0, 4 * width)).buffer,

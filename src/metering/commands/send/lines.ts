@@ -2,11 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import { CommandError } from '../../../commands/kit/command.js';
 import type { Input } from '../../../commands/kit/input.js';
 
-/** Maximum length of a line. Longer lines are refused, which bounds memory for any file. */
+/** Bounds memory for any file. */
 export const MAX_LINE_BYTES = 1024 * 1024;
 
 export interface Line {
-  /** Counted from 1. */
+  /** From 1. */
   number: number;
   /** Without the line ending. */
   text: string;
@@ -50,10 +50,7 @@ export async function* readLines(input: Input): AsyncGenerator<Line[]> {
   if (lines.length > 0) yield lines;
 }
 
-/**
- * `bytes` holds whole lines without the last line ending. Decoding them together is several times faster than decoding
- * them one by one.
- */
+/** `bytes` holds whole lines without the last line ending: decoding them together is several times faster. */
 function addLines(lines: Line[], bytes: Buffer, before: number): number {
   let number = before;
   if (isUtf8(bytes)) {

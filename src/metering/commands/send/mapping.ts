@@ -6,7 +6,7 @@ import { shorten, UnmappedError, type SourceRecord } from './record.js';
 import { openTimeZone, toTime } from './times.js';
 import { readOwnDetails } from './own-export.js';
 
-/** An event and its JSON text. The text is needed because the quantity may have more digits than a double can hold. */
+/** The JSON text may have more digits of the quantity than a double can hold. */
 export interface OutgoingEvent {
   record: SourceRecord;
   event: UsageEvent;
@@ -20,7 +20,6 @@ export interface RecordRefusal {
   event?: UsageEvent;
 }
 
-/** Flag values as given; undefined for flags that were omitted. */
 export interface MappingOptions {
   productSlug?: string | undefined;
   metric?: string | undefined;
@@ -30,9 +29,9 @@ export interface MappingOptions {
   subject?: string | undefined;
   /** `name=field` for each dimension. */
   dimension?: string[] | undefined;
-  /** Path of a list; each of its elements is an event. */
+  /** Each element of the list is an event. */
   each?: string | undefined;
-  /** The zone of times without one. */
+  /** For times without a zone. */
   timeZone?: string | undefined;
   decimalComma?: boolean | undefined;
 }
@@ -44,10 +43,7 @@ export interface MappedColumn {
   name: string;
 }
 
-/**
- * Lists the columns that a mapping requires. Omits columns that may be missing: the default fields for quantity and
- * time.
- */
+/** Omits columns that may be missing: the default fields for quantity and time. */
 export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   const expressions: [flag: string, expression: string | undefined][] = [
     ['--each', options.each],
@@ -67,7 +63,6 @@ export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   );
 }
 
-/** @throws CommandError for a flag that is not `name=field` */
 const divideDimensions = ({ dimension = [] }: MappingOptions): [name: string, field: string][] =>
   dimension.map((flag) => {
     const at = flag.indexOf('=');
@@ -80,12 +75,11 @@ const divideDimensions = ({ dimension = [] }: MappingOptions): [name: string, fi
 const keyExpressionOf = ({ idempotencyKey = 'idempotencyKey', metric = 'metric' }: MappingOptions): string =>
   idempotencyKey.replaceAll('$metric', () => metric);
 
-/** Matches `hash` or `hash(text)`. */
+/** `hash` or `hash(text)`. */
 const hashExpression = /^hash(?:\((.*)\))?$/s;
 
 type Read = Expression['read'];
 
-/** @throws CommandError for an invalid flag */
 export function createMapping(options: MappingOptions): MapRecord {
   const textAt = (name: 'productSlug' | 'metric' | 'idempotencyKey', flag: string) => {
     const expression = name === 'idempotencyKey' ? keyExpressionOf(options) : (options[name] ?? name);
@@ -104,7 +98,7 @@ export function createMapping(options: MappingOptions): MapRecord {
     ([name, field]) => [name, readerOf('--dimension', field)] as const,
   );
 
-  /** An empty value counts as no subject or no dimension. */
+  /** An empty value counts as none. */
   function readDetails(record: SourceRecord): Pick<UsageEvent, 'subject' | 'dimensions'> {
     const textOf = (read: Read, flag: string) => {
       const value = read(record);
@@ -146,7 +140,7 @@ export function createMapping(options: MappingOptions): MapRecord {
       return toEvent(record);
     } catch (error) {
       if (error instanceof UnmappedError) return { record, code: 'invalid_record', detail: error.message };
-      // Only a record nested thousands of levels deep overflows the stack.
+      // The record is nested thousands of levels deep.
       if (error instanceof RangeError)
         return { record, code: 'invalid_record', detail: 'The record is nested too deeply.' };
       throw error;
@@ -154,7 +148,7 @@ export function createMapping(options: MappingOptions): MapRecord {
   };
 }
 
-/** A default field may be missing or empty; a field named by a flag may not. */
+/** A field named by a flag may not be missing or empty. */
 function pick(record: SourceRecord, read: Read, given: string | undefined, flag: string): unknown {
   const value = read(record);
   if (!isMissing(value)) return value;
@@ -164,7 +158,7 @@ function pick(record: SourceRecord, read: Read, given: string | undefined, flag:
 
 const readerOf = (flag: string, expression: string): Read => parseExpression(flag, expression).read;
 
-/** A `hash` expression derives the key from the record, its position in the input and the text in parentheses. */
+/** From the record, its position in the input and the text in parentheses. */
 function keyReaderOf(expression: string): Read {
   if (expression.startsWith('=')) {
     throw new CommandError(
@@ -187,9 +181,9 @@ function keyReaderOf(expression: string): Read {
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
-/** Maximum length of a key. Longer joined keys are hashed, like those of CloudEvents. */
+/** Longer joined keys are hashed, like those of CloudEvents. */
 const MAX_KEY_LENGTH = 255;
-/** As spreadsheets write long numbers. Many ids then become the same. */
+/** Spreadsheets write long numbers so. Many ids then become the same. */
 const scientific = /^\d(?:[.,]\d+)?e\+\d+$|^\d[.,]\d+e\d+$/i;
 
 function toKey(key: string): string {
@@ -200,7 +194,7 @@ function toKey(key: string): string {
   return key;
 }
 
-/** Maximum length of a quantity. Longer text cannot be valid: the service accepts at most 100 digits. */
+/** The service accepts at most 100 digits. */
 const MAX_QUANTITY_LENGTH = 120;
 const decimal = /^\+?0*(\d+(?:\.\d+)?|\.\d+)(e[+-]?\d+)?$/i;
 
@@ -213,7 +207,7 @@ function toDecimal(value: unknown): string | undefined {
   return `${match[1]!.startsWith('.') ? '0' : ''}${match[1]}${match[2] ?? ''}`;
 }
 
-/** A point could separate thousands, so it is refused. */
+/** A point could separate thousands. */
 function withPoint(value: unknown): unknown {
   if (typeof value !== 'string') return value;
   if (value.includes('.'))

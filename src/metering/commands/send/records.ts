@@ -13,14 +13,11 @@ export type Format = (typeof formats)[number];
 
 export interface FormatOptions {
   format: Format;
-  /** The delimiter of a CSV file. Default: the one in its line `sep=`, or a comma. */
+  /** Default: the one in the line `sep=`, or a comma. */
   delimiter: string | undefined;
 }
 
-/**
- * Yields the input's records in groups.
- * @param needed columns that a CSV file must have
- */
+/** @param needed columns that a CSV file must have */
 export function readRecords(
   input: Input,
   { format, delimiter }: FormatOptions,
@@ -45,7 +42,7 @@ export function guessFormat(file: string): FormatOptions | undefined {
   return Object.hasOwn(byExtension, extension) ? byExtension[extension] : undefined;
 }
 
-/** Reads one JSON value per line, skipping blank lines. */
+/** Skips blank lines. */
 export async function* readNdjson(input: Input): AsyncGenerator<SourceRecord[]> {
   let before = 0;
   for await (const lines of readLines(input)) {
@@ -71,14 +68,13 @@ function parseLine(text: string): Pick<SourceRecord, 'value' | 'problem'> {
   }
 }
 
-/** Maximum size of a JSON document, which is read into memory as a whole. NDJSON and CSV have no size limit. */
+/** Read into memory as a whole, unlike NDJSON and CSV. */
 const MAX_DOCUMENT_BYTES = 256 * 1024 * 1024;
 const MAX_DEPTH = 100;
 const SLICE = 500;
 
 /**
- * Yields the records of one JSON document: the objects in its arrays, at any depth. Objects inside a record belong to
- * that record.
+ * The objects in the document's arrays, at any depth; objects inside a record belong to it.
  * @throws CommandError if the document is not JSON, too large, or contains no record
  */
 export async function* readJsonTree(input: Input): AsyncGenerator<SourceRecord[]> {
@@ -127,8 +123,7 @@ function findRecords(document: unknown): SourceRecord[] {
     }
   };
   const visitArray = (items: unknown[], keys: string[], pointer: string, depth: number): void => {
-    // A list of only plain values is a field, not a list of records. A plain value next to records is reported as an
-    // error.
+    // A list of only plain values is a field. A plain value next to records is an error.
     const hasRecords = items.some(isObject);
     hasEmptyList ||= items.length === 0;
     for (const [i, item] of items.entries()) {

@@ -39,11 +39,11 @@ export interface SendSurroundings extends Pick<Terminal, 'stdin' | 'stderr'> {
 
 const REPORT_AGAIN_MS = 5_000;
 const LINE_EVERY_MS = 5_000;
-/** A service that never responded in this time has probably another address. */
+/** A service that never responded in this time probably has another address. */
 const SILENT_MS = 30_000;
 
 /**
- * Sends a file. Returns a summary of the settled events, even if the run is interrupted or stopped by a failure.
+ * A summary of the settled events, even if the run is interrupted or stopped.
  * @throws CommandError if the run cannot start
  */
 export async function sendFile(options: SendOptions, surroundings: SendSurroundings): Promise<Summary> {
@@ -116,7 +116,7 @@ async function runInParallel(
 ): Promise<void> {
   const workers = Array.from({ length: concurrency }, () => work().catch((error) => stop.fail(error)));
   await Promise.race([Promise.all(workers), stop.stopped]);
-  // Requests in flight get a moment to finish; reading input stops now.
+  // Requests in flight get a moment to finish.
   if (stop.signal.aborted) input.close();
   await Promise.all(workers);
 }
@@ -146,12 +146,12 @@ function openPost(
     address: options.url + describeProxy(options.url),
     addressName: 'GAUGE_URL',
     maxAttempts: options.maxAttempts,
-    // Without a limit of attempts, the run waits for a service that does not exist yet.
+    // The service may not exist yet.
     ...(options.maxAttempts > 0 ? { silentMs } : {}),
     backoffMs,
     signal,
     onRetry(reason, waitMs) {
-      // All senders hit the same problem, so it is reported once, and again at intervals while it lasts.
+      // All senders hit the same problem.
       const now = performance.now();
       if (reason === lastReport.reason && now - lastReport.at < REPORT_AGAIN_MS) return;
       lastReport = { reason, at: now };
@@ -170,11 +170,11 @@ interface PostParts {
   surroundings: SendSurroundings;
   signal: AbortSignal;
   progress: Progress;
-  /** Events in flight when the run ended; they may have been recorded. */
+  /** In flight when the run ended; they may have been recorded. */
   unanswered: Set<OutgoingEvent>;
 }
 
-/** Ends a run early, on an interrupt or the first failure. Later failures are consequences of the first. */
+/** Later failures are consequences of the first. */
 function createStop(interrupt: AbortSignal) {
   const failing = new AbortController();
   const signal = AbortSignal.any([interrupt, failing.signal]);
@@ -200,9 +200,9 @@ interface Rejections {
   records: number;
 }
 
-/** The result of a run, printed by `--json`. */
+/** `--json` prints it. */
 export interface Summary {
-  /** `stopped` means that the run ended before the input did; `stopReason` says why. */
+  /** `stopped`: before the input ended; `stopReason` says why. */
   state: 'complete' | 'stopped';
   stopReason: string | undefined;
   url: string;
@@ -213,14 +213,13 @@ export interface Summary {
   accepted: number;
   deduped: number;
   rejected: number;
-  /** Rejected records whose key an earlier record of the input has. */
+  /** An earlier record of the input has the same key. */
   repeated: number;
-  /** Events without a time of their own, which count at the time of receipt. */
+  /** Without a time of their own; they count at the time of receipt. */
   untimed: number;
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
-  /** Events that were sent but got no answer before the run stopped, and how many of them were recorded. */
   unanswered: Unanswered | undefined;
   warnings: (
     | CapWarning

@@ -2,19 +2,16 @@ import { DAY_MS, MINUTE_MS } from '../../../core/time.js';
 import { CommandError } from '../../../commands/kit/command.js';
 import { shorten, UnmappedError } from './record.js';
 
-/** Returns the time of a clock on the wall, both in ms. @throws UnmappedError if there is none, or more than one */
+/** From a clock on the wall, both in ms. @throws UnmappedError if there is no such time, or more than one */
 export type TimeZone = (wallMs: number, text: string) => number;
 
 const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/;
 const likeRfc3339 =
   /^(\d{4}-\d\d-\d\d)(?:T|\s+)(\d{1,2}:\d\d)(?::(\d\d)(?:[.,](\d+))?)?\s*(?:(Z|UTC|GMT)|([+-]\d\d):?(\d\d)?)?$/i;
-/** With points, the day always comes first; with slashes, it depends on the country. */
+/** With slashes, the order of day and month depends on the country. */
 const dayFirst = /^(\d{1,2})\.(\d{1,2})\.(\d{4})(?=\D)/;
 
-/**
- * Returns a time as RFC 3339: with a blank for the T, a short offset or `UTC`, or without a zone in `zone`.
- * @throws UnmappedError
- */
+/** Accepts a blank for the T, a short offset or `UTC`, or no zone if `zone` is given. */
 export function toTime(value: unknown, zone: TimeZone | undefined): string {
   const text = String(value).trim();
   if (rfc3339.test(text)) return text;
@@ -45,7 +42,7 @@ export function toTime(value: unknown, zone: TimeZone | undefined): string {
 const secondsOf = (ms: number): string => new Date(ms).toISOString().slice(0, 19);
 const quoted = (text: string): string => shorten(JSON.stringify(text));
 
-/** Decimal places of a nanosecond in seconds, ms, µs and ns. The ranges meet in the year 5138. */
+/** Decimal places of a nanosecond. The ranges of sizes meet in the year 5138. */
 const unixUnits = [
   { below: 1e11, places: 9 },
   { below: 1e14, places: 6 },
@@ -53,7 +50,7 @@ const unixUnits = [
   { below: 1e20, places: 0 },
 ];
 
-/** Reads a Unix time in seconds, ms, µs or ns, which its size tells apart. @throws UnmappedError */
+/** The size tells seconds, ms, µs and ns apart. */
 export function fromUnixTime(value: unknown): string {
   const text = String(value).trim();
   const [, whole, fraction = ''] = /^(\d{1,20})(?:\.(\d+))?$/.exec(text) ?? [];
@@ -65,7 +62,6 @@ export function fromUnixTime(value: unknown): string {
   return `${secondsOf(Number(nanoseconds / 1_000_000n))}${digits && `.${digits}`}Z`;
 }
 
-/** @throws CommandError if there is no such time zone */
 export function openTimeZone(name: string): TimeZone {
   const format = openFormat(name);
   function offsetMs(ms: number): number {

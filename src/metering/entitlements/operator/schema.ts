@@ -12,7 +12,7 @@ import { entitlementKinds } from '../table.js';
 import { MAX_DIMENSIONS } from '../dimensions.js';
 import { creditPriceAnswerSchema, creditPriceSchema } from '../price.js';
 
-/** Values of `groupBy` that cannot be names of dimensions. */
+/** In `groupBy`, these are not names of dimensions. */
 const reservedKeys = new Set(['subject', 'apiKey']);
 
 export const dimensionKeysSchema = z

@@ -40,18 +40,17 @@ import { axisName } from '../report-view.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
 import { CREDITS_PATH, kindOptions, LEDGER_PATH, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
-/** Longest range for which costs are calculated from events. */
+/** Costs by part are calculated from events. */
 const MAX_PART_DAYS = 92;
 const LATEST_ENTRIES = 5;
 const PAGE_SIZE = 50;
-/** Entries per statement when exporting. */
+/** Per statement. */
 const BATCH_SIZE = 2_000;
 
 const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() });
 
 const accountOf = (orgId: string, mode: Mode): AccountId => ({ orgId, livemode: mode === 'live' });
 
-/** `/dashboard/credits` and the ledger pages below it. */
 export function addCreditPages(router: Router, context: Context): void {
   const { db, clock } = context;
   const { orm } = db;
@@ -99,13 +98,12 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
 interface Burned {
   period: Period;
   sums: BurnSum[];
-  /** The product whose costs are broken down. */
+  /** Its costs are broken down. */
   product: UsageProduct | undefined;
   /** Undefined if the costs could not be read in time. */
   parts: CostPart[] | undefined;
 }
 
-/** @throws AppError not_found that names the field */
 async function readBurned(
   { orm }: PageDeps,
   id: AccountId,
@@ -129,7 +127,7 @@ async function readBurned(
   return { period, sums, product, parts };
 }
 
-/** Groups the sums by product, largest first. */
+/** Largest first. */
 function byProduct(sums: readonly BurnSum[]) {
   const slugs = [...new Set(sums.map(({ slug }) => slug))];
   return slugs
@@ -202,10 +200,7 @@ const ledgerSchema = z.object({
   cursor: z.string().optional(),
 });
 
-/**
- * Reads the filter of a ledger's form, in which `to` is the last day. @throws AppError invalid_request that names the
- * field
- */
+/** `to` is the form's last day. */
 export function parseLedger(query: FormFields) {
   requireOnce(query);
   const { mode, product, grant, kind, from, to, cursor } = parseInput(ledgerSchema, query);
@@ -261,7 +256,7 @@ function addLedger(router: Router, context: Context): void {
   router.get('/credits/ledger.csv', async (req, res) => {
     const { orgId } = sessionOf(res);
     const { mode, filter } = parseLedger(readQuery(req));
-    // Without an end, new entries could keep the export running forever.
+    // New entries could keep the export running forever.
     const to = filter.to ?? new Date(clock.now() + 1).toISOString();
     await sendCsv(log, req, res, {
       filename: `credits-${mode}.csv`,
@@ -271,9 +266,7 @@ function addLedger(router: Router, context: Context): void {
   });
 }
 
-/**
- * Yields entries newest first, in batches. Each batch is a separate statement, so memory does not grow with the file.
- */
+/** Newest first. Each batch is a statement, so memory does not grow with the file. */
 async function* exportEntries(
   orm: Orm,
   id: AccountId,

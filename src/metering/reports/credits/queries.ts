@@ -13,14 +13,14 @@ interface Range {
 const within = ({ from, to }: Range): SQL =>
   sql`at >= ${from.toISOString()}::timestamptz and at < ${to.toISOString()}::timestamptz`;
 
-/** A product's credits in one time step, from the ledger, as exact decimals. */
+/** In one time step, from the ledger. */
 export interface BurnSum {
   slug: string;
   name: string;
   /** In milliseconds. */
   start: number;
   burned: string;
-  /** Credits given back by corrections. */
+  /** Credits that corrections gave back. */
   returned: string;
 }
 
@@ -39,12 +39,12 @@ export const selectBurns = (id: AccountId, range: Range & { stepMs: number }): S
 export const readBurns = (orm: Orm, id: AccountId, range: Range & { stepMs: number }): Promise<BurnSum[]> =>
   selectRows(orm, selectBurns(id, range));
 
-/** Credits burned recently, minus credits given back by corrections. */
+/** Credits given back by corrections are deducted. */
 export interface CreditPace {
   quantity: string;
   /** Largest quantity first. */
   products: { slug: string; name: string; quantity: string }[];
-  /** Time of the first entry since `from`. */
+  /** First entry since `from`. */
   firstAt: string | null;
   isOlder: boolean;
 }
@@ -64,23 +64,23 @@ export const selectCreditPace = (id: AccountId, range: Range): SQL => sql`
 export const readCreditPace = async (orm: Orm, id: AccountId, range: Range): Promise<CreditPace> =>
   (await selectRow<CreditPace>(orm, selectCreditPace(id, range)))!;
 
-/** Maximum number of parts shown individually. */
+/** Shown individually. */
 export const MAX_PARTS = 20;
-/** Timeout for reading the events. */
+/** Time limit for reading the events. */
 const PARTS_MS = 4_000;
 
-/** Cost of the events with one subject or one value of a dimension. */
+/** With one subject or one value of a dimension. */
 export interface CostPart {
-  /** 0 for subjects, otherwise the dimension's place, counted from 1. */
+  /** 0 for subjects, otherwise the dimension's place, from 1. */
   place: number;
   value: string | null;
-  /** True for the sum of all parts that are not among the largest. */
+  /** All parts that are not among the largest. */
   isOther: boolean;
   credits: string;
   count: number;
 }
 
-/** Selects the costs of events and their corrections at their recorded prices, by the time when the events occurred. */
+/** At the recorded prices, by the time when the events occurred. */
 export function selectCostParts(
   { orgId, productId, livemode }: UsageScope,
   { from, to, places }: Range & { places: readonly number[] },
@@ -118,7 +118,7 @@ export function selectCostParts(
 
 const CANCELLED = '57014';
 
-/** Returns undefined if the range has too many events to read in time. */
+/** Undefined if the range has too many events to read in time. */
 export async function readCostParts(
   orm: Orm,
   scope: UsageScope,
@@ -135,7 +135,7 @@ export async function readCostParts(
   }
 }
 
-/** Whether an Organization has ever had credits, or has an entitlement to a product that costs credits. */
+/** Ever had credits, or has an entitlement to a product that costs some. */
 export const selectHasCredits = (orgId: string): SQL => sql`
   select exists (select from credit_accounts where org_id = ${orgId}::uuid)
     or exists (

@@ -16,10 +16,7 @@ const statuses: Record<CreditGrant['status'], { label: string; tone: string }> =
   voided: { label: 'Void', tone: '' },
 };
 
-/**
- * When an open grant ends, in milliseconds. For a grant that has already rolled over, this is when the rolled-over
- * credits expire.
- */
+/** In milliseconds. After a rollover, when the rolled-over credits expire. */
 function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
   if (expiresAt === null) return Infinity;
   const ms = Date.parse(expiresAt);
@@ -87,7 +84,7 @@ const kinds: Record<CreditEntryKind, { label: string; sign: '−' | '+' | '' }> 
 
 export const kindOptions = Object.entries(kinds).map(([value, { label }]) => ({ value, label }));
 
-/** A negative amount undoes an entry, so the entry is shown with the opposite sign. */
+/** A negative amount undoes an entry, so it is shown with the opposite sign. */
 export function toEntryView({ at, hour, kind, productSlug, grantKey, amount }: EntryRow) {
   const { label, sign } = kinds[kind];
   const isUndone = amount.startsWith('-');
@@ -108,8 +105,8 @@ export const PACE_DAYS = 7;
 const HORIZON_DAYS = 366;
 
 /**
- * Projects when the credits run out. Returns undefined unless credits were burned over at least a day, some are left,
- * there is no overdraft, and `projectEnd` finds an end.
+ * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
+ * finds an end.
  */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
@@ -121,9 +118,8 @@ function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now
 }
 
 /**
- * When the grants run out if credits keep burning at the same pace, considering each grant's start and end; `later` if
- * beyond `HORIZON_DAYS`. Undefined if an open or scheduled grant pays for only some of the products, because no single
- * pace describes that case. An estimate, calculated in doubles.
+ * An estimate in doubles; `later` if beyond `HORIZON_DAYS`. Undefined if a grant pays for only some of the products,
+ * because no single pace describes that case.
  * @param slugs the products that burn credits
  */
 function projectEnd(

@@ -9,7 +9,7 @@ export const steps = ['hour', 'day', 'month'] as const;
 export const granularities = [...steps, 'total'] as const;
 export type Granularity = (typeof granularities)[number];
 
-/** A customer's usage of a product in one time step. Sums are exact decimals. */
+/** In one time step. Sums are exact decimals. */
 export interface CustomerUsage {
   organization: string;
   product: string;
@@ -18,11 +18,11 @@ export interface CustomerUsage {
   metric: string;
   quantity: string;
   events: string;
-  /** Credits burned by the product's usage in the step, on the row of its first metric; 0 on its other rows. */
+  /** By the product's usage in the step, on the row of its first metric; 0 on its other rows. */
   credits: string;
 }
 
-/** The unique key by which rows are ordered. */
+/** Rows are ordered by this unique key. */
 export type UsagePosition = Pick<CustomerUsage, 'organization' | 'product' | 'start' | 'metric'>;
 
 interface SumRange {
@@ -31,23 +31,20 @@ interface SumRange {
   to: Date;
   granularity: Granularity;
   livemode: boolean;
-  /** Undefined for all products. */
   productId: string | undefined;
   after: UsagePosition | undefined;
   limit: number;
 }
 
 export interface CustomerUsageRange extends SumRange {
-  /** Undefined for all Organizations. */
   orgId: string | undefined;
 }
 
 const isMonthStart = (at: Date): boolean => at.getUTCDate() === 1 && at.getTime() % DAY_MS === 0;
 
-/** How sums are divided, and which combinations of dimensions they include. */
 export interface SumParts {
   isByKey: boolean;
-  /** The dimension's place in declared order, from 1. */
+  /** In declared order, from 1. */
   byDimension?: number | undefined;
   where?: readonly { place: number; value: string }[] | undefined;
 }
@@ -61,8 +58,8 @@ const hasDimensions = ({ byDimension, where = [] }: SumParts): boolean =>
   byDimension !== undefined || where.length > 0;
 
 /**
- * Sums `quantity` and `events` for an Organization `o` by product, start, metric and the parts. Usage in combinations
- * beyond the limit may have any value, so every condition includes it, as a separate part.
+ * For an Organization `o`. Usage in combinations beyond the limit may have any value, so every condition includes it,
+ * as a separate part.
  */
 function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const { from, to, granularity, livemode, productId, after } = range;
@@ -94,7 +91,7 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
   const names = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, value, is_other` : sql``}`;
   const columns = sql`${parts.isByKey ? sql`, api_key_id` : sql``}${hasDimensions(parts) ? sql`, ${value} as value, ${isOther} as is_other` : sql``}`;
   const isWanted = where.map((one) => sql` and (${isOther} or ${valueAt(one.place)} = ${one.value})`);
-  // Finds the products in the monthly totals, then reads each product's hours by primary key.
+  // Each product's hours are then read by primary key.
   const isBehind = after && sql`and (o.slug > ${after.organization} or p.slug >= ${after.product})`;
   const first =
     after === undefined
@@ -112,10 +109,10 @@ function sumsOf(range: SumRange, t: GroupTables, parts: SumParts = whole): SQL {
       ) h`;
 }
 
-/** Maximum number of subjects with a series of their own. */
+/** With a series of their own. */
 export const MAX_SUBJECTS = 100;
 
-/** Like `sumsOf`, by subject: the subjects with the largest sums in the range, then all others together. */
+/** The subjects with the largest sums in the range, then all others together. */
 function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefined): SQL {
   const { from, to, granularity, livemode, productId } = range;
   const start =
@@ -153,10 +150,7 @@ function subjectSumsOf(range: SumRange, t: GroupTables, subject: string | undefi
 const stepMsOf = (granularity: 'hour' | 'day' | 'total', from: Date, to: Date): number =>
   ({ hour: HOUR_MS, day: DAY_MS, total: to.getTime() - from.getTime() })[granularity];
 
-/**
- * Credits burned by each step's usage, minus credits given back by corrections. Ledger entries carry the hour of the
- * usage.
- */
+/** Minus credits given back by corrections. Ledger entries carry the hour of the usage. */
 function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: GroupTables): SQL {
   const fromTime = sql`${from.toISOString()}::timestamptz`;
   const start =
@@ -172,7 +166,7 @@ function creditsOf({ from, to, granularity, livemode, productId }: SumRange, t: 
       group by 1, 2`;
 }
 
-/** Walks Organizations by slug only until the page is full, and reads each Organization's sums by primary key. */
+/** Walks Organizations by slug only until the page is full. */
 export function selectCustomerUsage(range: CustomerUsageRange, t: GroupTables = wholeTables): SQL {
   const { orgId, after, limit } = range;
   const isAsked = and(
@@ -216,14 +210,14 @@ export const listCustomerUsage = (
 
 export interface SeriesPoint extends Omit<CustomerUsage, 'organization' | 'credits'> {
   apiKeyId?: string;
-  /** The subject or the dimension's value; null if the point covers all other usage (`isOther`). */
+  /** A subject or a dimension's value; null if the point covers all other usage (`isOther`). */
   value?: string | null;
   isOther?: boolean;
 }
 
 export interface SeriesRange extends Omit<SumRange, 'after'>, SumParts {
   orgId: string;
-  /** If set, sums by subject, for one subject or for all. */
+  /** By subject, for one or for all. */
   subjects?: { only: string | undefined } | undefined;
 }
 

@@ -38,7 +38,7 @@ const querySchema = pageSchema
   })
   .strict();
 
-/** @throws AppError invalid_request for `limit` or `cursor` with CSV, because a CSV file has all rows */
+/** A CSV file has all rows, so it refuses `limit` and `cursor`. */
 function wantsCsv(req: Request, format: 'json' | 'csv' | undefined): boolean {
   const isCsv = format === undefined ? req.accepts(['json', 'csv']) === 'csv' : format === 'csv';
   const part = ['limit', 'cursor'].find((name) => name in req.query);

@@ -103,15 +103,12 @@ export function toPosition(key: string): UsagePosition {
 
 const columns = Object.keys(usageSchema.shape) as (keyof z.output<typeof usageSchema>)[];
 
-/**
- * Rows per statement. Each statement starts after the last row of the previous one, so memory does not grow with the
- * file.
- */
+/** Each statement starts after the last row of the previous one, so memory does not grow with the file. */
 const BATCH_SIZE = 2_000;
 
 type FileRange = Omit<CustomerUsageRange, 'after' | 'limit'>;
 
-/** A CSV file of all rows, named like `usage-month-20260101T00Z-to-20260201T00Z.csv`. */
+/** Named like `usage-month-20260101T00Z-to-20260201T00Z.csv`. */
 export function toUsageCsv(db: ReportedDatabase, range: FileRange): CsvFile {
   const hour = (at: Date) => `${at.toISOString().slice(0, 13).replaceAll('-', '')}Z`;
   const filename = `usage-${range.granularity}-${hour(range.from)}-to-${hour(range.to)}.csv`;

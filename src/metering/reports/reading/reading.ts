@@ -15,17 +15,13 @@ type Reader = Pick<UsageScope, 'orgId' | 'livemode'>;
 
 type Steps = Pick<SeriesRange, 'from' | 'to'> & {
   granularity: 'hour' | 'day' | 'month';
-  /** Whether the sums are grouped or filtered by API key, subject or dimension value. */
+  /** By API key, subject or dimension value. */
   isDivided: boolean;
 };
 
-/**
- * Longest range of monthly sums by API key, subject or dimension: a year and the month before it. These sums are stored
- * only by hour.
- */
+/** For sums by API key, subject or dimension value, which are stored only by hour: a year and the month before it. */
 const MAX_DIVIDED_MONTHS = 13;
 
-/** @throws AppError invalid_request that names the query parameter */
 export function requireFewSteps(range: Steps): void {
   requireWholeSteps(range, queryError);
   const { from, to, granularity, isDivided } = range;
@@ -41,7 +37,6 @@ function countSteps(from: Date, to: Date, granularity: Steps['granularity']): nu
   return (to.getUTCFullYear() - from.getUTCFullYear()) * 12 + to.getUTCMonth() - from.getUTCMonth();
 }
 
-/** @throws AppError invalid_request if the result is too large for one response */
 export async function readSeries(
   db: Pick<Database, 'shards'>,
   range: Omit<SeriesRange, 'limit'>,
@@ -68,7 +63,6 @@ interface Series {
   total: string;
 }
 
-/** @param dimension the dimension by which the sums are grouped, if any */
 function toSeries(sums: SeriesPoint[], isBySubject: boolean, dimension: string | undefined) {
   const all: Series[] = [];
   let last: string | undefined;
@@ -115,17 +109,13 @@ function authorKindOf(actor: string): AuthorKind {
   return actor.startsWith('api_key:') ? 'api_key' : 'member';
 }
 
-/** @throws AppError event_not_found */
 export async function readEvent(orm: Orm, reader: Reader, idempotencyKey: string) {
   const [event] = await listEventsOf(orm, reader, [idempotencyKey]);
   if (!event) throw new AppError('event_not_found', `No event ${idempotencyKey} was recorded.`);
   return presentEvent(event);
 }
 
-/**
- * Returns one result per key, in the order of the keys. @throws AppError batch_too_large if the corrections are too
- * many for one response
- */
+/** In the order of the keys. @throws AppError batch_too_large if the corrections are too many for one response */
 export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: string[]) {
   const distinct = [...new Set(idempotencyKeys)];
   requireFewCorrections(await countCorrections(orm, reader.orgId, distinct, MAX_LOOKUP_CORRECTIONS + 1));
@@ -135,7 +125,7 @@ export async function lookUpEvents(orm: Orm, reader: Reader, idempotencyKeys: st
     const event = byKey.get(idempotencyKey);
     return event ? { idempotencyKey, recorded: true, event } : { idempotencyKey, recorded: false };
   });
-  // The corrections of an event requested several times count each time, because the response repeats them.
+  // The response repeats the corrections of an event that was requested several times.
   requireFewCorrections(results.reduce((sum, { event }) => sum + (event?.corrections.length ?? 0), 0));
   return results;
 }

@@ -59,7 +59,7 @@ const sums = defineRoute({
   },
 });
 
-/** @throws AppError invalid_request for a combination of parameters for which no sums are stored */
+/** @throws AppError invalid_request for a combination without stored sums */
 function readParts(
   { groupBy, subject, productSlug }: z.output<typeof usageQuerySchema>,
   dimensions: Record<string, string>,
@@ -84,7 +84,7 @@ function readParts(
   return { isByKey, subjects, dimension, isDivided };
 }
 
-/** The place of a product's dimension, counted from 1. @throws AppError unknown_dimension */
+/** From 1. */
 function placeOf({ slug, dimensions }: UsageProduct, parameter: string, key: string): number {
   const place = dimensions.indexOf(key) + 1;
   if (place > 0) return place;
@@ -92,7 +92,6 @@ function placeOf({ slug, dimensions }: UsageProduct, parameter: string, key: str
   throw new AppError('unknown_dimension', `The query parameter ${parameter} is wrong. ${detail}`);
 }
 
-/** @throws AppError not_found */
 async function findOwnProduct(deps: ReadingDeps, orgId: string, slug: string): Promise<UsageProduct> {
   const product = await findProduct(deps.db.orm, orgId, slug);
   if (product) return product;

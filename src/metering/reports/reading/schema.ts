@@ -15,7 +15,7 @@ import {
 } from '../../ingestion/schema.js';
 
 export const MAX_POINTS = 400;
-/** Maximum total number of sums across all series. */
+/** Across all series. */
 export const MAX_SUMS = 20_000;
 
 export const usageQuerySchema = z.strictObject({
@@ -37,7 +37,7 @@ export const usageQuerySchema = z.strictObject({
 const DIMENSION = 'dimension.';
 const dimensionValue = text(MAX_VALUE_LENGTH);
 
-/** Splits a query into its fixed parameters and the values of dimensions, such as `dimension.model=large`. */
+/** Values of dimensions are parameters such as `dimension.model=large`. */
 export function divideQuery(query: Request['query']) {
   // Without a prototype, `__proto__` is an ordinary name.
   const dimensions = Object.create(null) as Record<string, string>;
@@ -127,7 +127,7 @@ export const recordedEventSchema = z
     description: 'A usage event as recorded, with its corrections.',
   });
 
-/** Maximum number of corrections across all events in a response. At their maximum length, they take up 20 MB. */
+/** Across all events in a response: 20 MB at their maximum length. */
 export const MAX_LOOKUP_CORRECTIONS = 10_000;
 
 export const MAX_LOOKUP_BYTES = MAX_EVENTS * (MAX_KEY_BYTES + 8) + 1024;
