@@ -45,7 +45,6 @@ const tradingEnvironment = {
     .optional(),
   MODEL_URL: urlField(/^https?:$/, 'http://127.0.0.1:8080/forecasts').optional(),
   STATION_FORECASTS: z.enum(['on', 'off']).default('on'),
-  LAMP: z.enum(['on', 'off']).default('off'),
   MESONET_BASE_URL: urlField(/^https?:$/, 'https://mesonet.agron.iastate.edu').default(
     'https://mesonet.agron.iastate.edu',
   ),
@@ -147,8 +146,6 @@ function readTradingConfig(e: Environment) {
     modelUrl: e.MODEL_URL,
     /** Supplement Open-Meteo's models. */
     hasStationForecasts: e.STATION_FORECASTS === 'on',
-    /** Experimental: LAMP replaces the first model for the current day. */
-    hasLamp: e.LAMP === 'on',
     mesonetBaseUrl: e.MESONET_BASE_URL.replace(/\/+$/, ''),
     nwsBaseUrl: e.NWS_BASE_URL.replace(/\/+$/, ''),
     paperCash: parseDollars(e.PAPER_CASH),

@@ -7,8 +7,7 @@ import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../weather/weather.js';
 import { createIndexReader, type IndexReader } from '../weather/kalshi-index.js';
 import { createGridpoints } from '../weather/gridpoints.js';
-import { createRequestPace } from '../weather/place-forecasts.js';
-import { createLampHours, createStationBulletins } from '../weather/station-bulletins.js';
+import { createStationBulletins } from '../weather/station-bulletins.js';
 import { createObservationReader } from '../weather/nws-observations.js';
 import { createOpenMeteoSource } from '../weather/open-meteo.js';
 import { createSimulatedWeatherSource } from '../weather/simulated.js';
@@ -119,7 +118,7 @@ export function createSources(options: SourceOptions): Sources {
         log,
       }),
   };
-  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, log, pace: createRequestPace() };
+  const mesonet = { baseUrl: config.mesonetBaseUrl, clock, log };
   const createWeather = {
     simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
     openmeteo: () =>
@@ -131,7 +130,6 @@ export function createSources(options: SourceOptions): Sources {
         byPlace: config.hasStationForecasts
           ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock, log })]
           : [],
-        hours: config.hasLamp ? createLampHours(mesonet) : undefined,
         clock,
         log,
       }),

@@ -313,24 +313,15 @@ interface OpenMeteoOptions {
   observations: readonly ObservationPart[];
   /** Models that other services provide station by station. */
   byPlace?: readonly PlaceForecasts[];
-  /** Curves that replace the first model's curve for the day in progress. */
-  hours?: PlaceForecasts | undefined;
   clock: Clock;
   log: Logger;
 }
 
 /** Reads Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
-  const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], hours, clock, log } = options;
+  const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock, log };
-  let curves: readonly DayEnsemble[] = [];
-  let ofRun = { runMs: Number.NaN, curves };
-  const pollEnsembles = createPoll(clock, gefs.everyMs, async (signal) => {
-    const { ensembles: runs, notes } = await readEnsembles(gefs, hosts, signal);
-    const runMs = runs[0]?.modelRunAt.getTime() ?? Number.NaN;
-    if (runMs !== ofRun.runMs) ofRun = { runMs, curves };
-    return { ensembles: withCurves(runs, ofRun.curves), notes };
-  });
+  const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
   const further = furtherModels.map((model) => ({
     name: model.model,
     read: createFurtherModel(model, hosts, log),
@@ -349,8 +340,6 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
         Promise.all(byPlace.map((each) => each.read(signal))),
         ...further.map(async ({ name, read }) => ({ name, ...(await read(signal)) })),
       ]);
-      const ofHours = await hours?.read(signal);
-      curves = ofHours?.ensembles ?? [];
       const { ensembles, notes } = lastForecasts(forecast, { clock, log, what: 'ensembles' });
       return {
         fetchedAt: new Date(clock.now()),
@@ -358,7 +347,6 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
           ...notes,
           ...others.flatMap((other) => ('missing' in other ? [noteOf(other)] : other.notes)),
           ...ofPlaces.flatMap(({ notes }) => notes),
-          ...(ofHours?.notes ?? []),
           ...seen.notes,
         ],
         ensembles: [
@@ -376,13 +364,6 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
       byPlace: byPlace.flatMap((each) => each.history ?? []),
     },
   };
-}
-
-/** Replaces curves only when a new run arrives, so that fits learn from the curves that forecasts use. */
-function withCurves(runs: readonly DayEnsemble[], curves: readonly DayEnsemble[]): DayEnsemble[] {
-  const keyOf = ({ stationId, date }: DayEnsemble) => `${stationId} ${date}`;
-  const found = new Map(curves.map((each) => [keyOf(each), each.curveF]));
-  return runs.map((run) => (run.curveF ? { ...run, curveF: found.get(keyOf(run)) ?? run.curveF } : run));
 }
 
 const noteOf = ({ name, missing }: { name: string; missing: string }): VenueNote => ({

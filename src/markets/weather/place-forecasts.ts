@@ -23,16 +23,7 @@ interface Options {
   clock: Clock;
   log?: Pick<Logger, 'warn'> | undefined;
   of?: readonly Station[];
-  /** Shared by all models of one host, so that their requests are spaced together. */
-  pace?: Pace | undefined;
 }
-
-export interface Pace {
-  nextMs: number;
-  pauses: number;
-}
-
-export const createRequestPace = (): Pace => ({ nextMs: -Infinity, pauses: 0 });
 
 /**
  * Interval between requests for a station. 24 stations once an hour are 576 requests a day, or twice as many while
@@ -61,7 +52,8 @@ interface Known {
  * cycles that the newest response does not repeat; an invalid response replaces none of them.
  */
 export function createPlaceForecasts(options: Options): PlaceForecasts {
-  const { model, ask, clock, log, of = stations, pace = createRequestPace() } = options;
+  const { model, ask, clock, log, of = stations } = options;
+  const pace = { nextMs: -Infinity, pauses: 0 };
   const known = new Map<string, Known>(
     of.map(({ id }) => [
       id,

@@ -2,18 +2,12 @@ import type { Logger } from 'pino';
 import { parse } from 'csv-parse/sync';
 import { groupBy } from '../../core/collections.js';
 import { type Clock, DAY_MS, HOUR_MS } from '../../core/time.js';
-import { addDays, climateDayAt, climateDayOf, dateOf } from '../market/climate-day.js';
+import { addDays, climateDayOf, dateOf } from '../market/climate-day.js';
 import type { DailyKind } from '../market/market.js';
 import type { Station } from '../market/stations.js';
 import { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { NWS_USER_AGENT } from './nws-observations.js';
-import {
-  APART_MS,
-  createPlaceForecasts,
-  type LeaveOut,
-  type Pace,
-  type PlaceForecasts,
-} from './place-forecasts.js';
+import { APART_MS, createPlaceForecasts, type LeaveOut, type PlaceForecasts } from './place-forecasts.js';
 import { readText, WeatherUnavailableError } from './read-json.js';
 import { isPossible, type DayEnsemble } from './weather.js';
 
@@ -49,7 +43,7 @@ interface Asked {
  * @throws UnexpectedAnswerError for another station's table
  */
 export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
-  const rows = readTable(body, asked, 'NBS');
+  const rows = readTable(body, asked);
   return [...groupBy(rows, ({ runtime }) => timeOf(runtime))].flatMap(([runMs, cycle]) =>
     cycle.flatMap((row) => toRun(row, cycle, asked, new Date(runMs)) ?? []),
   );
@@ -58,7 +52,7 @@ export function parseBulletins(body: string, asked: Asked): DayEnsemble[] {
 const NEEDED = ['runtime', 'ftime', 'model', 'station'];
 
 /** Returns the rows of the station's model; all others are left out. */
-function readTable(body: string, { station, url, fetchedAt, leaveOut }: Asked, model: string): Row[] {
+function readTable(body: string, { station, url, fetchedAt, leaveOut }: Asked): Row[] {
   const [header = ''] = body.split(/\r?\n/, 1);
   const names = header.split(',').map((name) => name.trim().toLowerCase());
   if (!NEEDED.every((name) => names.includes(name)))
@@ -83,8 +77,8 @@ function readTable(body: string, { station, url, fetchedAt, leaveOut }: Asked, m
 
   function problemOf(row: Row, isWhole: boolean): string | undefined {
     if (!isWhole) return 'it is truncated';
-    if (row.station !== station.id || row.model !== model)
-      return `${row.model} of ${row.station} instead of ${model} of ${station.id}`;
+    if (row.station !== station.id || row.model !== 'NBS')
+      return `${row.model} of ${row.station} instead of NBS of ${station.id}`;
     if (!(timeOf(row.runtime) <= fetchedAt.getTime())) return 'its runtime is invalid or in the future';
     if (Number.isNaN(timeOf(row.ftime))) return 'its ftime is invalid';
     return undefined;
@@ -155,40 +149,17 @@ function numberOf(row: Row, name: string, leaveOut: LeaveOut): number | undefine
   return undefined;
 }
 
-const LAMP = 'LAV';
-
-/**
- * Returns LAMP's temperatures at hours 0 to 23 of a climate day, each from the newest cycle that has it: forecasts
- * begin an hour after their cycle, so earlier hours are from earlier cycles. Returns undefined unless all hours are
- * present.
- * @throws the errors of `parseBulletins`
- */
-export function parseHours(body: string, asked: Asked, date: string): number[] | undefined {
-  const newest = new Map<number, { runMs: number; temperatureF: number }>();
-  for (const row of readTable(body, asked, LAMP)) {
-    const [runMs, forecastMs] = [timeOf(row.runtime), timeOf(row.ftime)];
-    const temperatureF = numberOf(row, 'tmp', asked.leaveOut);
-    const found = newest.get(forecastMs);
-    if (temperatureF === undefined || !isPossible(temperatureF) || (found && found.runMs > runMs)) continue;
-    newest.set(forecastMs, { runMs, temperatureF });
-  }
-  const first = climateDayOf(asked.station, date).start.getTime();
-  const hours = Array.from({ length: 24 }, (_, hour) => newest.get(first + hour * HOUR_MS)?.temperatureF);
-  return hours.includes(undefined) ? undefined : (hours as number[]);
-}
-
 /** Covers four cycles, because only those at 01, 07, 13 and 19Z are archived. */
 const PAST_MS = DAY_MS;
 
 /** Requests 24 stations once an hour: 576 requests a day. History takes one request per station and month. */
 export function createStationBulletins(options: MesonetOptions): PlaceForecasts {
-  const { clock, log, pace } = options;
+  const { clock, log } = options;
   return {
     ...createPlaceForecasts({
       model: NBS,
       clock,
       log,
-      pace,
       ask: (station, signal, leaveOut) => {
         const to = new Date(clock.now());
         return readBulletins(
@@ -215,72 +186,34 @@ export function createStationBulletins(options: MesonetOptions): PlaceForecasts 
   };
 }
 
-/** A day's first hour comes from the LAMP cycle of the hour before the day, or from an earlier one if that is late. */
-const LATE_MS = 3 * HOUR_MS;
-
-/** Reads LAMP's hours for the day in progress as a curve that is not mixed with other models. 576 requests a day. */
-export function createLampHours(options: MesonetOptions): PlaceForecasts {
-  const { clock, log, pace } = options;
-  const model = 'lamp';
-  return createPlaceForecasts({
-    model,
-    clock,
-    log,
-    pace,
-    async ask(station, signal, leaveOut) {
-      const now = new Date(clock.now());
-      const { date, start } = climateDayAt(station, now);
-      const cycles = { model: LAMP, from: new Date(start.getTime() - LATE_MS), to: now, leaveOut };
-      const { body, ...asked } = await askMesonet(options, station, cycles, signal);
-      const curveF = parseHours(body, asked, date);
-      if (!curveF) return [];
-      const of = { model, kind: 'daily_maximum' as const, stationId: station.id, date, fetchedAt: now };
-      // `modelRunAt` determines only how long the curve stays in use.
-      return [{ ...of, modelRunAt: now, membersF: [Math.max(...curveF)], curveF }];
-    },
-  });
-}
-
 interface MesonetOptions {
   baseUrl: string;
   clock: Clock;
   log?: Pick<Logger, 'warn'> | undefined;
-  pace?: Pace | undefined;
 }
 
 interface Cycles {
-  model?: string;
   from: Date;
   to: Date;
   leaveOut: LeaveOut;
 }
 
 async function readBulletins(
-  options: MesonetOptions,
-  station: Station,
-  cycles: Cycles,
-  signal: AbortSignal,
-): Promise<DayEnsemble[]> {
-  const { body, ...asked } = await askMesonet(options, station, cycles, signal);
-  return parseBulletins(body, asked);
-}
-
-async function askMesonet(
   { baseUrl, clock }: MesonetOptions,
   station: Station,
-  { model = 'NBS', from, to, leaveOut }: Cycles,
+  { from, to, leaveOut }: Cycles,
   signal: AbortSignal,
-): Promise<Asked & { body: string }> {
+): Promise<DayEnsemble[]> {
   const fetchedAt = new Date(clock.now());
   const url = `${baseUrl}/cgi-bin/request/mos.py`;
   const query = new URLSearchParams({
     station: station.id,
-    model,
+    model: 'NBS',
     sts: from.toISOString(),
     ets: to.toISOString(),
     format: 'csv',
   });
   const headers = { 'user-agent': NWS_USER_AGENT, accept: 'text/csv' };
   const body = await readText({ url: `${url}?${query.toString()}`, headers, signal });
-  return { body, station, url, fetchedAt, leaveOut };
+  return parseBulletins(body, { station, url, fetchedAt, leaveOut });
 }

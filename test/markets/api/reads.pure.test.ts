@@ -13,7 +13,6 @@ import { toForecastJson } from '../../../src/markets/api/forecast-json.js';
 import { forecastSchema, stationListSchema } from '../../../src/markets/api/forecast-schema.js';
 import { marketListSchema } from '../../../src/markets/api/schema.js';
 import { signalListSchema } from '../../../src/markets/api/signal-schema.js';
-import { createRequestPace } from '../../../src/markets/weather/place-forecasts.js';
 import { createStationBulletins } from '../../../src/markets/weather/station-bulletins.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { connectionRefused, failingDatabase } from '../../openapi/support/failing-database.js';
@@ -769,7 +768,7 @@ describe('freshness', () => {
     const mesonet = createServer((_req, res) => void res.end('Service overloaded')).listen(0, '127.0.0.1');
     await once(mesonet, 'listening');
     const baseUrl = `http://127.0.0.1:${(mesonet.address() as AddressInfo).port}`;
-    const bulletins = createStationBulletins({ baseUrl, clock, pace: createRequestPace() });
+    const bulletins = createStationBulletins({ baseUrl, clock });
     own.weather.notes = (await bulletins.read(AbortSignal.timeout(10_000))).notes;
     mesonet.close();
     await trading.refresher.refresh();

@@ -97,37 +97,6 @@ describe('ensembles', () => {
     expect(fake.requests[0]!.path).toContain('past_days=2&forecast_days=3');
   });
 
-  it('take the curves of another model from their next run on', async () => {
-    fake.lastRun = Date.parse('2026-07-04T06:00:00Z') / 1000;
-    const curveF = Array<number>(24).fill(77);
-    const run = {
-      stationId: 'KNYC',
-      date: '2026-07-04',
-      modelRunAt: new Date(now),
-      fetchedAt: new Date(now),
-    };
-    const curve = { ...run, model: 'lamp', kind: 'daily_maximum' as const, membersF: [77], curveF };
-    const source = createOpenMeteoSource({
-      baseUrl: fake.url,
-      historyBaseUrl: fake.url,
-      observations: [],
-      hours: { model: 'lamp', read: () => Promise.resolve({ ensembles: [curve], notes: [] }) },
-      clock,
-      log,
-    });
-    const isReplaced = async () => {
-      const { ensembles } = await source.read(signal);
-      expect(ensembles.some(({ model }) => model === 'lamp')).toBe(false);
-      return ensembles.some((each) => each.stationId === 'KNYC' && each.curveF?.[0] === 77);
-    };
-    expect(await isReplaced()).toBe(false);
-    now += 3_600_000;
-    expect(await isReplaced()).toBe(false);
-    fake.lastRun = Date.parse('2026-07-04T12:00:00Z') / 1000;
-    now += 3_600_000;
-    expect(await isReplaced()).toBe(true);
-  });
-
   it("include the members' mean at each hour of the climate day, for both extremes", async () => {
     fake.temperature = (_station, member, ms) => 50 + new Date(ms).getUTCHours() + (member % 3);
     const { ensembles } = await readMain();

@@ -3,13 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { findStation, stations } from '../../../src/markets/market/stations.js';
 import { UnexpectedAnswerError } from '../../../src/markets/venue/kalshi-client.js';
 import { WeatherUnavailableError } from '../../../src/markets/weather/read-json.js';
-import { createRequestPace } from '../../../src/markets/weather/place-forecasts.js';
-import {
-  createLampHours,
-  createStationBulletins,
-  parseBulletins,
-  parseHours,
-} from '../../../src/markets/weather/station-bulletins.js';
+import { createStationBulletins, parseBulletins } from '../../../src/markets/weather/station-bulletins.js';
 import { groupKnownWeather } from '../../../src/markets/weather/weather.js';
 
 const station = findStation('KNYC')!;
@@ -194,37 +188,6 @@ describe('the bulletin service', () => {
     );
     answer = () => 'Too many requests';
     await expect(history!.readRuns(station, range, signal)).rejects.toThrow(WeatherUnavailableError);
-  });
-
-  it('gives LAMP’s hours of the current day, each from its newest cycle, and takes turns with the bulletins', async () => {
-    const lamp = (id: string) => {
-      const start = Date.parse('2026-08-12T05:00:00Z');
-      const lines = [-1, 8].flatMap((cycle) =>
-        Array.from({ length: 25 }, (_, i) => {
-          const at = (hour: number) => new Date(start + hour * 3_600_000).toISOString().slice(0, 19);
-          return `${at(cycle)},${at(cycle + 1 + i)},LAV,${70 + cycle},${id}`;
-        }),
-      );
-      return ['runtime,ftime,model,tmp,station', ...lines].join('\n');
-    };
-    const of = given;
-    const body = lamp('KNYC');
-    expect(parseHours(body, of, '2026-08-12')).toEqual([
-      ...Array<number>(9).fill(69),
-      ...Array<number>(15).fill(78),
-    ]);
-    expect(parseHours(body, of, '2026-08-13')).toBeUndefined();
-    expect(() => parseHours(body.replaceAll('LAV', 'GFS'), of, '2026-08-12')).toThrow(/GFS of KNYC/);
-    const pace = createRequestPace();
-    const options = { baseUrl, clock: { now: () => nowMs }, pace };
-    const [bulletins, hours] = [createStationBulletins(options), createLampHours(options)];
-    await Promise.all([bulletins.read(signal), hours.read(signal)]);
-    expect(asked).toHaveLength(1);
-    nowMs += 4_000;
-    answer = lamp;
-    const { ensembles } = await hours.read(signal);
-    expect(asked.at(-1)!.searchParams.get('model')).toBe('LAV');
-    expect(ensembles).toMatchObject([{ model: 'lamp', date: '2026-08-12', membersF: [78] }]);
   });
 
   it('queries a throttling service at growing intervals, and keeps what it has', async () => {
