@@ -25,7 +25,7 @@ it('no documentation page has accessibility barriers', async () => {
     expect([path, await findAllBarriers(page, analysed(path))]).toEqual([path, []]);
     expect([path, await findBarriers(page, 'colours')]).toEqual([path, []]);
   }
-}, 240_000);
+});
 
 it('a request is tried with the keyboard alone', async () => {
   const { key } = await createTenant(world.db);

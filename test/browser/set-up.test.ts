@@ -1,5 +1,5 @@
 import type { Page } from 'playwright-core';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { createSetUpLink } from '../../src/accounts/identity/operators/operators.js';
 import { createUser, PASSWORD } from '../support/accounts.js';
 import { browserWorld } from '../support/browser.js';
@@ -10,7 +10,6 @@ import { findAllBarriers } from './barriers.js';
 import { codeOfApp, readMain, signIn } from './steps.js';
 
 // Every page is checked four times, so the tests need a long time-out.
-vi.setConfig({ testTimeout: 240_000 });
 
 // Each test begins with the first start of its own service.
 const worlds = [

@@ -78,5 +78,5 @@ describe.skipIf(!hasPython)('the Python client', () => {
       },
     });
     expect(stderr).toMatch(/Ran [5-9]\d tests[\s\S]*OK\n$/);
-  }, 240_000);
+  });
 });

@@ -1,14 +1,13 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { writeRows } from '../accounts/audit/support.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { auditOf } from '../support/audit.js';
 
 // Each test starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/audit-verify');
 

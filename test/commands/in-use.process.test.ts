@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
 import { MessageChannel } from 'node:worker_threads';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { openDatabaseSocket } from '../../src/core/db/database-socket.js';
 import { lockDirectory } from '../../src/core/db/directory-lock.js';
 import { openPglite } from '../../src/core/db/embedded.js';
@@ -9,7 +9,6 @@ import { servePglite } from '../../src/core/db/pglite-port.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
 
 const { environment, run, withDatabase } = maintenanceCommand('src/commands/setup-link');
 

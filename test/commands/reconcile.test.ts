@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sql } from 'drizzle-orm';
 import type pg from 'pg';
-import { expect, inject, it, vi } from 'vitest';
+import { expect, inject, it } from 'vitest';
 import type { Database } from '../../src/core/db/client.js';
 import { isEmbedded } from '../support/database.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
@@ -10,7 +10,6 @@ import { createProduct } from '../metering/support/products.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const { folder, run, withDatabase } = maintenanceCommand('src/commands/reconcile');
 

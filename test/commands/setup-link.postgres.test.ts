@@ -1,5 +1,5 @@
 import { eq } from 'drizzle-orm';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { oneTimeLinks, operators } from '../../src/accounts/identity/table.js';
@@ -7,7 +7,6 @@ import { createUser } from '../support/accounts.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/setup-link');
 const publicUrl = { PUBLIC_URL: 'https://gauge.example.com' };

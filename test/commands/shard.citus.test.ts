@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { expect, inject, it, vi } from 'vitest';
+import { expect, inject, it } from 'vitest';
 import { openDatabase } from '../../src/core/db/open.js';
 import { compare } from '../../src/metering/reconciliation/reconcile.js';
 import { createCitusDatabase } from '../support/citus-cluster.js';
@@ -7,8 +7,6 @@ import { dropDatabase, query } from '../support/postgres-server.js';
 import { createOrganization } from '../support/fixtures.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 import { createSenders, progress, startLoad } from '../metering/support/sharded-load.js';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 

@@ -1,9 +1,8 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { isCitus, isEmbedded } from '../support/database.js';
 import { maintenanceCommand } from '../support/maintenance-command.js';
 
 // Each test starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
 
 const { run, withDatabase } = maintenanceCommand('src/commands/shard');
 

@@ -448,7 +448,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
       async () =>
         expect(await orm.$count(ledgerEntries, eq(ledgerEntries.kind, 'settlement'))).toBeGreaterThan(0),
       {
-        timeout: 120_000,
+        timeout: 600_000,
         interval: 100,
       },
     );
@@ -462,7 +462,7 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const { config } = service.context;
     const trading = { ...config.trading, tapeFile: join(folder, 'day.tape.gz') };
     await seedDemoTrading({ ...service.context, config: { ...config, trading } }, seeded.demo);
-  }, 180_000);
+  });
   afterAll(tearDown);
 
   it('have an account that was opened before them, even if somebody looked at it earlier', async () => {

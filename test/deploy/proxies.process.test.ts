@@ -5,7 +5,7 @@ import { request, type RequestOptions } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createTenant, usageEvent } from '../metering/support/usage.js';
 import { findFreePort } from '../support/free-port.js';
 import { startTestService, type TestService } from '../support/service.js';
@@ -13,7 +13,6 @@ import { until } from '../support/until.js';
 import { useDatabase } from '../support/use.js';
 
 // Each test starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
 const database = useDatabase();
 const folder = mkdtempSync(join(tmpdir(), 'gauge-proxy-'));

@@ -18,9 +18,7 @@ describe('a database that needs a newer version', () => {
     await needs(9000);
     const stop = createReadiness(context).watch();
     try {
-      await expect
-        .poll(async () => (await request(server).get('/api/key')).status, { timeout: 10_000 })
-        .toBe(503);
+      await expect.poll(async () => (await request(server).get('/api/key')).status).toBe(503);
     } finally {
       stop();
     }

@@ -1,4 +1,4 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { and, eq } from 'drizzle-orm';
 import { operatorLog } from '../../src/accounts/audit/table.js';
 import { operators } from '../../src/accounts/identity/table.js';
@@ -13,7 +13,6 @@ import { createSetUpLink } from '../../src/accounts/identity/operators/operators
 import { useService } from '../support/use.js';
 
 // Passwords and recovery codes are hashed as in production, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const { database, service } = useService();
 

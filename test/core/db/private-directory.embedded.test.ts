@@ -18,7 +18,7 @@ it('only its owner can access the embedded database, whatever the mode of its fo
   await (await openEmbedded(folder, false, (text) => said.push(text))).close();
   expect(modeOf(directory)).toBe(0o700);
   expect(said).toEqual([`${directory} had mode 0755. Now only its owner can access it.`]);
-}, 60_000);
+});
 
 it('only its owner can read rejected events, also in place of a file that others could read', () => {
   const path = join(folder, 'rejected.ndjson');

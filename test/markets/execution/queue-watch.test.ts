@@ -44,7 +44,7 @@ async function show(price: string, contracts: number): Promise<void> {
       .yes.find((one) => one.price === parseDollars(price));
     return level?.contracts === contracts;
   };
-  await vi.waitUntil(isShown, { timeout: 150_000, interval: 5 });
+  await vi.waitUntil(isShown, { timeout: 600_000, interval: 5 });
 }
 
 /** Places an order that rests in the venue's book. */
@@ -127,11 +127,11 @@ it.runIf(isEmbedded)('reads again after a trade at the price of an order, and at
   await readAfter(10);
   const follows = () =>
     account.venue.stream.commands.some(({ params }) => (params.channels as string[])?.includes('trade'));
-  await vi.waitUntil(follows, { timeout: 150_000 });
+  await vi.waitUntil(follows, { timeout: 600_000 });
   const reads = countReads();
   account.service.clock.advance(2_000);
   await sellTo(42, 12);
-  await vi.waitUntil(async () => (await placesOf(trade)).length === 3, { timeout: 150_000, interval: 20 });
+  await vi.waitUntil(async () => (await placesOf(trade)).length === 3, { timeout: 600_000, interval: 20 });
   expect((await placesOf(trade)).at(-1)).toEqual([18, 18]);
   account.venue.stream.tell('trade', { market_ticker: TICKER, yes_price_dollars: '0.5000' });
   await new Promise((resolve) => setTimeout(resolve, 1_200));

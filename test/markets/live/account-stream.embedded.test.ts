@@ -33,16 +33,16 @@ const privateChannels = () =>
     ({ cmd, params }) => cmd === 'subscribe' && (params.channels as string[]).includes('fill'),
   );
 const subscribed = (times = 1) =>
-  vi.waitUntil(() => privateChannels().length >= times, { timeout: 150_000, interval: 5 });
+  vi.waitUntil(() => privateChannels().length >= times, { timeout: 600_000, interval: 5 });
 const filled = (id: string, contracts: number) =>
   vi.waitUntil(async () => (await account.find(id)).filledContracts === contracts, {
-    timeout: 150_000,
+    timeout: 600_000,
     interval: 2,
   });
 /** Waits until the book is no longer in doubt: a disconnect also cuts the order-book stream. */
 const booksKnown = () =>
   vi.waitUntil(() => !account.service.trading.snapshots.current!.data.doubts?.has(TICKER), {
-    timeout: 150_000,
+    timeout: 600_000,
     interval: 5,
   });
 const countReads = () => account.venue.requests.filter((one) => /portfolio\/(orders|fills)/.test(one)).length;
@@ -71,7 +71,7 @@ it('books a cancellation by the venue at once', async () => {
     remaining_count_fp: '0.00',
     last_update_reason: 'SettlementBoundsCancel',
   });
-  await vi.waitUntil(async () => (await account.find(trade.id)).status === 'cancelled', { timeout: 150_000 });
+  await vi.waitUntil(async () => (await account.find(trade.id)).status === 'cancelled', { timeout: 600_000 });
 });
 
 it('reads nothing for messages about booked orders or other people’s orders', async () => {

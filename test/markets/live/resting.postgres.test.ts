@@ -30,7 +30,7 @@ beforeAll(async () => {
     await account.live.reconcile();
     return (await findLiveAccount(database.db.orm, account.organization.id))?.orderGroupId;
   };
-  await vi.waitUntil(hasGroup, { timeout: 150_000 });
+  await vi.waitUntil(hasGroup, { timeout: 600_000 });
 });
 afterAll(async () => {
   await account.stop();

@@ -76,7 +76,7 @@ async function line(...orders: Partial<OrderInput>[]): Promise<Promise<Trade>[]>
   const take = vi.spyOn(budget, 'take');
   const placed = orders.map((order) => account.place(order));
   const isOrder = ([method]: unknown[]) => method === 'POST';
-  await vi.waitUntil(() => take.mock.calls.filter(isOrder).length === orders.length, { timeout: 150_000 });
+  await vi.waitUntil(() => take.mock.calls.filter(isOrder).length === orders.length, { timeout: 600_000 });
   take.mockRestore();
   return placed;
 }
@@ -249,7 +249,7 @@ describe('an order that waits for its turn at the venue is not sent', () => {
   it('after a halt was confirmed, even at a venue that takes one order per second', async () => {
     setWrites({ refillPerSecond: oneOrder, capacity: oneOrder });
     const placed = Array.from({ length: 5 }, () => account.place({ contracts: 1 }));
-    await vi.waitUntil(() => account.arrived().length > 0, { timeout: 150_000 });
+    await vi.waitUntil(() => account.arrived().length > 0, { timeout: 600_000 });
     try {
       await setSwitch('halt');
       const sent = account.arrived().length;

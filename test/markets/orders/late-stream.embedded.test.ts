@@ -33,14 +33,14 @@ async function play(lagMs: number): Promise<{ fills: number; tooCheap: number; r
   const { venue, service } = account;
   const { clock, trading } = service;
   venue.stream.sendingTime = () => clock.now();
-  await vi.waitUntil(() => venue.stream.sids().length > 0 && !book().doubts?.size, { timeout: 60_000 });
+  await vi.waitUntil(() => venue.stream.sids().length > 0 && !book().doubts?.size, { timeout: 600_000 });
   const { yes_dollars: yes, no_dollars: no } = venue.books.get(TICKER)!;
   for (const [price, contracts] of yes!) venue.stream.change(TICKER, 'yes', price, `-${contracts}`);
   for (const [price, contracts] of no!) venue.stream.change(TICKER, 'no', price, `-${contracts}`);
   venue.stream.change(TICKER, 'yes', '0.0100', '500.00');
   venue.stream.change(TICKER, 'no', dollars(100 - asks[0]!), '500.00');
   await trading.refresher.refresh();
-  await vi.waitUntil(() => !book().doubts?.size && askInCents() === asks[0], { timeout: 60_000 });
+  await vi.waitUntil(() => !book().doubts?.size && askInCents() === asks[0], { timeout: 600_000 });
   const waiting: { dueMs: number; ask?: number; deliver: () => void }[] = [];
   venue.stream.fault = (frame, send) => {
     const sent = { ...frame, sending_ts_ms: clock.now() };
@@ -62,7 +62,7 @@ async function play(lagMs: number): Promise<{ fills: number; tooCheap: number; r
       shown = next ?? shown;
     }
     await vi.waitUntil(() => (lagMs > 0 && book().doubts?.has(TICKER)) || askInCents() === shown, {
-      timeout: 60_000,
+      timeout: 600_000,
     });
     if (i % 30 === 29) await trading.refresher.refresh();
     // The first change is at the second ask.

@@ -22,7 +22,6 @@ import { startFakeWeather, type FakeWeather } from '../support/forecast-fake-wea
 import { useDatabase } from '../../support/use.js';
 
 // This test makes hundreds of requests to servers on this machine.
-vi.setConfig({ testTimeout: 120_000 });
 
 const database = useDatabase();
 let venue: FakeVenue;

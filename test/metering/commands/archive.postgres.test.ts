@@ -4,14 +4,12 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import type { Database } from '../../../src/core/db/client.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
 import { createProduct } from '../support/products.js';
 import { maintenanceCommand } from '../../support/maintenance-command.js';
 import { fillUsage } from '../support/usage-events.js';
-
-vi.setConfig({ testTimeout: 60_000 });
 
 const { folder, run, withDatabase, environment } = maintenanceCommand('src/metering/commands/archive');
 const HORIZON = { DEDUPE_HORIZON_MONTHS: '13' };

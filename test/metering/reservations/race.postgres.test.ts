@@ -127,7 +127,7 @@ it('a race over two instances, replayed in commit order, holds no unit too many 
     await Promise.all([db.close(), second.close()]);
     await server.remove();
   }
-}, 300_000);
+});
 
 /** A transaction's change to one reservation: either the hold was created, or it ended and `used` was recorded. */
 interface Change {

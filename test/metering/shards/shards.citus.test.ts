@@ -256,7 +256,7 @@ async function holdBack({ id, host, port }: { id: string; host: string; port: nu
       expect(
         await query(worker, `select from pg_locks where locktype = 'advisory' and not granted`),
       ).not.toEqual([]),
-    { timeout: 60_000, interval: 100 },
+    { timeout: 600_000, interval: 100 },
   );
   await setTimeout(ms);
   await holder.query('commit');
@@ -277,7 +277,7 @@ async function moveUnderLoad(senders: Sender[], holdMs = 0): Promise<Load> {
     'select nodename as host, nodeport as port from pg_dist_node where groupid <> 0',
   );
   const to = workers.find(({ port }) => port !== from.port)!;
-  await vi.waitFor(isCleanedUp, { timeout: 60_000, interval: 500 });
+  await vi.waitFor(isCleanedUp, { timeout: 600_000, interval: 500 });
   const load = startLoad(db, senders);
   const held = holdMs > 0 ? holdBack(from, holdMs) : undefined;
   await progress(load, senders);
@@ -312,4 +312,4 @@ it('a moving group loses nothing, and would lose events without the hold', async
   } finally {
     await distributeTables(db.orm, 0);
   }
-}, 180_000);
+});

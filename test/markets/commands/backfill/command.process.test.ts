@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { climateDayAt, daysBetween, addDays } from '../../../../src/markets/market/climate-day.js';
 import { findPlace, indexAreas, stations } from '../../../../src/markets/market/stations.js';
 import { maintenanceCommand } from '../../../support/maintenance-command.js';
@@ -6,7 +6,6 @@ import { settledLadder, startFakeVenue, type FakeVenue } from '../../support/fak
 import { startFakeWeather, type FakeWeather } from '../../support/forecast-fake-weather.js';
 
 // Starts processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const command = maintenanceCommand('src/markets/commands/backfill');
 // The command uses the system clock, so the 40-day range ends a week before today.

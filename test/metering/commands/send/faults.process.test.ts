@@ -1,10 +1,9 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { afterAll, afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
 // Some tests start processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 interface SentEvent {
   productSlug: string;

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createKey, createOrganization } from '../../../support/fixtures.js';
 import { createProduct, grant } from '../../support/products.js';
 import { operatorToken } from '../../../support/operator.js';
@@ -12,7 +12,6 @@ import { createFolder, send, startSend } from './run-send.js';
 import { useService } from '../../../support/use.js';
 
 // Some tests start processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const { database, service } = useService();
 

@@ -1,9 +1,8 @@
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { createFolder, send, startSend } from './run-send.js';
 
 // Some tests start processes, which is slow on a busy machine.
-vi.setConfig({ testTimeout: 60_000 });
 
 const folder = createFolder();
 afterAll(() => folder.remove());
