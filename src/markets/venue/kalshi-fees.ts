@@ -192,7 +192,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
 /** Remembers what could not be read in each list of changes. */
 function createFeeLists({ clock, log }: Pick<FeesOptions, 'clock' | 'log'>) {
   const failures = new Map<string, string>();
-  /** What could not be read in each list. */
+  /** Unreadable rows of each list. */
   const gaps = new Map<string, { unknown: UnknownFee[]; notes: NoteBook }>();
 
   function takeRows<T>(list: string, key: string, found: Rows<T>): T[] {

@@ -182,7 +182,7 @@ const neverRead: SeenSeries = { hasMarkets: true, found: [], at: -Infinity };
 export function createKalshiSource(options: KalshiSourceOptions): MarketSource {
   const { client, series, budget, keepBooks, interest = () => new Set<string>(), clock, log } = options;
   let notes = createNoteBook();
-  /** What was noted between two reads. */
+  /** Notes made between two reads. */
   let noted = createNoteBook();
   const reader = createMarketReader();
   const readLimits = budget && createLimitReader({ client, budget, clock, log });

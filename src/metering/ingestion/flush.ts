@@ -69,7 +69,7 @@ export async function recordBatches(
   return outcomes;
 }
 
-/** What of the batch is to be sent again; undefined if its outcome is final. */
+/** Returns what is left to send; undefined if the batch's outcome is final. */
 function restOf(batch: Batch, outcome: BatchOutcome): Batch | undefined {
   if (needsOtherText(outcome) || needsCombination(outcome)) return batch;
   if (!hasCeilingProblem(outcome)) return undefined;

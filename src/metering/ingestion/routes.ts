@@ -46,7 +46,7 @@ export const otherFormats = {
   [cloudEventBatchType]: cloudEventBatchSchema,
 };
 
-/** What the routes that record events have in common. */
+/** Common to the routes that record events. */
 export const recordParts = {
   headers: z.object({
     Prefer: z.string().optional().meta({

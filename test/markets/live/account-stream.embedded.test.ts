@@ -95,8 +95,8 @@ it('looks up all resting orders after a message that it cannot read', async () =
   const { stream, exchange } = account.venue;
   const { tell } = exchange;
   exchange.tell = (channel, msg) => stream.tell(channel, { ...msg, order_id: 7 });
-  account.print('ask', 43, 4);
-  await filled(trade.id, 4);
+  account.print('ask', 43, 10);
+  await filled(trade.id, 10);
   exchange.tell = tell;
 });
 
