@@ -76,6 +76,8 @@ export async function openTapePlayer({ path, speed, from }: TapePlayerOptions): 
         async stop() {
           stopping.abort();
           await playing;
+          // Closes the file if playback never began.
+          await entries.return(undefined);
         },
       };
     },

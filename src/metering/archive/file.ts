@@ -78,8 +78,7 @@ export async function writeWhole(
   }
   await rename(part, join(dir, name));
   const folder = await open(dirname(part), 'r');
-  await folder.sync();
-  await folder.close();
+  await folder.sync().finally(() => folder.close());
 }
 
 export const toLine = ({ subject, dimensions, creditPrice, ...event }: ArchivedEvent): string =>
