@@ -39,7 +39,6 @@ it('the scores are accessible, on a desktop and on a phone, in both schemes', as
     'Log score, model minus price of the outcome',
     'CRPS over time',
     'Observed frequency',
-    'Where the outcomes fell in the forecast distributions',
   ]);
   const models = page.getByRole('table', { name: 'Weather models' });
   expect(await models.getByRole('rowheader').allInnerTexts()).toEqual(['Single run', 'Ensemble']);
