@@ -118,17 +118,18 @@ export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMo
   return row!;
 }
 
+export const isActiveKey = (orgId: string, now: Date) =>
+  and(
+    eq(apiKeys.orgId, orgId),
+    isNull(apiKeys.revokedAt),
+    or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
+  );
+
 export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
   orm
     .selectDistinctOn([apiKeys.livemode], { livemode: apiKeys.livemode, prefix: apiKeys.prefix })
     .from(apiKeys)
-    .where(
-      and(
-        eq(apiKeys.orgId, orgId),
-        isNull(apiKeys.revokedAt),
-        or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
-      ),
-    )
+    .where(isActiveKey(orgId, now))
     .orderBy(apiKeys.livemode, apiKeys.createdAt);
 
 const previous = alias(apiKeys, 'previous');

@@ -1,4 +1,5 @@
 import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { isActiveKey } from '../../accounts/api-keys/queries.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
@@ -122,13 +123,7 @@ export async function readProgress(
   const [keys] = await orm
     .select({ canSend: sql<boolean | null>`bool_or('usage:write' = any(${apiKeys.scopes}))` })
     .from(apiKeys)
-    .where(
-      and(
-        eq(apiKeys.orgId, orgId),
-        isNull(apiKeys.revokedAt),
-        or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
-      ),
-    );
+    .where(isActiveKey(orgId, now));
   const canSend = keys?.canSend ?? null;
   const [sum] = await orm
     .select({
