@@ -70,7 +70,7 @@ export const users = pgTable(
     name: text().notNull(),
     passwordHash: text('password_hash').notNull(),
     createdAt: time('created_at').notNull(),
-    /** First proof by a mailed link, the issuer or an operator; null if there is none. */
+    /** When a mailed link, the issuer or an operator first proved the address; null if nobody has. */
     provenAt: time('proven_at'),
   },
   (t) => [index('users_email_prefix').on(t.email.op('text_pattern_ops'))],

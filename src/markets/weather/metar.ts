@@ -148,7 +148,7 @@ function isNearOthers(reading: Reading, singles: readonly Reading[]): boolean | 
   return near.length === 0 ? undefined : near.some(isNear);
 }
 
-/** °C between a temperature and the closest of the neighbours' within an hour; undefined if there is none. */
+/** Distance in °C from the closest temperature of a neighbour within an hour; undefined if no neighbour reported. */
 function differenceC(reading: Reading, neighbours: readonly Reading[]): number | undefined {
   const there = neighbours.filter((other) => isSingle(other) && awayMs(other, reading) <= HOUR_MS);
   if (there.length === 0) return undefined;

@@ -124,7 +124,9 @@ it('refuses an archived month and events of more than 400 days ago, and saves th
   const events = [event('archived', 60), event('old', 401), event('future', -1), event('good', 30)];
   const refused = await send(events);
   expect(refused).toMatchObject({ status: 422, body: { code: 'timestamp_out_of_range' } });
-  expect(refused.body.errors.map((one: any) => [one.pointer, one.detail])).toEqual([
+  expect(
+    refused.body.errors.map((one: { pointer: string; detail: string }) => [one.pointer, one.detail]),
+  ).toEqual([
     ['/events/0/occurredAt', 'The month 2031-01 is archived. No events can be added to it.'],
     ['/events/1/occurredAt', 'occurredAt must be from 400 days before to 5 minutes after the receipt.'],
     ['/events/2/occurredAt', 'occurredAt must be from 400 days before to 5 minutes after the receipt.'],

@@ -189,7 +189,7 @@ async function endMemberships(
 }
 
 /**
- * The session has already passed the second factor. Undefined if there is none, or if the factor must be confirmed
+ * The session has already passed the second factor. Undefined if nobody is signed in, or if the factor must be confirmed
  * again.
  */
 async function raiseFormer(
