@@ -1,7 +1,7 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFolder, send, startSend } from './run-send.js';
+import { createFolder, send } from './run-send.js';
 
 // Some tests start processes, which is slow on a busy machine.
 
@@ -150,12 +150,18 @@ it('gives up after --max-attempts; sent again, the file counts once', async () =
 });
 
 describe('a run that ends without an answer', () => {
-  /** Sends 700 events in two batches. Only the first batch is recorded, and every response is dropped. */
+  /** Sends 700 events in two batches at once. Only the first batch is recorded, and every response is dropped. */
   async function loseAnswers(args: string[] = ['--json']) {
-    fault = (res, { events }, count) => {
-      if (count === 1)
+    let first: ServerResponse | undefined;
+    fault = (res, { events }) => {
+      if (first) {
+        first.destroy();
+        return Boolean(res.destroy());
+      }
+      if (requests.length === 1)
         answer({ writeHead: () => undefined, end: () => undefined } as unknown as ServerResponse, events);
-      return Boolean(res.destroy());
+      first = res;
+      return true;
     };
     return send(
       [eventsFile(700), '--concurrency', '2', '--batch', '350', '--max-attempts', '2', ...args],
@@ -323,17 +329,7 @@ it('reads a large file in bounded memory', async () => {
     const lines = Array.from({ length: 1000 }, (_, i) => line(part * 1000 + i));
     writeFileSync(file, `${lines.join('\n')}\n`, { flag: 'a' });
   }
-  const { child, ended } = startSend([file, '--json'], env);
-  let peakKilobytes = 0;
-  const timer = setInterval(() => {
-    const status = existsSync(`/proc/${child.pid}/status`)
-      ? readFileSync(`/proc/${child.pid}/status`, 'utf8')
-      : '';
-    peakKilobytes = Math.max(peakKilobytes, Number(/VmHWM:\s+(\d+)/.exec(status)?.[1] ?? 0));
-  }, 50);
-  const run = await ended;
-  clearInterval(timer);
+  // Node.js aborts a program that needs more.
+  const run = await send([file, '--json'], { ...env, NODE_OPTIONS: '--max-old-space-size=48' });
   expect(run).toMatchObject({ code: 0, summary: { accepted: 60_000 } });
-  // The Node.js runtime alone takes about 100 MB.
-  expect(peakKilobytes).toBeLessThan(250 * 1024);
 });
