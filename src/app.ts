@@ -32,6 +32,7 @@ import { apiRoutes } from './mounts/api.js';
 import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
+import { serviceRoutes } from './mounts/service.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
 import type { RunningProduct } from './product.js';
 import type { Running } from './products.js';
@@ -70,6 +71,7 @@ export function createApp(
   app.use(requestContext(context, callerOf(services.keys)));
   app.use(requireWholeAddress);
   app.use('/api', apiRoutes(context, services, products));
+  app.use('/service', serviceRoutes(context, services, products));
   for (const { router } of products) if (router) app.use(router);
   app.use(mountRoutes(createRouter(), '', healthRoutes, { ...context, readiness }));
   app.use(

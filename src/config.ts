@@ -202,6 +202,7 @@ const environment = {
   NO_PROXY: z.string().optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   LIMIT_KEY_CHANGES_PER_HOUR: wholeNumber(10),
+  LIMIT_SERVICE_PER_MINUTE: wholeNumber(6_000),
   LIMIT_DOCUMENTS_PER_MINUTE: wholeNumber(300),
   LIMIT_DASHBOARD_PER_MINUTE: wholeNumber(300),
   LIMIT_CONNECTIONS: wholeNumber(10_000),
@@ -264,6 +265,7 @@ const shellConfig = (env: Environment) =>
       logLevel: e.LOG_LEVEL,
       limits: {
         keyChangesPerHour: e.LIMIT_KEY_CHANGES_PER_HOUR,
+        servicePerMinute: e.LIMIT_SERVICE_PER_MINUTE,
         documentsPerMinute: e.LIMIT_DOCUMENTS_PER_MINUTE,
         dashboardPerMinute: e.LIMIT_DASHBOARD_PER_MINUTE,
         connections: {

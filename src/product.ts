@@ -2,6 +2,7 @@ import type { RequestHandler, Router } from 'express';
 import type { Registry } from 'prom-client';
 import type { CallDeps } from './accounts/api-keys/key-use.js';
 import type { LimitCalls } from './accounts/api-keys/guards.js';
+import type { ServiceAccess, ServiceGuards } from './accounts/service-keys/access.js';
 import type { ConfigPart, ServiceConfig } from './core/config.js';
 import type { StatusByCode } from './core/errors.js';
 import type { Job } from './core/db/jobs.js';
@@ -62,6 +63,8 @@ export interface ProductAtWork {
   readOwnPart: ReadOwnPart;
   /** At `/api`. */
   mountApi?: (router: Router, limitTo: LimitCalls) => void;
+  /** At `/service`. */
+  mountService?: (router: Router, guards: ServiceGuards, access: ServiceAccess) => void;
   /** At other paths. */
   router?: RequestHandler;
   /** At `/dashboard`. */

@@ -9,6 +9,7 @@ import { singleSignOnRoutes } from './identity/single-sign-on/operator-routes.js
 import { userRoutes } from './identity/users/routes.js';
 import { accountStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
+import { serviceKeyRoutes } from './service-keys/operator-routes.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
 import { operatorWebhookRoutes } from './webhooks/operator-routes.js';
 import type { WebhookSchemas } from './webhooks/schema.js';
@@ -27,6 +28,11 @@ const credentials = {
   newcomerSession: 'the session of a person without an Organization',
   operator: 'the operator token',
   wrongOperator: 'a wrong operator token',
+  serviceKey: 'an active live service key with every scope',
+  narrowServiceKey: 'a live service key with `portal:create` only',
+  expiredServiceKey: 'an expired service key',
+  revokedServiceKey: 'a revoked service key',
+  unknownServiceKey: 'a service key that does not exist',
 };
 
 const circumstances = { no_market_access: 'the Organization has no access to markets' };
@@ -44,6 +50,9 @@ at creation.
 
 \`state\` is derived from the timestamps: \`active\`; \`grace\`, from a rotation until \`expiresAt\`; \`expired\`; \`revoked\`. Owners and admins manage
 keys; every change writes an audit row in the same transaction.`,
+    'On behalf of customers': `A service key belongs to the operator of the service. With it, the operator's own programs report and read usage, and check
+entitlements, for any Organization: each route of \`/api\` for usage, entitlements and credits also exists at \`/service/organizations/{slug}/…\`, with the same body, answers and promises. An
+Organization's own key is refused there, and a service key is refused at \`/api\`. The Organization sees on its page of API keys which service keys act for it.`,
     Webhooks: `Gauge sends notifications to the Organization's endpoints, following [Standard Webhooks](https://www.standardwebhooks.com): a \`POST\` of \`{ type, timestamp, data }\` with the headers
 \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`. Verify it with a Standard Webhooks library and the endpoint's secret (\`whsec_…\`). A 2xx response within 15 seconds is
 a success; redirects are not followed. Anything else is retried after 5 seconds, 5 and 30 minutes, 2, 5, 10, 14, 20 and 24 hours, with the same \`webhook-id\`. A message can arrive more than once and in any
@@ -67,6 +76,7 @@ changes or the membership ends. Changes from a browser must come from the servic
     ...userRoutes,
     ...singleSignOnRoutes,
     ...memberRoutes,
+    ...serviceKeyRoutes,
     ...operatorWebhookRoutes(schemas),
   ],
 });

@@ -102,7 +102,7 @@ function matches(search: string | undefined, t: GroupTables): SQL {
 const toPattern = (search: string): string =>
   `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
-const isExpiring = (nowMs: number): SQL => sql`revoked_at is null
+const isExpiring = (nowMs: number): SQL => sql`revoked_at is null and service_key_id is null
     and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
 
 const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;

@@ -40,6 +40,7 @@ export interface ServiceConfig {
 
 export interface Limits {
   keyChangesPerHour: number;
+  servicePerMinute: number;
   /** Per client address. */
   documentsPerMinute: number;
   /** Per session. */

@@ -1,6 +1,8 @@
+import type { RequestHandler } from 'express';
 import type { Job } from '../core/db/jobs.js';
 import type { Context } from '../core/http/context.js';
-import { mountRoutes } from '../core/reference/define-route.js';
+import { mountRoutes, type Route } from '../core/reference/define-route.js';
+import { forOrganization } from '../accounts/service-keys/routes.js';
 import type { Section } from '../dashboard/frame.js';
 import type { Product } from '../product.js';
 
@@ -26,6 +28,8 @@ import { meteringStatuses } from './errors.js';
 import { createIngestion } from './ingestion/ingestion.js';
 import { operatorUsageRoutes } from './ingestion/operator-routes.js';
 import { usageRoutes } from './ingestion/routes.js';
+import { manyUsageRoutes } from './ingestion/many-routes.js';
+import { verifyRoutes } from './entitlements/verify-routes.js';
 import { createMeteringMetrics } from './metrics.js';
 import { createEndingMessages } from './notices/endings.js';
 import { createCapNotices, createKeyNotices, deleteOldNotices } from './notices/notices.js';
@@ -81,11 +85,21 @@ export const metering: Product = {
       mountApi(router, limitTo) {
         const usageLimit = limitTo('usage', usagePerMinute);
         const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
-        const counted = [...reservationRoutes, ...correctionRoutes, ...usageReadRoutes, ...creditRoutes];
         // In order of call frequency.
         mountRoutes(router, '/api', usageRoutes, deps, () => [usageLimit]);
         mountRoutes(router, '/api', entitlementRoutes, deps, () => [entitlementsLimit]);
-        mountRoutes(router, '/api', counted, deps, () => [usageLimit]);
+        mountRoutes(router, '/api', countedRoutes, deps, () => [usageLimit]);
+      },
+      mountService(router, { limitTo, whole }, access) {
+        const usageLimit = limitTo('usage', usagePerMinute);
+        const entitlementsLimit = limitTo('entitlements', entitlementsPerMinute);
+        const mount = <Deps>(routes: readonly Route<Deps>[], own: Deps, guard: RequestHandler) =>
+          mountRoutes(router, '/service', routes, own, () => [guard]);
+        mount(manyUsageRoutes, { ...deps, access }, whole);
+        mount(verifyRoutes, { ...deps, access }, whole);
+        mount(usageRoutes.map(forOrganization), deps, usageLimit);
+        mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
+        mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
       pages: [usagePages(context), entitlementPages(context)],
       consolePages,
@@ -106,6 +120,8 @@ export const metering: Product = {
     };
   },
 };
+
+const countedRoutes = [...reservationRoutes, ...correctionRoutes, ...usageReadRoutes, ...creditRoutes];
 
 const operatorMeteringRoutes = [
   ...productRoutes,

@@ -7,6 +7,9 @@ import { productRoutes } from './entitlements/products/routes.js';
 import { entitlementRoutes } from './entitlements/routes.js';
 import { operatorUsageRoutes } from './ingestion/operator-routes.js';
 import { usageRoutes } from './ingestion/routes.js';
+import { manyUsageRoutes } from './ingestion/many-routes.js';
+import { verifyRoutes } from './entitlements/verify-routes.js';
+import { forOrganization } from '../accounts/service-keys/routes.js';
 import { meteringStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
@@ -59,6 +62,10 @@ export const meteringReference: ReferencePart = {
     ...correctionRoutes,
     ...creditRoutes,
     ...entitlementRoutes,
+    ...manyUsageRoutes,
+    ...verifyRoutes,
+    ...[...usageRoutes, ...usageReadRoutes, ...reservationRoutes].map(forOrganization),
+    ...[...correctionRoutes, ...creditRoutes, ...entitlementRoutes].map(forOrganization),
     ...productRoutes,
     ...operatorEntitlementRoutes,
     ...customerUsageRoutes,

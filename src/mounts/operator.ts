@@ -5,6 +5,7 @@ import { organizationRoutes } from '../accounts/identity/organizations/operator/
 import { requireOperator } from '../accounts/identity/session/operator.js';
 import { singleSignOnRoutes } from '../accounts/identity/single-sign-on/operator-routes.js';
 import { userRoutes } from '../accounts/identity/users/routes.js';
+import { serviceKeyRoutes } from '../accounts/service-keys/operator-routes.js';
 import { operatorWebhookRoutes } from '../accounts/webhooks/operator-routes.js';
 import { createWebhookSchemas } from '../accounts/webhooks/schema.js';
 import type { Context } from '../core/http/context.js';
@@ -18,6 +19,7 @@ const operatorAccountRoutes = [
   ...userRoutes,
   ...singleSignOnRoutes,
   ...memberRoutes,
+  ...serviceKeyRoutes,
   ...operatorWebhookRoutes(createWebhookSchemas(webhookTypes)),
   ...auditLogRoutes,
 ];

@@ -178,6 +178,7 @@ function settingsOf(circumstance: Circumstance | 'healthy'): TestServiceOptions 
       return {
         env: {
           LIMIT_USAGE_PER_MINUTE: '1',
+          LIMIT_SERVICE_PER_MINUTE: '1',
           LIMIT_READS_PER_MINUTE: '1',
           LIMIT_ENTITLEMENTS_PER_MINUTE: '1',
           LIMIT_TRADING_PER_MINUTE: '1',

@@ -222,11 +222,11 @@ async function addKey(
   };
 }
 
-function refuseUnlessActive(key: KeyRow, now: Date): void {
+export function refuseUnlessActive(key: Parameters<typeof stateOf>[0], now: Date, noun = 'API key'): void {
   const state = stateOf(key, now.getTime());
   if (state === 'grace')
-    throw new AppError('key_already_rotated', 'This API key was already rotated. Rotate its successor.');
-  if (state !== 'active') throw new AppError('key_not_active', `This API key is ${state}. Create a new one.`);
+    throw new AppError('key_already_rotated', `This ${noun} was already rotated. Rotate its successor.`);
+  if (state !== 'active') throw new AppError('key_not_active', `This ${noun} is ${state}. Create a new one.`);
 }
 
 function audit(

@@ -10,8 +10,8 @@ import { textArray } from '../../core/db/sql.js';
 import type { MarketAccess } from '../organizations/table.js';
 
 const sessionCookie = /(^|;\s*)(__Host-)?gauge_session=/;
-const secretInQuery = /org_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
-const wholeSecret = /org_(live|test)_[0-9a-z]{32}/i;
+const secretInQuery = /(org|service)_(live|test)_|[?&](api[-_]?key|key|token|access_token|secret)=/i;
+const wholeSecret = /(org|service)_(live|test)_[0-9a-z]{32}/i;
 
 /** In the path, only a complete secret counts: an idempotency key may merely resemble one. */
 function hasSecret(url: string): boolean {
@@ -20,29 +20,57 @@ function hasSecret(url: string): boolean {
 }
 
 const hashedSecret = Symbol('hashed secret');
+const serviceHash = Symbol('hashed service key');
+
+type KeyedRequest = Request & { [hashedSecret]?: string; [serviceHash]?: string };
 
 /** Cached on the request, because rate limiting needs the hash before the route does. */
-export function readHashedSecret(req: Request & { [hashedSecret]?: string }): string {
-  return (req[hashedSecret] ??= hashSecret(readSecret(req)));
+export function readHashedSecret(req: KeyedRequest): string {
+  return (req[hashedSecret] ??= hashSecret(readSecret(req, apiKey)));
 }
 
-export const knownHashedSecret = (req: Request & { [hashedSecret]?: string }): string | undefined =>
-  req[hashedSecret];
+export const knownHashedSecret = (req: KeyedRequest): string | undefined => req[hashedSecret];
 
-const howToSend = 'Send the API key as `Authorization: Bearer org_live_…`';
+/** Lets routes for an Organization's key serve a service key: its hash for the Organization stands in for the key's. */
+export function setHashedSecret(req: KeyedRequest, hash: string): void {
+  req[hashedSecret] = hash;
+}
 
-function readSecret(req: Request): string {
+export const hashServiceKey = (req: KeyedRequest): string =>
+  (req[serviceHash] ??= hashSecret(readSecret(req, serviceKey)));
+
+interface KeyKind {
+  begin: 'org' | 'service';
+  howToSend: string;
+  /** For the other kind's secret. */
+  elsewhere: string;
+}
+
+const apiKey: KeyKind = {
+  begin: 'org',
+  howToSend: 'Send the API key as `Authorization: Bearer org_live_…`',
+  elsewhere:
+    'This is a service key. Call /service/organizations/{slug}/… with it, which names the Organization.',
+};
+
+const serviceKey: KeyKind = {
+  begin: 'service',
+  howToSend: 'Send the service key as `Authorization: Bearer service_live_…`',
+  elsewhere: 'This is the API key of an Organization. Call /api/… with it.',
+};
+
+function readSecret(req: Request, { begin, howToSend, elsewhere }: KeyKind): string {
   const { authorization, cookie } = req.headers;
   if (cookie !== undefined && sessionCookie.test(cookie)) {
     throw new AppError(
       'session_cookie_not_allowed',
-      'Call this route with an API key only, without the session cookie.',
+      'Call this route with a key only, without the session cookie.',
     );
   }
   if (hasSecret(req.url)) {
     throw new AppError(
       'key_in_query_string',
-      'Send the API key in the Authorization header. URLs are stored in logs.',
+      'Send the key in the Authorization header. URLs are stored in logs.',
     );
   }
   if (authorization === undefined || authorization === '') {
@@ -51,31 +79,37 @@ function readSecret(req: Request): string {
   const secret = /^bearer +(\S+)$/i.exec(authorization)?.[1];
   if (secret === undefined && !/^bearer\b/i.test(authorization))
     throw new AppError('invalid_key', `${howToSend}. The word Bearer is missing.`);
-  if (secret === undefined || !isSecretShaped(secret)) throw invalidKey();
-  return secret;
+  const shape = secretShape.exec(secret ?? '');
+  if (!shape) throw invalidKey();
+  if (shape[1] !== begin) throw new AppError('invalid_key', elsewhere);
+  return secret!;
 }
 
 export function invalidKey(): AppError {
-  return new AppError('invalid_key', 'There is no such API key.');
+  return new AppError('invalid_key', 'There is no such key.');
 }
 
 const alphabet = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-const secretShape = /^org_(live|test)_[0-9A-Za-z]{32}$/;
+const secretShape = /^(org|service)_(live|test)_[0-9A-Za-z]{32}$/;
 
-/** `org_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to avoid modulo bias. */
-export function generateSecret(livemode: boolean): string {
+/** `begin_{live|test}_` and 32 base62 characters, about 190 bits. Redraws bytes of 248 and above to avoid modulo bias. */
+export function generateSecret(livemode: boolean, begin: KeyKind['begin'] = 'org'): string {
   let random = '';
   while (random.length < 32) {
     for (const byte of randomBytes(48)) if (byte < 248 && random.length < 32) random += alphabet[byte % 62];
   }
-  return `org_${livemode ? 'live' : 'test'}_${random}`;
+  return `${begin}_${livemode ? 'live' : 'test'}_${random}`;
 }
 
 /** Malformed secrets cost no database query. */
-export const isSecretShaped = (value: string): boolean => secretShape.test(value);
+export const isSecretShaped = (value: string): boolean => secretShape.exec(value)?.[1] === 'org';
 
 /** SHA-256 in hex. A random secret of this length needs no slow hash, and lookups need a deterministic one. */
 export const hashSecret = (secret: string): string => hash('sha256', secret, 'hex');
+
+/** The hash of a service key's row for an Organization. Slugs never change, so it needs no lookup. */
+export const hashFor = (hashedServiceKey: string, slug: string): string =>
+  hashSecret(`${hashedServiceKey} ${slug}`);
 
 export type KeyProblem =
   | 'invalid_key'
@@ -100,22 +134,28 @@ export const whenKeyIsBad = (now: string, scope?: Scope): string => `
       when not ('${scope}' = any (k.scopes)) then 'insufficient_scope'`
       }`;
 
+export class OrganizationArchived extends AppError {
+  constructor() {
+    super(
+      'key_revoked',
+      'The Organization of this API key was archived. Its keys work again after the operator of this service restores it.',
+    );
+  }
+}
+
 /** Undefined if the problem does not concern the key. */
 export function keyError(problem: string | null, scope: string): AppError | undefined {
   switch (problem as KeyProblem | null) {
     case 'invalid_key':
       return invalidKey();
     case 'key_revoked':
-      return new AppError('key_revoked', 'This API key has been revoked.');
+      return new AppError('key_revoked', 'This key has been revoked.');
     case 'organization_archived':
-      return new AppError(
-        'key_revoked',
-        'The Organization of this API key was archived. Its keys work again after the operator of this service restores it.',
-      );
+      return new OrganizationArchived();
     case 'key_expired':
-      return new AppError('key_expired', 'This API key has expired.');
+      return new AppError('key_expired', 'This key has expired.');
     case 'insufficient_scope':
-      return new AppError('insufficient_scope', `This API key does not have the scope ${scope}.`);
+      return new AppError('insufficient_scope', `This key does not have the scope ${scope}.`);
     case 'no_market_access':
       return new AppError(
         'entitlement_required',
@@ -146,6 +186,12 @@ export interface Principal {
   livemode: boolean;
   scopes: string[];
   marketAccess: MarketAccess;
+  /** The service key that acts for the Organization; null for a key of its own. */
+  serviceKeyId: string | null;
+  name: string;
+  /** RFC 3339. */
+  expiresAt: string | null;
+  organization: string;
 }
 
 /** Reads keys on every call, so that a revocation takes effect on the next one. */
@@ -155,6 +201,8 @@ export interface KeyReader {
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
+  /** The key, and what is wrong with it. */
+  read(hashedSecret: string, scope: Scope | null): Promise<KeyState>;
   /** For the log only, never for a decision. */
   identify(hashedSecret: string): KeyIdentity | undefined;
 }
@@ -173,9 +221,11 @@ select (w.ord - 1)::text as place,
   case${whenKeyIsBad('$2::timestamptz')}
   end as problem,
   k.org_id::text as "orgId", k.id::text as "keyId", k.livemode::text, array_to_string(k.scopes, ' ') as scopes,
-  (select market_access from ${t('organizations')} where id = k.org_id) as "marketAccess"
+  o.market_access as "marketAccess", k.service_key_id::text as "serviceKeyId", k.name,
+  to_json(k.expires_at) #>> '{}' as "expiresAt", o.slug as organization
 from w
-left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true`,
+left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
+left join lateral (select market_access, slug from ${t('organizations')} where id = k.org_id limit 1) o on true`,
 };
 
 interface KeyRow {
@@ -186,13 +236,17 @@ interface KeyRow {
   livemode: string | null;
   scopes: string | null;
   marketAccess: MarketAccess | null;
+  serviceKeyId: string | null;
+  name: string | null;
+  expiresAt: string | null;
+  organization: string | null;
 }
 
 interface KeyRequest {
   hashedSecret: string;
 }
 
-interface KeyState {
+export interface KeyState {
   problem: KeyProblem | null;
   principal: Principal;
 }
@@ -207,13 +261,17 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
       const states = new Map<string, KeyState>(requests.map(({ hashedSecret }) => [hashedSecret, missing]));
       const distinct = [...states.keys()];
       const rows = await run<KeyRow>(readKeys, [textArray(distinct), new Date(clock.now()).toISOString()]);
-      for (const { place, problem, orgId, keyId, livemode, scopes, marketAccess } of rows) {
+      for (const { place, problem, ...row } of rows) {
         const principal = {
-          orgId: orgId ?? '',
-          keyId: keyId ?? '',
-          livemode: livemode === 'true',
-          scopes: scopes?.split(' ') ?? [],
-          marketAccess: marketAccess ?? 'none',
+          orgId: row.orgId ?? '',
+          keyId: row.keyId ?? '',
+          livemode: row.livemode === 'true',
+          scopes: row.scopes?.split(' ') ?? [],
+          marketAccess: row.marketAccess ?? 'none',
+          serviceKeyId: row.serviceKeyId,
+          name: row.name ?? '',
+          expiresAt: row.expiresAt,
+          organization: row.organization ?? '',
         };
         remember(distinct[Number(place)]!, principal);
         states.set(distinct[Number(place)]!, { problem, principal });
@@ -225,10 +283,15 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
     maxWeight: 500,
     queueLimit: { weight: 10_000, bytes: Infinity },
   }));
+  async function read(hashedSecret: string, scope: Scope | null): Promise<KeyState> {
+    const { problem, principal } = await coalescer.submit({ hashedSecret });
+    return { problem: problem ?? findAccessProblem(principal, scope), principal };
+  }
   return {
+    read,
     async authenticate(hashedSecret, scope) {
-      const { problem, principal } = await coalescer.submit({ hashedSecret });
-      const error = keyError(problem ?? findAccessProblem(principal, scope), scope ?? '');
+      const { problem, principal } = await read(hashedSecret, scope);
+      const error = keyError(problem, scope ?? '');
       if (error) throw error;
       return principal;
     },
@@ -244,5 +307,15 @@ function findAccessProblem({ scopes, marketAccess }: Principal, scope: Scope | n
 
 const missing: KeyState = {
   problem: 'invalid_key',
-  principal: { orgId: '', keyId: '', livemode: false, scopes: [], marketAccess: 'none' },
+  principal: {
+    orgId: '',
+    keyId: '',
+    livemode: false,
+    scopes: [],
+    marketAccess: 'none',
+    serviceKeyId: null,
+    name: '',
+    expiresAt: null,
+    organization: '',
+  },
 };

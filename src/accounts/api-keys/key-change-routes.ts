@@ -19,13 +19,12 @@ import { common, idParams } from './routes.js';
 import {
   apiKeyAnswerSchema,
   createApiKeySchema,
+  DEFAULT_GRACE_MINUTES,
   MAX_BODY_BYTES,
   newApiKeySchema,
   rotateApiKeySchema,
   rotatedApiKeySchema,
 } from './schema.js';
-
-const DEFAULT_GRACE_MINUTES = 60;
 
 const mayChange = requireRole(...managingRoles);
 

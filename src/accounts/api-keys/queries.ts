@@ -45,17 +45,30 @@ const isSuccessor = and(eq(keySuccessor.orgId, apiKeys.orgId), eq(keySuccessor.r
 
 const selectKeys = (orm: Orm) => orm.select(keyMetadata).from(apiKeys).leftJoin(keySuccessor, isSuccessor);
 
+/** An Organization's people cannot change the rows of service keys. */
+const isOwnKey = (orgId: string) => and(eq(apiKeys.orgId, orgId), isNull(apiKeys.serviceKeyId));
+
 export type KeyRow = NonNullable<Awaited<ReturnType<typeof findKey>>>;
 
 export async function findKey(orm: Orm, orgId: string, id: string) {
-  const [row] = await selectKeys(orm).where(and(eq(apiKeys.orgId, orgId), eq(apiKeys.id, id)));
+  const [row] = await selectKeys(orm).where(and(isOwnKey(orgId), eq(apiKeys.id, id)));
+  return row;
+}
+
+export async function findKeyByHash(
+  orm: Orm,
+  orgId: string,
+  hashedSecret: string,
+): Promise<{ id: string } | undefined> {
+  const isSame = and(eq(apiKeys.hashedSecret, hashedSecret), eq(apiKeys.orgId, orgId));
+  const [row] = await orm.select({ id: apiKeys.id }).from(apiKeys).where(isSame);
   return row;
 }
 
 /** Newest first. `afterId` always exists, because keys are never deleted. */
 export function listKeys(orm: Orm, orgId: string, { limit, afterId }: { limit: number; afterId?: string }) {
   return selectKeys(orm)
-    .where(and(eq(apiKeys.orgId, orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
+    .where(and(isOwnKey(orgId), afterId === undefined ? undefined : isOlderThan(orgId, afterId)))
     .orderBy(desc(apiKeys.createdAt), desc(apiKeys.id))
     .limit(limit);
 }
@@ -119,11 +132,7 @@ export async function countKeyChanges(orm: Orm, orgId: string, since: Date, atMo
 }
 
 export const isActiveKey = (orgId: string, now: Date) =>
-  and(
-    eq(apiKeys.orgId, orgId),
-    isNull(apiKeys.revokedAt),
-    or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)),
-  );
+  and(isOwnKey(orgId), isNull(apiKeys.revokedAt), or(isNull(apiKeys.expiresAt), gt(apiKeys.expiresAt, now)));
 
 export const listActivePrefixes = (orm: Orm, orgId: string, now: Date) =>
   orm
@@ -138,6 +147,7 @@ const selectDetails = (orm: Orm) =>
   orm
     .select({
       ...keyMetadata,
+      serviceKeyId: apiKeys.serviceKeyId,
       successorPrefix: keySuccessor.prefix,
       successorCreatedAt: keySuccessor.createdAt,
       previousPrefix: previous.prefix,
@@ -308,7 +318,7 @@ export function listExpiringKeys(
     .leftJoin(keySuccessor, isSuccessor)
     .where(
       and(
-        eq(apiKeys.orgId, orgId),
+        isOwnKey(orgId),
         isNull(apiKeys.revokedAt),
         isNotNull(apiKeys.expiresAt),
         gt(apiKeys.expiresAt, now),

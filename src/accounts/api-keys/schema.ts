@@ -34,6 +34,8 @@ export const createApiKeySchema = z
   })
   .meta({ id: 'ApiKeyInput' });
 
+export const DEFAULT_GRACE_MINUTES = 60;
+
 export const rotateApiKeySchema = z
   .strictObject({
     graceMinutes: z

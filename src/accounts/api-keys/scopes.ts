@@ -8,8 +8,20 @@ export const scopes = [
 ] as const;
 export type Scope = (typeof scopes)[number];
 
+export const serviceScopes = [
+  'usage:write',
+  'usage:read',
+  'usage:correct',
+  'usage:backfill',
+  'entitlements:read',
+  'keys:verify',
+  'portal:create',
+  'portal:keys',
+] as const;
+export type ServiceScope = (typeof serviceScopes)[number];
+
 declare module '../../core/reference/names.js' {
-  interface Scopes extends Record<(typeof scopes)[number], string> {}
+  interface Scopes extends Record<(typeof scopes)[number] | (typeof serviceScopes)[number], string> {}
 }
 
 export const isOfMarkets = (scope: Scope): boolean => scope.startsWith('trading:');

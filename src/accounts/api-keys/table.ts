@@ -23,6 +23,8 @@ export const apiKeys = pgTable(
     createdAt: time('created_at').notNull(),
     createdBy: uuid('created_by').references(() => users.id),
     rotatedFromId: uuid('rotated_from_id'),
+    /** Set if the row stands for a service key that acts for this Organization. Its hash is from `hashFor`. */
+    serviceKeyId: uuid('service_key_id'),
     /** Copied from the Organization to save a read per call. */
     archivedAt: time('archived_at'),
     /** Until this time, every instance writes its call counts more often. */
@@ -45,6 +47,9 @@ export const apiKeys = pgTable(
     index('api_keys_watched')
       .on(t.watchedUntil)
       .where(sql`${t.watchedUntil} is not null`),
+    index('api_keys_service_key')
+      .on(t.serviceKeyId)
+      .where(sql`${t.serviceKeyId} is not null`),
     check('api_keys_scopes', sql`cardinality(${t.scopes}) > 0`),
   ],
 );

@@ -1,3 +1,4 @@
+import { serviceScopes } from '../api-keys/scopes.js';
 import { exampleSecret, exampleWorld as common } from '../../core/reference/example-world.js';
 
 export const lasting = { expiresAt: null, revokedAt: null } as const;
@@ -68,6 +69,38 @@ export const exampleWorld = {
       name: 'lost laptop',
       secret: exampleSecret('live', 'Lost'),
       scopes: ['usage:write', 'entitlements:read'],
+      expiresAt: null,
+      revokedAt: '2026-01-21T08:30:00.000Z',
+    },
+  },
+  serviceKeys: {
+    serviceKey: {
+      id: '019b8d9a-6400-7000-8000-000000000037',
+      name: 'gateway',
+      secret: exampleSecret('live', 'Gateway', 'service'),
+      scopes: [...serviceScopes],
+      ...lasting,
+    },
+    narrowServiceKey: {
+      id: '019b8d9a-6400-7000-8000-000000000038',
+      name: 'website',
+      secret: exampleSecret('live', 'Website', 'service'),
+      scopes: ['portal:create'],
+      ...lasting,
+    },
+    expiredServiceKey: {
+      id: '019b8d9a-6400-7000-8000-000000000039',
+      name: 'trial gateway',
+      secret: exampleSecret('live', 'TrialGateway', 'service'),
+      scopes: ['usage:write'],
+      expiresAt: '2026-01-20T00:00:00.000Z',
+      revokedAt: null,
+    },
+    revokedServiceKey: {
+      id: '019b8d9a-6400-7000-8000-00000000003a',
+      name: 'old gateway',
+      secret: exampleSecret('live', 'OldGateway', 'service'),
+      scopes: ['usage:write'],
       expiresAt: null,
       revokedAt: '2026-01-21T08:30:00.000Z',
     },

@@ -18,6 +18,8 @@ export interface CoalesceOptions<Request, Answer> {
   weigh?(request: Request): number;
   /** In bytes; default 0. */
   measure?(request: Request): number;
+  /** Whether the request is sent together with the one before it. */
+  isContinuation?(request: Request): boolean;
   queueLimit: { weight: number; bytes: number };
 }
 
@@ -31,6 +33,7 @@ interface Waiter<Request, Answer> {
   request: Request;
   weight: number;
   bytes: number;
+  isContinuation: boolean;
   resolve(answer: Answer): void;
   reject(error: unknown): void;
 }
@@ -50,8 +53,9 @@ class Queue<Request, Answer> {
     const { waiters } = this;
     let weight = 0;
     let count = 0;
-    while (count < waiters.length && (count === 0 || weight + waiters[count]!.weight <= maxWeight))
-      weight += waiters[count++]!.weight;
+    const fits = ({ weight: more, isContinuation }: Waiter<Request, Answer>) =>
+      count === 0 || isContinuation || weight + more <= maxWeight;
+    while (count < waiters.length && fits(waiters[count]!)) weight += waiters[count++]!.weight;
     const taken = count === waiters.length ? waiters : waiters.slice(0, count);
     this.waiters = count === waiters.length ? [] : waiters.slice(count);
     this.weight -= weight;
@@ -134,10 +138,11 @@ export function createCoalescer<Request, Answer>(
     submit(request) {
       const weight = options.weigh?.(request) ?? 1;
       const bytes = options.measure?.(request) ?? 0;
+      const isContinuation = options.isContinuation?.(request) ?? false;
       if (queue.weight + weight > queueLimit.weight || queue.bytes + bytes > queueLimit.bytes)
         return Promise.reject(overloaded());
       return new Promise<Answer>((resolve, reject) => {
-        queue.push({ request, weight, bytes, resolve, reject });
+        queue.push({ request, weight, bytes, isContinuation, resolve, reject });
         schedule();
       });
     },

@@ -31,7 +31,7 @@ export function perKeyLimit(
     name,
     perMinute,
     keyOf,
-    caller = 'This API key',
+    caller = 'This key',
     calls = `${name} calls`,
     isQuiet = false,
   }: PerKeyLimitOptions,
@@ -77,7 +77,7 @@ export interface UnknownKeyGuardOptions {
   keyOf: (req: Request) => string;
   /** Calls with such keys need no lookup. */
   hasSeen: (key: string) => boolean;
-  authenticate: (key: string) => Promise<unknown>;
+  authenticate: (key: string, req: Request, res: Response) => Promise<unknown>;
 }
 
 /**
@@ -97,7 +97,7 @@ export function unknownKeyGuard(
       const { count, resetsAt } = failures.get(address);
       if (count >= MAX_FAILURES) throw tooManyFailures(res, secondsUntil(resetsAt, clock.now()));
       try {
-        await authenticate(key);
+        await authenticate(key, req, res);
       } catch (error) {
         if (statusOf(res, toAppError(error).code) === 401) {
           const { count, resetsAt } = failures.add(address);

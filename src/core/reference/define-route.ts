@@ -10,7 +10,9 @@ export interface RouteDescription {
   path: string;
   operationId: string;
   tag: Tag;
-  credential: 'apiKey' | 'session' | 'operator' | 'none';
+  /** The operation whose words and examples hold for this one, too. */
+  sameAs?: string;
+  credential: 'apiKey' | 'serviceKey' | 'session' | 'operator' | 'none';
   isCredentialOptional?: boolean;
   /** Null if any valid key is enough. */
   scope?: Scope | null;

@@ -84,6 +84,12 @@ const securitySchemes = {
     description:
       "An Organization's API key. Send it only in the `Authorization` header, never in the URL or with a session cookie.",
   },
+  serviceKey: {
+    type: 'http' as const,
+    scheme: 'bearer',
+    bearerFormat: 'service_live_… or service_test_…',
+    description: 'A service key of the operator. Send it only in the `Authorization` header.',
+  },
   session: {
     type: 'apiKey' as const,
     in: 'cookie' as const,

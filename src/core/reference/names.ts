@@ -4,12 +4,15 @@
  */
 
 export interface Tags extends Record<
-  'API keys' | 'Webhooks' | 'Signing in' | 'Operator' | 'Service',
+  'API keys' | 'On behalf of customers' | 'Webhooks' | 'Signing in' | 'Operator' | 'Service',
   string
 > {}
 export type Tag = keyof Tags;
 
-export interface Limits extends Record<'bad-keys' | 'documents' | 'key-changes' | 'sign-ins', string> {}
+export interface Limits extends Record<
+  'bad-keys' | 'documents' | 'service' | 'key-changes' | 'sign-ins',
+  string
+> {}
 export type Limit = keyof Limits;
 
 export interface Circumstances extends Record<
@@ -28,7 +31,12 @@ export interface Credentials extends Record<
   | 'ownerSession'
   | 'newcomerSession'
   | 'operator'
-  | 'wrongOperator',
+  | 'wrongOperator'
+  | 'serviceKey'
+  | 'narrowServiceKey'
+  | 'expiredServiceKey'
+  | 'revokedServiceKey'
+  | 'unknownServiceKey',
   string
 > {}
 export type Credential = keyof Credentials;

@@ -99,6 +99,7 @@ export function toOperation(route: DescribedRoute, reference: Reference): RouteC
 }
 
 function scopeNote({ credential, scope }: DescribedRoute): string {
+  if (credential === 'serviceKey') return `Requires a service key with the scope \`${scope}\`.`;
   if (credential !== 'apiKey') return '';
   return scope
     ? `Requires a key with the scope \`${scope}\`.`
@@ -177,7 +178,8 @@ function problemHeaders(
   { credential, errors, waitingMayHelp }: DescribedRoute,
   status: number,
 ): ResponseHeader[] {
-  const takesBearer = ['apiKey', 'operator'].includes(credential) || errors.includes('missing_key');
+  const takesBearer =
+    ['apiKey', 'serviceKey', 'operator'].includes(credential) || errors.includes('missing_key');
   if (status === 401 && takesBearer) return ['WWW-Authenticate'];
   return status === 429 || status === 503 || status === waitingMayHelp ? ['Retry-After'] : [];
 }

@@ -1,5 +1,5 @@
 import { commonStatuses } from '../errors.js';
-import type { RouteProse } from './define-route.js';
+import type { RouteDescription, RouteProse } from './define-route.js';
 import type { Reference, ReferencePart, Refusal } from './described.js';
 import { commonGuide, joinGuides } from './error-guide.js';
 import { describeRoute } from './problem-examples.js';
@@ -24,6 +24,10 @@ const commonPart: ReferencePart = {
       detail: 'Too many calls from your address used an API key that does not exist or is no longer valid.',
       calls: 300,
     },
+    service: {
+      summary: 'Too many calls with the key in a minute',
+      detail: 'This service key can make 6000 calls a minute.',
+    },
     documents: {
       summary: 'Too many requests for documents from an address in a minute',
       detail: 'Your address can make 300 requests for documents a minute.',
@@ -33,7 +37,7 @@ const commonPart: ReferencePart = {
 
 export const callsPerKey = (calls: string): Refusal => ({
   summary: 'Too many calls with the key in a minute',
-  detail: `This API key can make ${calls} calls a minute.`,
+  detail: `This key can make ${calls} calls a minute.`,
 });
 
 /** Groups, and the routes within a group, keep the order of the parts. */
@@ -60,14 +64,28 @@ export function joinReference(
     .toSorted((a, b) => order.indexOf(a.tag) - order.indexOf(b.tag));
   return {
     ...joined,
-    routes: routes.map((route) => describeRoute(route, proseOf(route.operationId, prose), joined)),
+    routes: routes.map((route) => describeRoute(route, proseOf(route, prose), joined)),
   };
 }
 
-function proseOf(operationId: string, prose: Prose): RouteProse {
-  const own = prose[operationId];
+function proseOf({ sameAs, operationId }: RouteDescription, prose: Prose): RouteProse {
+  const own = prose[sameAs ?? operationId];
   if (!own) throw new Error(`No reference.yaml describes ${operationId}.`);
-  return own;
+  return sameAs === undefined ? own : forOrganization(sameAs, own);
+}
+
+/** A good example and a bad one are enough, because the original has the others. */
+function forOrganization(operationId: string, { summary, description, examples }: RouteProse): RouteProse {
+  return {
+    summary: `${summary}, for an Organization`,
+    description: `As \`${operationId}\`, for the Organization in the address.\n\n${description}`,
+    examples: examples
+      .filter(({ name }, i) => i === 0 || name === 'invalidRequest')
+      .map(({ before: _before, request, ...example }) => {
+        const { credential: _credential, ...sent } = request;
+        return { ...example, request: { ...sent, params: { slug: 'acme', ...sent.params } } };
+      }),
+  };
 }
 
 const join = (parts: readonly ReferencePart[], name: keyof ReferencePart): object =>

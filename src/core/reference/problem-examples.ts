@@ -266,6 +266,7 @@ function credentialProblems(
   const { credential, errors = [] } = route;
   if (credential === 'apiKey')
     return [...keyProblems(good), ...(scope ? scopeProblems(good, route.scope!, scope) : [])];
+  if (credential === 'serviceKey') return serviceKeyProblems(good, route);
   if (credential === 'operator') return operatorProblems(good);
   const crossSite = crossSiteProblem(good);
   if (credential === 'none' || route.isCredentialOptional)
@@ -276,7 +277,7 @@ function credentialProblems(
 const keyProblems = (good: ExampleRequest): Example[] => [
   problemExample('session_cookie_not_allowed', {
     summary: 'A session cookie in addition to the key',
-    detail: 'Call this route with an API key only, without the session cookie.',
+    detail: 'Call this route with a key only, without the session cookie.',
     request: {
       ...good,
       credential: 'liveKey',
@@ -285,7 +286,7 @@ const keyProblems = (good: ExampleRequest): Example[] => [
   }),
   problemExample('key_in_query_string', {
     summary: 'The key in the URL',
-    detail: 'Send the API key in the Authorization header. URLs are stored in logs.',
+    detail: 'Send the key in the Authorization header. URLs are stored in logs.',
     request: { ...good, credential: 'none', query: { ...good.query, api_key: exampleWorld.unknownSecret } },
   }),
   problemExample('missing_key', {
@@ -295,19 +296,73 @@ const keyProblems = (good: ExampleRequest): Example[] => [
   }),
   problemExample('invalid_key', {
     summary: 'A key that does not exist',
-    detail: 'There is no such API key.',
+    detail: 'There is no such key.',
     request: { ...good, credential: 'unknownKey' },
   }),
   problemExample('key_expired', {
     summary: 'An expired key',
-    detail: 'This API key has expired.',
+    detail: 'This key has expired.',
     request: { ...good, credential: 'expiredKey' },
   }),
   problemExample('key_revoked', {
     summary: 'A revoked key',
-    detail: 'This API key has been revoked.',
+    detail: 'This key has been revoked.',
     request: { ...good, credential: 'revokedKey' },
   }),
+];
+
+const serviceKeyProblems = (good: ExampleRequest, { params, scope }: RouteDescription): Example[] => [
+  problemExample('session_cookie_not_allowed', {
+    summary: 'A session cookie in addition to the key',
+    detail: 'Call this route with a key only, without the session cookie.',
+    request: { ...good, headers: { ...good.headers, cookie: 'gauge_session=any' } },
+  }),
+  problemExample('missing_key', {
+    summary: 'No key',
+    detail: 'Send the service key as `Authorization: Bearer service_live_…`.',
+    request: { ...good, credential: 'none' },
+  }),
+  problemExample('invalid_key', {
+    summary: 'A key that does not exist',
+    detail: 'There is no such key.',
+    request: { ...good, credential: 'unknownServiceKey' },
+  }),
+  problemExample('invalid_key', {
+    name: 'ownKey',
+    summary: "An Organization's own key",
+    detail: 'This is the API key of an Organization. Call /api/… with it.',
+    request: { ...good, credential: 'liveKey' },
+  }),
+  problemExample('key_in_query_string', {
+    summary: 'The key in the URL',
+    detail: 'Send the key in the Authorization header. URLs are stored in logs.',
+    request: { ...good, credential: 'none', query: { ...good.query, token: 'any' } },
+  }),
+  problemExample('key_expired', {
+    summary: 'An expired key',
+    detail: 'This key has expired.',
+    request: { ...good, credential: 'expiredServiceKey' },
+  }),
+  problemExample('key_revoked', {
+    summary: 'A revoked key',
+    detail: 'This key has been revoked.',
+    request: { ...good, credential: 'revokedServiceKey' },
+  }),
+  problemExample('insufficient_scope', {
+    summary: 'A key without the scope',
+    detail: `This key does not have the scope ${scope}.`,
+    request: { ...good, credential: 'narrowServiceKey' },
+  }),
+  ...(params && 'slug' in params.shape
+    ? [
+        problemExample('not_found', {
+          name: 'unknownOrganization',
+          summary: 'An unknown Organization',
+          detail: 'There is no Organization "nobody".',
+          request: { ...good, params: { ...good.params, slug: 'nobody' } },
+        }),
+      ]
+    : []),
 ];
 
 const scopeProblems = (
@@ -317,7 +372,7 @@ const scopeProblems = (
 ): Example[] => [
   problemExample('insufficient_scope', {
     summary: 'A key without the scope',
-    detail: `This API key does not have the scope ${name}.`,
+    detail: `This key does not have the scope ${name}.`,
     request: { ...good, credential: outsider },
   }),
   ...(refusals?.(good) ?? []),

@@ -33,8 +33,8 @@ export interface CorrectionRequest {
   orgId: string;
   /** Undefined accepts both modes. */
   livemode: boolean | undefined;
-  /** An Organization's people and keys may correct only if the operator lets them. */
-  by: 'operator' | 'member' | 'key';
+  /** An Organization's people and its own keys may correct only if the operator lets them. */
+  by: 'operator' | 'member' | 'key' | 'service';
   corrections: readonly Correction[];
 }
 
@@ -60,7 +60,7 @@ export async function correctEvents(tx: Tx, request: CorrectionRequest, source: 
   const { orgId, livemode, corrections } = request;
   // Changes of the right take the same lock.
   const { mayCorrect } = (await lockOrganization(tx, { id: orgId }))!;
-  if (request.by !== 'operator' && !mayCorrect) throw mayNotCorrect();
+  if ((request.by === 'member' || request.by === 'key') && !mayCorrect) throw mayNotCorrect();
   const recorded = await listRecorded(
     tx,
     orgId,

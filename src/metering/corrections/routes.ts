@@ -32,7 +32,11 @@ export const correctionRoutes = [
     responses: { 200: json('Corrected, durably.', correctedSchema) },
     handler: (deps: CorrectionDeps) => async (req, res) => {
       const hashedSecret = readHashedSecret(req);
-      const { orgId, keyId, livemode } = await authenticateCall(deps, hashedSecret, 'usage:correct');
+      const { orgId, keyId, livemode, serviceKeyId } = await authenticateCall(
+        deps,
+        hashedSecret,
+        'usage:correct',
+      );
       const corrections = await readCorrections(req, res);
       const source = { ...whereaboutsOf(req, res, deps.clock), actor: `api_key:${keyId}` };
       // Locks in the order of member changes that revoke keys.
@@ -40,7 +44,12 @@ export const correctionRoutes = [
         ...keyAuthority(orgId, keyId, 'usage:correct'),
         lock: (tx: Parameters<typeof lockOrganizationId>[0]) => lockOrganizationId(tx, orgId),
       };
-      const request = { orgId, livemode, by: 'key', corrections } as const;
+      const request = {
+        orgId,
+        livemode,
+        by: serviceKeyId === null ? 'key' : 'service',
+        corrections,
+      } as const;
       sendCorrected(res, await change(deps, by, (tx) => correctEvents(tx, request, source)));
     },
   }),

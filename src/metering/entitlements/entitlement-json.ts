@@ -16,7 +16,7 @@ const MAX_REMEMBERED_LENGTH = 4_096;
 /** At most 500, each up to 4 KB. Entries never go stale, because they depend only on the body. */
 const remembered = createRecentMap<string, Check>(MAX_REMEMBERED);
 
-interface Check {
+export interface Check {
   slugs: string[];
   openings: string[];
   /** One per slug. */
@@ -39,13 +39,21 @@ export function parseCheck(text: string): Check {
   return check;
 }
 
+const openingOf = (slug: string): string => `{"productSlug":${JSON.stringify(slug)},`;
+
+export const singleCheck = (slug: string, quantity: string): Check => ({
+  slugs: [slug],
+  openings: [openingOf(slug)],
+  quantities: [quantity],
+});
+
 function validate(value: unknown, text: string): Check {
   const { productSlugs, items } = (value ?? {}) as { productSlugs?: unknown; items?: unknown };
   for (const sent of [productSlugs, items])
     requireFew(sent, 'A check can have', MAX_SLUGS, sent === items ? 'items' : 'slugs');
   const check = parseInput(entitlementCheckSchema, value);
   const slugs = check.productSlugs ?? check.items!.map(({ productSlug }) => productSlug);
-  const openings = slugs.map((slug) => `{"productSlug":${JSON.stringify(slug)},`);
+  const openings = slugs.map(openingOf);
   if (check.productSlugs) return { slugs, openings, quantities: slugs.map(() => '0') };
   const asked = check.items!;
   return {
@@ -109,32 +117,32 @@ export function checkResultsJson(
 }
 
 /** Assembled by hand ("JSON and HTTP by hand" in bench/README.md). Postgres's decimals are valid JSON numbers. */
-function checkResultJson(
-  { openings, quantities, dimensions }: Check,
-  i: number,
-  balance: Balance | undefined,
-): string {
+export function checkResultJson(check: Check, i: number, balance: Balance | undefined): string {
+  const { openings, quantities, dimensions } = check;
   const opening = openings[i]!;
   const quantity = quantities[i]!;
   if (!balance) {
     return `${opening}"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[]}`;
   }
-  const { kind, unitCap, used, limits, credits } = balance;
-  const isReached = limits.some((limit) => limit.enforcement === 'block' && isBeyond(limit, quantity));
-  const isExhausted = () => credits !== undefined && isBeyondCredits(credits, quantity, dimensions?.[i]);
-  const reason =
-    kind !== 'live'
-      ? 'entitlement_read_only'
-      : isReached
-        ? 'limit_reached'
-        : isExhausted()
-          ? 'credits_exhausted'
-          : undefined;
+  const { kind, unitCap, used, limits } = balance;
+  const reason = findRefusal(balance, quantity, dimensions?.[i]);
   const verdict = reason ? `"allowed":false,"reason":"${reason}"` : '"allowed":true,"reason":null';
   const limitList = limits.length === 0 ? '[]' : toJson(limits.map(limitJson));
   const remaining = unitCap === null ? null : subtractDecimals(unitCap, used);
   const isOver = remaining === '0' && compareDecimals(used, unitCap!) > 0;
   return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
+}
+
+/** Why a check denies the quantity. */
+export function findRefusal(balance: Balance | undefined, quantity: string, dimensions?: Dimensions) {
+  if (!balance) return 'entitlement_required';
+  const { kind, limits, credits } = balance;
+  if (kind !== 'live') return 'entitlement_read_only';
+  if (limits.some((limit) => limit.enforcement === 'block' && isBeyond(limit, quantity)))
+    return 'limit_reached';
+  return credits !== undefined && isBeyondCredits(credits, quantity, dimensions)
+    ? 'credits_exhausted'
+    : undefined;
 }
 
 /** For a quantity of zero, whether no credits are left. */

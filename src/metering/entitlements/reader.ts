@@ -13,6 +13,8 @@ import {
   checkPricedEntitlements,
   findEntitlements,
   listEntitlements,
+  verifyEntitlements,
+  verifyPricedEntitlements,
   type BalanceRow,
   type EntitlementRow,
   type NoEntitlementRow,
@@ -64,6 +66,8 @@ export interface CurrentEntitlement extends Balance {
 export interface EntitlementReader {
   /** Undefined without an entitlement in effect. */
   check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
+  /** As `check`, whatever the key's scopes. */
+  verify(hashedSecret: string, slug: string): Promise<Balance | undefined>;
   /** Limits per subject, for each question. */
   limitsOf(
     hashedSecret: string,
@@ -113,6 +117,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
       };
     });
   const checker = createFinder(checkEntitlements, toBalance, checkPricedEntitlements);
+  const verifier = createFinder(verifyEntitlements, toBalance, verifyPricedEntitlements);
   const finder = createFinder(findEntitlements, toEntitlement);
   const lister = createGroupCoalescer<ListRequest, CurrentEntitlement[]>(
     db.shards,
@@ -127,6 +132,7 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
 
   return {
     check: (hashedSecret, slugs) => checker.submit({ hashedSecret, slugs }),
+    verify: async (hashedSecret, slug) => (await verifier.submit({ hashedSecret, slugs: [slug] }))[0],
     async limitsOf(hashedSecret, questions) {
       const places: number[] = [];
       const subjects = questions.flatMap(({ balance, subject }, i): Subject[] => {

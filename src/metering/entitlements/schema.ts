@@ -10,6 +10,21 @@ export const MAX_BODY_BYTES = 640 * 1024;
 
 export const MAX_SLUGS = 50;
 
+export const checkItemSchema = z
+  .strictObject({
+    productSlug: text(255),
+    quantity: z
+      .number()
+      .min(0, 'must be a finite number of at least 0')
+      .optional()
+      .describe('The units that you intend to use, an exact decimal of up to 100 digits. Default: 0.'),
+    subject: text(MAX_SUBJECT_LENGTH)
+      .optional()
+      .describe('The subject of the use. Its limits are checked too.'),
+    dimensions: dimensionsSchema.optional().describe("Values of the product's dimensions."),
+  })
+  .meta({ id: 'EntitlementCheckItem' });
+
 export const entitlementCheckSchema = z
   .strictObject({
     productSlugs: z
@@ -19,24 +34,7 @@ export const entitlementCheckSchema = z
       .optional()
       .describe('Product slugs. A slug can appear more than once.'),
     items: z
-      .array(
-        z
-          .strictObject({
-            productSlug: text(255),
-            quantity: z
-              .number()
-              .min(0, 'must be a finite number of at least 0')
-              .optional()
-              .describe(
-                'The units that you intend to use, an exact decimal of up to 100 digits. Default: 0.',
-              ),
-            subject: text(MAX_SUBJECT_LENGTH)
-              .optional()
-              .describe('The subject of the use. Its limits are checked too.'),
-            dimensions: dimensionsSchema.optional().describe("Values of the product's dimensions."),
-          })
-          .meta({ id: 'EntitlementCheckItem' }),
-      )
+      .array(checkItemSchema)
       .min(1, 'must have at least one item')
       .max(MAX_SLUGS)
       .optional()
@@ -105,7 +103,7 @@ export const entitlementListSchema = z
   })
   .meta({ id: 'EntitlementList' });
 
-const checkResultSchema = z
+export const checkResultSchema = z
   .object({
     productSlug: z.string(),
     allowed: z

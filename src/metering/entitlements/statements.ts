@@ -81,12 +81,17 @@ const toRow = ([
  * Lateral sub-selects of one row by its whole key use the primary key even if the planner misjudges table sizes. With a
  * plain join, it scanned every Organization's rows by product or month.
  */
-const find = (name: string, columns: string, further: (t: Names) => string = () => ''): Template => ({
+const find = (
+  name: string,
+  columns: string,
+  further: (t: Names) => string = () => '',
+  problem = keyProblem,
+): Template => ({
   name,
   readRow: toRow,
   text: (t) => `
 ${t.with} key as materialized (
-  select w.ord - 1 as place, k.org_id, k.livemode, ${keyProblem} as problem
+  select w.ord - 1 as place, k.org_id, k.livemode, ${problem} as problem
   from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
   left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
 ), product as materialized (
@@ -132,15 +137,23 @@ const details = (product: string, entitlement: string) =>
  */
 export const checkEntitlements: Template = find('entitlements_check', '');
 
-/** Also returns the open grants of each key whose account needs no simulated burning. */
-export const checkPricedEntitlements: Template = find(
-  'entitlements_check_priced',
-  '',
-  (t) => `
+/** The open grants of each key whose account needs no simulated burning. */
+const withGrants = (t: Names) => `
 union all
 select k.place::text, null, null, null, null, null, g.open
 from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} as open) g
-where g.open is not null and exists (select from product where credits is not null)`,
+where g.open is not null and exists (select from product where credits is not null)`;
+
+export const checkPricedEntitlements: Template = find('entitlements_check_priced', '', withGrants);
+
+/** What a check reads, whatever the key's scopes. */
+const anyScope = `case${whenKeyIsBad('$4::timestamptz')} end`;
+export const verifyEntitlements: Template = find('entitlements_verify', '', undefined, anyScope);
+export const verifyPricedEntitlements: Template = find(
+  'entitlements_verify_priced',
+  '',
+  withGrants,
+  anyScope,
 );
 
 /** Also returns all details of the entitlement. */

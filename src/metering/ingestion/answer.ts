@@ -188,11 +188,11 @@ function findBrokenRules(
 }
 
 function outOfRangeDetail(
-  { times, receivedAtMs, orgId }: Batch,
+  { times, receivedAtMs, takesOld }: Batch,
   index: number,
   horizonMonths: number | undefined,
 ): string {
-  if (orgId !== undefined) return 'occurredAt must be from 400 days before to 5 minutes after the receipt.';
+  if (takesOld) return 'occurredAt must be from 400 days before to 5 minutes after the receipt.';
   const detail = 'occurredAt must be from 7 days before to 5 minutes after the receipt.';
   if (horizonMonths === undefined) return detail;
   if (Date.parse(times[index]!) >= Date.parse(firstRemembered(horizonMonths, receivedAtMs))) return detail;

@@ -9,8 +9,8 @@ import { DAY_MS, MINUTE_MS, monthOf } from '../../core/time.js';
 import { batchFrameSchema, isUsageEvent, MAX_EVENTS, usageEventSchema, type UsageEvent } from './schema.js';
 
 export const MAX_PAST_MS = 7 * DAY_MS;
-/** For events that an operator sends. */
-const OPERATOR_PAST_MS = 400 * DAY_MS;
+/** For a batch with `takesOld`. */
+const OLD_PAST_MS = 400 * DAY_MS;
 const MAX_FUTURE_MS = 5 * MINUTE_MS;
 
 /**
@@ -37,6 +37,10 @@ export interface Batch {
   hashedSecret: string;
   /** The Organization of an operator's batch; undefined if the key names it. */
   orgId: string | undefined;
+  /** Events may be 400 days old. Such batches share flushes of their own. */
+  takesOld: boolean;
+  /** Recorded together with the batch submitted before it. */
+  isContinuation: boolean;
   /** If true, records the valid events and reports the others. If false, records all events or none. */
   isLenient: boolean;
   /** Milliseconds since the epoch. The default time of its events. */
@@ -62,12 +66,15 @@ export interface Batch {
 /** Stands in a batch for the secret that an operator's call does not have. No hash has this form. */
 export const operatorSender = (orgId: string, livemode: boolean): string => `${orgId} ${livemode}`;
 
-interface BatchInput {
+export interface BatchInput {
   events: UsageEvent[];
   /** By event index, where a double would round. */
   exactQuantities: ReadonlyMap<number, string>;
   hashedSecret: string;
   orgId?: string | undefined;
+  /** Default: true for an operator. */
+  takesOld?: boolean;
+  isContinuation?: boolean;
   isLenient: boolean;
   receivedAtMs: number;
   bytes: number;
@@ -80,11 +87,13 @@ interface Known {
 }
 
 export function toBatch(input: BatchInput): Batch {
-  const { events, exactQuantities, receivedAtMs } = input;
+  const { events, exactQuantities, receivedAtMs, takesOld = input.orgId !== undefined } = input;
   // Spreading the input would cost more than everything else here.
   const batch: Batch = {
     hashedSecret: input.hashedSecret,
     orgId: input.orgId,
+    takesOld,
+    isContinuation: input.isContinuation ?? false,
     isLenient: input.isLenient,
     receivedAtMs,
     pairs: [],
@@ -99,14 +108,13 @@ export function toBatch(input: BatchInput): Batch {
     bytes: input.bytes,
   };
   const known: Known = { next: new Map() };
-  const isByOperator = input.orgId !== undefined;
-  const maxPastMs = isByOperator ? OPERATOR_PAST_MS : MAX_PAST_MS;
+  const maxPastMs = takesOld ? OLD_PAST_MS : MAX_PAST_MS;
   let pair = -1;
   for (const [i, event] of events.entries()) {
     // Usually the previous event's product.
     if (
       pair < 0 ||
-      isByOperator ||
+      takesOld ||
       event.dimensions !== undefined ||
       event.productSlug !== batch.pairs[pair]!.slug ||
       event.metric !== batch.pairs[pair]!.metric ||
@@ -130,13 +138,13 @@ export function toBatch(input: BatchInput): Batch {
 }
 
 /**
- * The same dimensions in another order form a separate pair; the statement adds the two together. An operator's pairs
- * always have a month, because the statement refuses archived months.
+ * The same dimensions in another order form a separate pair; the statement adds the two together. With `takesOld`,
+ * pairs always have a month, because the statement refuses archived months.
  */
 function numberOfPair(batch: Batch, known: Known, event: UsageEvent): number {
   const { productSlug: slug, metric, occurredAt, dimensions = {} } = event;
   const toMonth = () => monthOf(occurredAt === undefined ? batch.receivedAtMs : Date.parse(occurredAt));
-  let month = batch.orgId === undefined ? undefined : toMonth();
+  let month = batch.takesOld ? toMonth() : undefined;
   let own = follow(follow(known, slug), metric);
   for (const key in dimensions) {
     month ??= toMonth();
@@ -265,15 +273,24 @@ export interface ParsedEvents {
   unreadable?: { indexes: readonly number[]; places: readonly ErrorPlace[] };
 }
 
+export const quantitiesInBatch = (body: unknown): unknown[] =>
+  (body as { events: ({ quantity?: unknown } | null)[] }).events.map((event) => event?.quantity);
+
 const usageEventsSchema = z.array(usageEventSchema);
 
 /** @throws AppError invalid_request; a lenient request only if no event can be read */
 export function parseUsageBatch({ value, text }: JsonBody, isLenient: boolean): ParsedEvents {
   requireFewEvents((value as { events?: unknown } | null)?.events);
   const { events: sent } = parseInput(batchFrameSchema, value);
-  const quantitiesIn = (body: unknown) =>
-    (body as { events: ({ quantity?: unknown } | null)[] }).events.map((event) => event?.quantity);
-  const exactQuantities = findExactQuantities(text, quantitiesIn, pointerInBatch);
+  const exactQuantities = findExactQuantities(text, quantitiesInBatch, pointerInBatch);
+  return parseEvents(sent, exactQuantities, isLenient);
+}
+
+export function parseEvents(
+  sent: unknown[],
+  exactQuantities: ReadonlyMap<number, string>,
+  isLenient: boolean,
+): ParsedEvents {
   const all = { exactQuantities, pointerOf: pointerInBatch };
   if (sent.every(isUsageEvent)) return { ...all, events: sent };
   return readEvents(usageEventsSchema, sent, { ...all, path: ['events'], isLenient });

@@ -142,7 +142,7 @@ async function runRecord(
   kind: TextKind,
   { nowMs, memory }: Pick<Round, 'nowMs' | 'memory'>,
 ): Promise<IngestRow[]> {
-  const { hasSubjects, hasDimensions, isByOperator } = plan;
+  const { hasSubjects, hasDimensions, takesOld } = plan;
   const values = toValues(plan, new Date(nowMs).toISOString());
   const expectsNew = !isExtended(kind) && nowMs - memory.repeatedAtMs >= REPEATS_EXPECTED_MS;
   const form = {
@@ -150,7 +150,7 @@ async function runRecord(
     isPriced: isPriced(kind),
     hasSubjects,
     hasDimensions,
-    isByOperator,
+    takesOld,
   };
   try {
     return await run<IngestRow>(recordText({ ...form, expectsNew }), values);

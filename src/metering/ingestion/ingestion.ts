@@ -40,11 +40,12 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
       maxWeight,
       weigh: (batch) => batch.keys.length,
       measure: (batch) => batch.bytes,
+      isContinuation: (batch) => batch.isContinuation,
       queueLimit: queueLimit(MAX_QUEUED_EVENTS),
     }));
   const coalescer = openQueue();
-  // Operators' batches need another statement.
-  const operators = openQueue();
+  // Old events need another statement.
+  const oldEvents = openQueue();
 
   // Each dry run holds locks on rows that real events need until it is rolled back.
   const dryRuns = createGroupCoalescer<Batch, BatchOutcome>(shards, (group) => ({
@@ -57,11 +58,11 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
   }));
 
   const memory = createFlushMemory();
-  const operatorMemory = createFlushMemory(Infinity);
+  const oldMemory = createFlushMemory(Infinity);
 
   async function recordOnce(group: ShardGroup, batches: Batch[]): Promise<BatchOutcome[]> {
     const startedAt = performance.now();
-    const own = batches[0]!.orgId === undefined ? memory : operatorMemory;
+    const own = batches[0]!.takesOld ? oldMemory : memory;
     const outcomes = await recordBatches(group.run, batches, clock.now(), own, () =>
       thresholds?.noted(group),
     );
@@ -77,14 +78,13 @@ export function createIngestion({ db, clock, metrics, thresholds }: RecorderDeps
 
   return {
     /** Resolves after the commit. */
-    record: (batch: Batch): Promise<BatchOutcome> =>
-      (batch.orgId === undefined ? coalescer : operators).submit(batch),
+    record: (batch: Batch): Promise<BatchOutcome> => (batch.takesOld ? oldEvents : coalescer).submit(batch),
     /** Returns the outcome that recording the batch would have, without recording it. */
     dryRun: (batch: Batch): Promise<BatchOutcome> => dryRuns.submit(batch),
     get waitingEvents() {
       return coalescer.waiting;
     },
-    drain: async () => void (await Promise.all([coalescer.drain(), operators.drain()])),
+    drain: async () => void (await Promise.all([coalescer.drain(), oldEvents.drain()])),
   };
 }
 

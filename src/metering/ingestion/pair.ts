@@ -13,9 +13,14 @@ export const whenPairIsBad = (now: string): string => `${whenKeyIsBad(now, 'usag
  * SQL: joins `p` (hashed_secret, slug) to its key `k`, its product `pr` and the entitlement `e` in effect. Lateral
  * sub-selects of one row by its whole key make the plan use indexes even if the planner misjudges table sizes.
  */
-export const joinPair = (t: Names, now: string, isByOperator = false): string => `
+export const joinPair = (t: Names, now: string, takesOld = false): string => `
   left join lateral (
-    ${isByOperator ? operatorKey : keyOf(t)}
+    ${
+      takesOld
+        ? `(${keyOf(t)})
+    union all ${operatorKey}`
+        : keyOf(t)
+    }
   ) k on true
   left join lateral (
     select id, usage_metric, max_quantity, unit_cap, archived_at, dimensions, subjects_since, credit_price, credit_dimension, credit_prices,
@@ -35,8 +40,9 @@ const keyOf = (
     where hashed_secret = p.hashed_secret limit 1`;
 
 /** Stands for the key of `operatorSender`. */
-const operatorKey = `select '${OPERATOR_KEY_ID}'::uuid as id, left(p.hashed_secret, 36)::uuid as org_id, substr(p.hashed_secret, 38)::bool as livemode,
-      null::timestamptz as revoked_at, null::timestamptz as archived_at, null::timestamptz as expires_at, '{usage:write}'::text[] as scopes`;
+const operatorKey = `select '${OPERATOR_KEY_ID}'::uuid, left(p.hashed_secret, 36)::uuid, substr(p.hashed_secret, 38)::bool, null::timestamptz,
+      null::timestamptz, null::timestamptz, '{usage:write}'::text[]
+    where p.hashed_secret like '% %'`;
 
 /**
  * Internal problem code for a pair that only an extended variant of the statement can record. Never returned to

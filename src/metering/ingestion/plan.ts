@@ -17,7 +17,7 @@ export interface FlushPair {
   hashedSecret: string;
   slug: string;
   metric: string;
-  /** The dimensions as JSON, and the first day of the month; undefined without dimensions, except an operator's month. */
+  /** The dimensions as JSON, and the first day of the month; undefined without dimensions, except the month with `takesOld`. */
   dimensions: string | undefined;
   month: string | undefined;
   /** The pairs that are decided together; undefined for a pair that batches may share. */
@@ -38,8 +38,8 @@ export interface FlushPlan {
   subjects: string[];
   hasSubjects: boolean;
   hasDimensions: boolean;
-  /** Whether the batches are operators'. Those of keys are in other flushes. */
-  isByOperator: boolean;
+  /** Whether events may be 400 days old. Other batches are in other flushes. */
+  takesOld: boolean;
   sources: Source[];
 }
 
@@ -55,7 +55,7 @@ export function planFlush(batches: Batch[]): FlushPlan {
     subjects: [],
     hasSubjects: batches.some((batch) => batch.hasSubjects),
     hasDimensions: batches.some((batch) => batch.pairs.some(({ month }) => month !== undefined)),
-    isByOperator: batches[0]?.orgId !== undefined,
+    takesOld: batches[0]?.takesOld ?? false,
     sources: [],
   };
   const shared = new Map<string, number>();

@@ -24,8 +24,8 @@ export interface Form {
   hasSubjects: boolean;
   /** Pairs also differ by dimensions and month. */
   hasDimensions: boolean;
-  /** Has no key and refuses archived months. An operator's pairs have a month, so it has dimensions, too. */
-  isByOperator: boolean;
+  /** Also for operators, who have no key. Refuses archived months. Each pair has a month, so it has dimensions, too. */
+  takesOld: boolean;
   /**
    * A key that exists or occurs twice makes the statement fail. Postgres then looks each key up once instead of twice,
    * which saves a fifth of the database's time.
@@ -34,8 +34,8 @@ export interface Form {
 }
 
 const nameOf = (form: Form): string => {
-  const { isExtended, isPriced, hasSubjects, hasDimensions, isByOperator, expectsNew } = form;
-  return `usage_ingest${when(isByOperator, '_operator')}${when(isPriced, '_priced')}${when(hasSubjects, '_subjects')}${when(hasDimensions, '_dimensions')}${when(isExtended, '_extended')}${when(expectsNew, '_new')}`;
+  const { isExtended, isPriced, hasSubjects, hasDimensions, takesOld, expectsNew } = form;
+  return `usage_ingest${when(takesOld, '_old')}${when(isPriced, '_priced')}${when(hasSubjects, '_subjects')}${when(hasDimensions, '_dimensions')}${when(isExtended, '_extended')}${when(expectsNew, '_new')}`;
 };
 
 const texts = createRecall<Template>(48);
@@ -62,7 +62,7 @@ const NOW = '$9::timestamptz';
  * occurred at, with subjects also the last parameter. $9 now.
  */
 function recordEvents(form: Form): Template {
-  const { isExtended, hasSubjects, hasDimensions, isPriced, isByOperator } = form;
+  const { isExtended, hasSubjects, hasDimensions, isPriced, takesOld } = form;
   const sums = {
     now: NOW,
     entitled: 'pair',
@@ -71,7 +71,7 @@ function recordEvents(form: Form): Template {
     hasDimensions,
     knowsOthers: hasDimensions,
     burns: isPriced,
-    oldMs: isByOperator ? MAX_PAST_MS : undefined,
+    oldMs: takesOld ? MAX_PAST_MS : undefined,
   };
   const text = (t: Names) => `
 ${t.with} ${[
@@ -90,7 +90,7 @@ ${answer(t, form)}`;
 /** Each pair with its key, product and entitlement, and what is wrong with it. The maximum is checked once per pair. */
 function judge(
   t: Names,
-  { isExtended, isPriced, hasSubjects, hasDimensions, isByOperator }: Form,
+  { isExtended, isPriced, hasSubjects, hasDimensions, takesOld }: Form,
   name: string,
   problem: string,
 ): string {
@@ -110,11 +110,11 @@ function judge(
   return `${name} as materialized (
   select ${columns},
     case${whenPairIsBad(NOW)}
-      ${when(hasDimensions, whenUnknown)} ${when(isByOperator, whenArchived)} ${when(!isPriced, whenPriced)} ${when(!isExtended, whenLimited)}
+      ${when(hasDimensions, whenUnknown)} ${when(takesOld, whenArchived)} ${when(!isPriced, whenPriced)} ${when(!isExtended, whenLimited)}
       when p.largest > pr.max_quantity then 'quantity_out_of_range'
     end as ${problem}
   from unnest($1::text[], $2::text[], $3::text[], $4::int[], $10::numeric[]${when(hasDimensions, ', $11::jsonb[], $12::date[]')}) with ordinality
-    as p (hashed_secret, slug, metric, grp, largest${when(hasDimensions, ', asked, month')}, ord)${t.held}${joinPair(t, NOW, isByOperator)}${when(hasDimensions, joinEncoded('p.asked'))}
+    as p (hashed_secret, slug, metric, grp, largest${when(hasDimensions, ', asked, month')}, ord)${t.held}${joinPair(t, NOW, takesOld)}${when(hasDimensions, joinEncoded('p.asked'))}
 )`;
 }
 

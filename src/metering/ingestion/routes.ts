@@ -14,7 +14,7 @@ import {
   withUnreadable,
   type UsageAnswer,
 } from './answer.js';
-import { parseUsageBatch, toBatch, type Batch, type ParsedEvents } from './batch.js';
+import { parseUsageBatch, toBatch, type Batch, type BatchInput, type ParsedEvents } from './batch.js';
 import {
   cloudEventBatchSchema,
   cloudEventBatchType,
@@ -77,13 +77,14 @@ export const usageRoutes = [
       // Checks the key before reading a large body. The statement checks every key again.
       if (!keyUse.hasSeen(hashedSecret) || !hasSmallBody(req))
         await keys.authenticate(hashedSecret, 'usage:write');
-      const sent = await preferKeyError(
+      const read = await preferKeyError(
         () => authenticateCall({ keys, keyUse }, hashedSecret, 'usage:write'),
         () => {
           const findOrgId = async () => (await keys.authenticate(hashedSecret, 'usage:write')).orgId;
           return readBatch(deps, req, res, { hashedSecret, receivedAtMs }, findOrgId);
         },
       );
+      const sent = await withOldEvents(read, () => keys.authenticate(hashedSecret, 'usage:write'));
       const isDryRun = readDryRun(req);
       const answer = await record(deps, sent, isDryRun, () => keyUse.touch(hashedSecret, 'usage:write'));
       sendAnswer(res, sent.batch, answer);
@@ -101,18 +102,32 @@ export async function readBatch(
 ) {
   const isLenient = prefersLenient(req);
   const body = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds, isKnownFormat);
-  const { events, exactQuantities, pointerOf, unreadable } = parseEvents(mediaTypeOf(req), body, isLenient);
+  const { events, exactQuantities, pointerOf, unreadable } = parseBody(mediaTypeOf(req), body, isLenient);
   if (mediaTypeOf(req) !== 'application/json') await restoreFormerKeys(db.orm, findOrgId, events);
   const { hashedSecret, receivedAtMs, orgId } = sender;
   const bytes = body.text.length;
   const input = { events, exactQuantities, hashedSecret, orgId, isLenient, receivedAtMs, bytes };
-  return { batch: toBatch(input), pointerOf, unreadable };
+  return { input, batch: toBatch(input), pointerOf, unreadable };
+}
+
+type Sent = Pick<Awaited<ReturnType<typeof readBatch>>, 'batch' | 'pointerOf' | 'unreadable'>;
+
+/** Lets a key with `usage:backfill` send events that are older than others may send. Other batches cost no lookup. */
+export async function withOldEvents<T extends Sent & { input: BatchInput }>(
+  sent: T,
+  authenticate: () => Promise<{ scopes: string[] }>,
+): Promise<T> {
+  if (sent.batch.outOfRange.size === 0) return sent;
+  const { scopes } = await authenticate();
+  return scopes.includes('usage:backfill')
+    ? { ...sent, batch: toBatch({ ...sent.input, takesOld: true }) }
+    : sent;
 }
 
 /** Records a batch, or only says what recording it would answer. @param onAllowed called if the key is valid */
 export async function record(
   { config, db, clock, metrics, ingestion }: RecordingDeps,
-  { batch, pointerOf, unreadable }: Awaited<ReturnType<typeof readBatch>>,
+  { batch, pointerOf, unreadable }: Sent,
   isDryRun: boolean,
   onAllowed: () => void = () => undefined,
 ): Promise<UsageAnswer> {
@@ -135,18 +150,18 @@ export function sendAnswer(res: Response, { isLenient }: Batch, answer: UsageAns
 const formats = new Set(['application/json', cloudEventType, cloudEventBatchType]);
 const isKnownFormat = (mediaType: string | undefined) => mediaType !== undefined && formats.has(mediaType);
 
-function parseEvents(mediaType: string | undefined, body: JsonBody, isLenient: boolean): ParsedEvents {
+function parseBody(mediaType: string | undefined, body: JsonBody, isLenient: boolean): ParsedEvents {
   if (mediaType === cloudEventType) return parseCloudEvents(body, false, isLenient);
   if (mediaType === cloudEventBatchType) return parseCloudEvents(body, true, isLenient);
   return parseUsageBatch(body, isLenient);
 }
 
 /** The sender of a misspelled parameter may have meant a dry run. Usually there is no query to parse. */
-const readDryRun = (req: Request): boolean =>
+export const readDryRun = (req: Request): boolean =>
   req.url.includes('?') && parseQuery(recordQuerySchema, req.query).dryRun === 'true';
 
 /** Follows RFC 7240, which requires that unknown preferences be ignored. */
-function prefersLenient(req: Request): boolean {
+export function prefersLenient(req: Request): boolean {
   const { prefer } = req.headers;
   return prefer !== undefined && /(^|[,;\s])handling\s*=\s*"?lenient"?\s*($|[,;])/i.test(String(prefer));
 }

@@ -97,6 +97,21 @@ export const batchFrameSchema = z.strictObject({
   events: z.array(z.unknown()).min(1, 'must have at least one event'),
 });
 
+const organizationField = text(64).describe('The slug of the Organization whose usage this is.');
+
+export const manyBatchSchema = z
+  .strictObject({
+    events: z
+      .array(usageEventSchema.extend({ organization: organizationField }))
+      .min(1, 'must have at least one event')
+      .max(MAX_EVENTS),
+  })
+  .meta({ id: 'UsageBatchOfMany' });
+
+export const manyFrameSchema = z.strictObject({
+  events: z.array(z.looseObject({ organization: organizationField })).min(1, 'must have at least one event'),
+});
+
 export const warningSchema = z.discriminatedUnion('code', [
   z
     .object({
@@ -204,3 +219,42 @@ export const usageAnswerSchema = z
     id: 'UsageAnswer',
     description: '`accepted`, `deduped` and `rejected` add up to the events of the batch.',
   });
+
+const ofOrganization = z.object({ organization: z.string().describe('The slug of the Organization.') });
+
+export const manyAnswerSchema = z
+  .object({
+    accepted: usageAnswerSchema.shape.accepted,
+    deduped: usageAnswerSchema.shape.deduped,
+    warnings: z
+      .array(z.intersection(ofOrganization, warningSchema))
+      .describe('Conditions that did not stop an event. `index` is that of the body.'),
+    rejected: usageAnswerSchema.shape.rejected,
+    refused: z
+      .array(
+        ofOrganization
+          .extend({
+            status: z.int().describe('The status that the part alone would have had.'),
+            code: z.string(),
+            detail: z.string(),
+            errors: z
+              .array(
+                z.object({
+                  index: z.int().min(0).optional(),
+                  pointer: z.string(),
+                  code: z.string(),
+                  detail: z.string(),
+                }),
+              )
+              .optional()
+              .describe('The invalid places, by the index in the body.'),
+          })
+          .meta({
+            id: 'RefusedPart',
+            description: 'An Organization whose events were not recorded, and why.',
+          }),
+      )
+      .optional()
+      .describe('Present if a part was refused. The other parts are recorded.'),
+  })
+  .meta({ id: 'UsageAnswerOfMany', description: 'The sums over all Organizations.' });

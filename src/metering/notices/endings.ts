@@ -69,7 +69,7 @@ function listEndings(db: ReportedDatabase, after: string, now: Date): Promise<En
         from ${t('api_keys')} k
         cross join lateral (select ${daysBefore(sql`k.expires_at`)} as days_before) d
         cross join lateral (select concat_ws(' ', 'api_key.expiring', k.id, k.expires_at, d.days_before) as once_key) x
-        where k.org_id = o.org_id and k.revoked_at is null and ${range(sql`k.expires_at`)}
+        where k.org_id = o.org_id and k.revoked_at is null and k.service_key_id is null and ${range(sql`k.expires_at`)}
           and not exists (select from ${t('api_keys')} s where s.org_id = o.org_id and s.rotated_from_id = k.id)
           and ${isListening(t, 'api_key.expiring', sql`and w.livemode = k.livemode`)}
           and not exists (select from ${t('webhook_messages')} m where m.org_id = o.org_id and m.once_key = x.once_key)

@@ -133,7 +133,7 @@ function listExpiring(db: ReportedDatabase, after: string, now: Date): Promise<E
       select json_agg(json_build_object('id', k.id, 'name', k.name, 'prefix', k.prefix, 'expiresAt', k.expires_at))
       from (
         select k.id, k.name, k.prefix, k.expires_at from ${t('api_keys')} k
-        where k.org_id = o.id and k.revoked_at is null
+        where k.org_id = o.id and k.revoked_at is null and k.service_key_id is null
           and k.expires_at > ${from}::timestamptz and k.expires_at <= ${until}::timestamptz
           and not exists (select from ${t('api_keys')} s where s.org_id = o.id and s.rotated_from_id = k.id)
           and not exists (select from ${t('key_notices')} n where n.org_id = o.id and n.api_key_id = k.id)

@@ -53,7 +53,7 @@ describe('the limit of each API key', () => {
     expect(await refused.json()).toMatchObject({
       status: 429,
       code: 'rate_limited',
-      detail: `This API key can make 5 usage calls a minute. Try again in ${retryAfter} s.`,
+      detail: `This key can make 5 usage calls a minute. Try again in ${retryAfter} s.`,
     });
   });
 

@@ -78,7 +78,7 @@ describe('an Authorization header without the word Bearer', () => {
         detail: 'Send the API key as `Authorization: Bearer org_live_…`. The word Bearer is missing.',
       });
     }
-    expect((await ask(path, 'Bearer nonsense')).detail).toBe('There is no such API key.');
+    expect((await ask(path, 'Bearer nonsense')).detail).toBe('There is no such key.');
   });
 
   it('is explained to the operator', async () => {

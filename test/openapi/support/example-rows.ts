@@ -1,10 +1,12 @@
 import { creditAccounts, creditEntries, creditGrants } from '../../../src/metering/credits/table.js';
 import { sql } from 'drizzle-orm';
-import { hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
+import { v7 as uuid } from 'uuid';
+import { hashFor, hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { serviceKeys } from '../../../src/accounts/service-keys/table.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from '../../../src/accounts/audit/table.js';
 import { identities, secondFactors, sessions } from '../../../src/accounts/identity/table.js';
 import { memberships, organizations, users } from '../../../src/accounts/organizations/table.js';
@@ -69,6 +71,7 @@ const emptied = [
   webhookMessages,
   webhookEndpoints,
   apiKeys,
+  serviceKeys,
   entitlements,
   memberships,
   products,
@@ -168,6 +171,13 @@ export async function resetExampleWorld(db: Database): Promise<void> {
         createdBy: exampleWorld.users.owner.id,
       })),
     );
+    for (const { secret, expiresAt, revokedAt, ...key } of Object.values(exampleWorld.serviceKeys)) {
+      const ends = { expiresAt: toDate(expiresAt), revokedAt: toDate(revokedAt) };
+      const row = { ...keyRow(secret), ...key, ...ends, prefix: secret.slice(0, 16), scopes: [...key.scopes] };
+      await tx.insert(serviceKeys).values(row);
+      const forOne = { orgId, id: uuid(), serviceKeyId: key.id, hashedSecret: hashFor(row.hashedSecret, 'acme') };
+      await tx.insert(apiKeys).values({ ...row, ...forOne });
+    }
     await insertReservation(tx);
     await insertWebhooks(tx);
     await insertCredits(tx);
@@ -195,10 +205,12 @@ export async function resetExampleWorld(db: Database): Promise<void> {
   });
 }
 
+const toDate = (time: string | null) => (time === null ? null : new Date(time));
+
 const keyRow = (secret: string) => ({
   prefix: secret.slice(0, 12),
   hashedSecret: hashSecret(secret),
-  livemode: secret.startsWith('org_live_'),
+  livemode: secret.includes('_live_'),
   createdAt,
 });
 

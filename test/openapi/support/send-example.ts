@@ -107,6 +107,13 @@ export function presentCredential(
         return signInAs(credential, exampleWorld.users.newcomer.email);
       case 'memberSession':
         return signInAs(credential, exampleWorld.users.member.email);
+      case 'unknownServiceKey':
+        return bearer(exampleWorld.unknownServiceSecret);
+      case 'serviceKey':
+      case 'narrowServiceKey':
+      case 'expiredServiceKey':
+      case 'revokedServiceKey':
+        return bearer(exampleWorld.serviceKeys[credential].secret);
       default:
         return bearer(exampleWorld.keys[credential].secret);
     }

@@ -20,6 +20,7 @@ type OwnParts<Path extends string, Deps> = Omit<
   'tag' | 'credential' | 'params' | 'body'
 > & {
   body?: z.ZodType;
+  isBodyOptional?: boolean;
   /** Schemas of the body's other formats, by media type. */
   otherFormats?: Record<string, z.ZodType>;
   /** Maximum body size in bytes. */
@@ -28,6 +29,7 @@ type OwnParts<Path extends string, Deps> = Omit<
 
 export function operatorRoute<Path extends string, Deps = Context>({
   body,
+  isBodyOptional = false,
   otherFormats,
   maxBytes = MAX_BODY_BYTES,
   ...own
@@ -37,7 +39,16 @@ export function operatorRoute<Path extends string, Deps = Context>({
     ...own,
     tag: 'Operator',
     credential: 'operator',
-    ...(body ? { body: { schema: body, maxBytes, ...(otherFormats ? { others: otherFormats } : {}) } } : {}),
+    ...(body
+      ? {
+          body: {
+            schema: body,
+            maxBytes,
+            ...(isBodyOptional ? { isOptional: true } : {}),
+            ...(otherFormats ? { others: otherFormats } : {}),
+          },
+        }
+      : {}),
     ...(names.length === 0
       ? {}
       : { params: z.object(Object.fromEntries(names.map((name) => [name, parameters[name].schema]))) }),

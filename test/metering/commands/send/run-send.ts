@@ -15,7 +15,7 @@ export interface SendRun {
 /** Starts the command in a separate process, as a user does. `summary` requires `--json`. */
 export function startSend(
   args: string[],
-  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
+  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string; NODE_OPTIONS?: string },
   input?: Buffer | string,
 ): SendRun {
   const child = spawn(process.execPath, [...ownScript('src/metering/commands/send'), ...args], {
@@ -45,7 +45,7 @@ export function startSend(
 /** Like `startSend`, but runs in this process, which is faster. */
 export async function send(
   args: string[],
-  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string },
+  env: { GAUGE_URL?: string; GAUGE_API_KEY?: string; OPERATOR_TOKEN?: string; NODE_OPTIONS?: string },
   input: Buffer | string = '',
   { silentMs = 30_000 } = {},
 ): Promise<Awaited<SendRun['ended']>> {

@@ -269,7 +269,7 @@ it('an invalid key stops the run and shows the reason', async () => {
   const key = `org_live_${'0'.repeat(32)}`;
   const run = await send([file, '--json'], { GAUGE_URL: service.url, GAUGE_API_KEY: key });
   expect(run).toMatchObject({ code: 2, summary: { state: 'stopped', records: 0 } });
-  expect(run.stderr).toMatch(/There is no such API key\. \(401 invalid_key\)/);
+  expect(run.stderr).toMatch(/There is no such key\. \(401 invalid_key\)/);
   expect(run.stdout + run.stderr).not.toContain(key);
 });
 

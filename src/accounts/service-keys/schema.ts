@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { idField, timeField } from '../../core/http/fields.js';
+import { createApiKeySchema, apiKeySchema } from '../api-keys/schema.js';
+import { serviceScopes } from '../api-keys/scopes.js';
+
+const { name, expiresAt } = createApiKeySchema.shape;
+const { state, lastUsedAt, revokedAt, createdAt } = apiKeySchema.shape;
+
+export const serviceKeyInputSchema = z
+  .strictObject({
+    name,
+    livemode: z.boolean().describe('True for a live key, false for a test key.'),
+    scopes: z
+      .array(z.enum(serviceScopes))
+      .min(1, 'must have at least one scope')
+      .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
+      .describe('What the key may do for every Organization, for its whole life. None is a default.'),
+    expiresAt,
+  })
+  .meta({ id: 'ServiceKeyInput' });
+
+export const serviceKeySchema = z
+  .object({
+    id: idField('Unique within the service.'),
+    name: z.string().describe('A label chosen by its creator, named after the program that holds it.'),
+    prefix: z.string().length(16).describe('The first 16 characters of the secret.'),
+    scopes: z.array(z.enum(serviceScopes)).min(1),
+    livemode: z.boolean().describe('True for a live key, false for a test key.'),
+    state,
+    lastUsedAt,
+    expiresAt: timeField('When it stops working; `null`: never.').nullable(),
+    revokedAt,
+    createdAt,
+  })
+  .meta({ id: 'ServiceKey', description: 'A service key without its secret.' });
+
+const secret = z
+  .string()
+  .regex(/^service_(live|test)_[0-9A-Za-z]{32}$/)
+  .describe('The secret of the new key. It is shown only here: store it now.');
+
+export const serviceKeyAnswerSchema = z
+  .object({ serviceKey: serviceKeySchema })
+  .meta({ id: 'ServiceKeyAnswer' });
+
+export const newServiceKeySchema = z
+  .object({ serviceKey: serviceKeySchema, secret })
+  .meta({ id: 'NewServiceKey' });
+
+export const rotatedServiceKeySchema = newServiceKeySchema
+  .extend({ previous: serviceKeySchema })
+  .meta({ id: 'RotatedServiceKey', description: '`previous` is the old key, now in its grace period.' });

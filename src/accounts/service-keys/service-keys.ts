@@ -1,0 +1,104 @@
+import { v7 as uuid } from 'uuid';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { AppError } from '../../core/errors.js';
+import { isFreshId } from '../../core/ids.js';
+import { fieldError } from '../../core/pages/form.js';
+import { MINUTE_MS } from '../../core/time.js';
+import { generateSecret, hashSecret } from '../api-keys/bearer-key.js';
+import { refuseUnlessActive, stateOf } from '../api-keys/api-keys.js';
+import type { ServiceScope } from '../api-keys/scopes.js';
+import { recordOperatorAudit } from '../audit/audit.js';
+import type { Source } from '../identity/source.js';
+import { endServiceKey, findServiceKey, insertServiceKey, type ServiceKey } from './queries.js';
+
+export interface ServiceKeyInput {
+  /** For a form, so that submitting it twice creates one key. */
+  id?: string | undefined;
+  name: string;
+  livemode: boolean;
+  scopes: ServiceScope[];
+  expiresAt: Date | null;
+}
+
+export interface NewServiceKey {
+  key: ServiceKey;
+  secret: string;
+}
+
+/** The first 12 characters would be the same for all. */
+const PREFIX_LENGTH = 16;
+
+export async function createServiceKey(
+  tx: Tx,
+  input: ServiceKeyInput,
+  source: Source,
+): Promise<NewServiceKey> {
+  const { at } = source;
+  const { id = uuid(), expiresAt } = input;
+  if (input.id !== undefined && !isFreshId(id, at.getTime())) throw fieldError('id', 'is not fresh');
+  if (expiresAt !== null && expiresAt <= at) throw fieldError('expiresAt', 'must be in the future');
+  if (await findServiceKey(tx, id))
+    throw new AppError(
+      'invalid_request',
+      'This form has already created a service key, and its secret was shown once.',
+    );
+  return add(tx, { ...input, id, rotatedFromId: null }, 'service_key.created', {}, source);
+}
+
+/** The old key stays valid for the grace period or until its own expiry, whichever comes first. */
+export async function rotateServiceKey(
+  tx: Tx,
+  id: string,
+  graceMinutes: number,
+  source: Source,
+): Promise<NewServiceKey & { previous: ServiceKey }> {
+  const old = await getServiceKey(tx, id);
+  refuseUnlessActive(old, source.at, 'service key');
+  const { name, livemode, scopes, expiresAt } = old;
+  const values = { id: uuid(), name, livemode, scopes, expiresAt, rotatedFromId: id };
+  const details = { graceMinutes, previousId: id };
+  const added = await add(tx, values, 'service_key.rotated', details, source);
+  const graceEnd = new Date(source.at.getTime() + graceMinutes * MINUTE_MS);
+  const endsAt = expiresAt !== null && expiresAt <= graceEnd ? expiresAt : graceEnd;
+  await endServiceKey(tx, id, { expiresAt: endsAt });
+  return { ...added, previous: { ...old, expiresAt: endsAt, successorId: added.key.id } };
+}
+
+/** Does nothing if the key is already revoked. */
+export async function revokeServiceKey(tx: Tx, id: string, source: Source): Promise<ServiceKey> {
+  const key = await getServiceKey(tx, id);
+  if (key.revokedAt !== null) return key;
+  await endServiceKey(tx, id, { revokedAt: source.at });
+  const { name, prefix, scopes, livemode } = key;
+  const details = { name, prefix, scopes, livemode, state: stateOf(key, source.at.getTime()) };
+  await recordOperatorAudit(tx, { ...source, action: 'service_key.revoked', target: id, details });
+  return { ...key, revokedAt: source.at };
+}
+
+export async function getServiceKey(orm: Orm, id: string): Promise<ServiceKey> {
+  const key = await findServiceKey(orm, id);
+  if (!key) throw new AppError('not_found', 'There is no such service key.');
+  return key;
+}
+
+async function add(
+  tx: Tx,
+  values: Pick<ServiceKey, 'id' | 'name' | 'livemode' | 'scopes' | 'expiresAt' | 'rotatedFromId'>,
+  action: string,
+  more: Record<string, unknown>,
+  source: Source,
+): Promise<NewServiceKey> {
+  const secret = generateSecret(values.livemode, 'service');
+  const shown = { ...values, prefix: secret.slice(0, PREFIX_LENGTH), createdAt: source.at };
+  await insertServiceKey(tx, { ...shown, hashedSecret: hashSecret(secret) });
+  const { name, prefix, livemode, scopes, expiresAt } = shown;
+  const details = { name, prefix, livemode, scopes, expiresAt, ...more };
+  await recordOperatorAudit(tx, { ...source, action, target: values.id, details });
+  return { key: { ...shown, lastUsedAt: null, revokedAt: null, successorId: null }, secret };
+}
+
+export function toServiceKeyJson(key: ServiceKey, nowMs: number) {
+  const { id, name, prefix, scopes, livemode, lastUsedAt, expiresAt, revokedAt, createdAt } = key;
+  const state = stateOf(key, nowMs);
+  return { id, name, prefix, scopes, livemode, state, lastUsedAt, expiresAt, revokedAt, createdAt };
+}

@@ -1,0 +1,206 @@
+import type { Request, Response } from 'express';
+import { hashServiceKey } from '../../accounts/api-keys/bearer-key.js';
+import type { CallDeps } from '../../accounts/api-keys/key-use.js';
+import type { ServiceAccess } from '../../accounts/service-keys/access.js';
+import { whereaboutsOf } from '../../accounts/identity/session/session.js';
+import { AppError } from '../../core/errors.js';
+import { batchBounds, readJsonBody } from '../../core/http/body.js';
+import { sendJson, toJson } from '../../core/http/json.js';
+import { statusOf, toAppError } from '../../core/http/problem.js';
+import { parseInput } from '../../core/http/validate.js';
+import { defineRoute, json } from '../../core/reference/define-route.js';
+import { warningJson, type UsageAnswer } from './answer.js';
+import {
+  findExactQuantities,
+  parseEvents,
+  pointerInBatch,
+  quantitiesInBatch,
+  requireFewEvents,
+  toBatch,
+} from './batch.js';
+import {
+  prefersLenient,
+  readDryRun,
+  record,
+  recordParts,
+  recordQuerySchema,
+  withOldEvents,
+  type RecordingDeps,
+} from './routes.js';
+import { manyAnswerSchema, manyBatchSchema, manyFrameSchema, MAX_BODY_BYTES } from './schema.js';
+
+const scope = 'usage:write';
+
+type ManyDeps = CallDeps & RecordingDeps & { access: ServiceAccess };
+
+export const manyUsageRoutes = [
+  defineRoute({
+    method: 'post',
+    path: '/service/usage/events',
+    operationId: 'recordUsageEventsOfMany',
+    tag: 'On behalf of customers',
+    credential: 'serviceKey',
+    limit: 'service',
+    scope,
+    query: recordQuerySchema,
+    ...recordParts,
+    responses: {
+      202: json('At least one part is durably recorded.', manyAnswerSchema, ['Preference-Applied']),
+    },
+    body: { schema: manyBatchSchema, maxBytes: MAX_BODY_BYTES },
+    handler: (deps: ManyDeps) => async (req, res) => {
+      const receivedAtMs = deps.clock.now();
+      const serviceHash = hashServiceKey(req);
+      await deps.access.authenticate(serviceHash, scope);
+      const isLenient = prefersLenient(req);
+      const isDryRun = readDryRun(req);
+      const parts = await readParts(req, res);
+      const hashOf = (slug: string) =>
+        deps.access.hashAt(serviceHash, slug, whereaboutsOf(req, res, deps.clock));
+      const hashes: (string | AppError)[] = [];
+      for (const { organization } of parts) hashes.push(await hashOf(organization).catch(toAppError));
+      // Submitted in one turn of the event loop, so that one statement records all of them.
+      const outcomes = await Promise.all(
+        parts.map((part, i): PartOutcome | Promise<PartOutcome> => {
+          const hashedSecret = hashes[i]!;
+          if (typeof hashedSecret !== 'string') return { part, error: inBody(hashedSecret, part) };
+          const sender = { hashedSecret, receivedAtMs, isLenient, isContinuation: i > 0 };
+          return recordPart(deps, part, sender, isDryRun);
+        }),
+      );
+      send(res, outcomes, isLenient);
+    },
+  }),
+];
+
+/** One Organization's events, by their indexes in the body. */
+interface Part {
+  organization: string;
+  events: unknown[];
+  indexes: number[];
+  exactQuantities: Map<number, string>;
+  bytes: number;
+}
+
+interface PartOutcome {
+  part: Part;
+  answer?: UsageAnswer;
+  error?: AppError;
+}
+
+async function readParts(req: Request, res: Response): Promise<Part[]> {
+  const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES, batchBounds);
+  requireFewEvents((value as { events?: unknown } | null)?.events);
+  const { events } = parseInput(manyFrameSchema, value);
+  const exact = findExactQuantities(text, quantitiesInBatch, pointerInBatch);
+  const parts = new Map<string, Part>();
+  for (const [index, { organization, ...event }] of events.entries()) {
+    let part = parts.get(organization);
+    if (!part) {
+      part = { organization, events: [], indexes: [], exactQuantities: new Map(), bytes: 0 };
+      parts.set(organization, part);
+    }
+    const quantity = exact.get(index);
+    if (quantity !== undefined) part.exactQuantities.set(part.events.length, quantity);
+    part.events.push(event);
+    part.indexes.push(index);
+    part.bytes += text.length / events.length;
+  }
+  return [...parts.values()];
+}
+
+async function recordPart(
+  deps: ManyDeps,
+  part: Part,
+  sender: Pick<
+    Parameters<typeof toBatch>[0],
+    'hashedSecret' | 'receivedAtMs' | 'isLenient' | 'isContinuation'
+  >,
+  isDryRun: boolean,
+): Promise<PartOutcome> {
+  const { keys, keyUse } = deps;
+  const { hashedSecret, isLenient } = sender;
+  try {
+    const { events, exactQuantities, pointerOf, unreadable } = parseEvents(
+      part.events,
+      part.exactQuantities,
+      isLenient,
+    );
+    const input = { ...sender, events, exactQuantities, bytes: part.bytes };
+    const read = { input, batch: toBatch(input), pointerOf, unreadable };
+    const hasOld = read.batch.outOfRange.size > 0;
+    const sent = hasOld ? await withOldEvents(read, () => keys.authenticate(hashedSecret, scope)) : read;
+    const answer = await record(deps, sent, isDryRun, () => keyUse.touch(hashedSecret, scope));
+    return { part, answer };
+  } catch (error) {
+    const refusal = toAppError(error);
+    if (['key_revoked', 'key_expired', 'invalid_key'].includes(refusal.code)) keyUse.forget(hashedSecret);
+    return { part, error: inBody(refusal, part) };
+  }
+}
+
+/** Restores the body's indexes. A refusal without places is that of the part's Organization. */
+function inBody(error: AppError, { indexes }: Part): AppError {
+  const place = (text: string) =>
+    text.replace(
+      /^(\/events\/|Nothing was recorded\. Event )(\d+)/,
+      (_all, before: string, i: string) => before + indexes[Number(i)]!,
+    );
+  const ofOrganization = {
+    index: 0,
+    pointer: '/events/0/organization',
+    code: error.code,
+    detail: error.message,
+  };
+  const errors = (error.errors ?? (error.code === 'not_found' ? [ofOrganization] : undefined))?.map(
+    ({ index, pointer, ...rest }) => ({
+      ...(index === undefined ? {} : { index: indexes[index]! }),
+      pointer: place(pointer),
+      ...rest,
+    }),
+  );
+  const { code, message, retryAfterSeconds, cause } = error;
+  return new AppError(code, place(message), {
+    cause,
+    ...(errors ? { errors } : {}),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
+  });
+}
+
+/** @throws the first part's refusal if all parts were refused */
+function send(res: Response, outcomes: PartOutcome[], isLenient: boolean): void {
+  const recorded = outcomes.flatMap(({ part, answer }) => (answer ? [{ part, answer }] : []));
+  const refused = outcomes.flatMap(({ part: { organization }, error }) =>
+    error ? [{ organization, status: statusOf(res, error.code), error }] : [],
+  );
+  if (recorded.length === 0) throw refused[0]!.error;
+  if (isLenient) res.setHeader('Preference-Applied', 'handling=lenient');
+  const sum = (count: (answer: UsageAnswer) => number) =>
+    recorded.reduce((total, { answer }) => total + count(answer), 0);
+  const rejected = recorded.flatMap(({ part, answer }) =>
+    (answer.rejected ?? []).map((one) => ({ ...one, index: part.indexes[one.index]! })),
+  );
+  const answer = {
+    accepted: sum(({ accepted }) => accepted),
+    deduped: sum(({ deduped }) => deduped),
+    warnings: recorded.flatMap(({ part: { organization, indexes }, answer: { warnings } }) =>
+      warnings.map((warning) => ({
+        organization,
+        ...warningJson(warning),
+        ...('index' in warning ? { index: indexes[warning.index]! } : {}),
+      })),
+    ),
+    ...(isLenient ? { rejected: rejected.toSorted((a, b) => a.index - b.index) } : {}),
+    ...(refused.length > 0
+      ? {
+          refused: refused.map(({ error: { code, message: detail, errors }, ...one }) => ({
+            ...one,
+            code,
+            detail,
+            ...(errors ? { errors } : {}),
+          })),
+        }
+      : {}),
+  };
+  sendJson(res, 202, toJson(answer));
+}

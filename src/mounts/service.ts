@@ -1,0 +1,19 @@
+import type { Router } from 'express';
+import { countRefusedCalls } from '../accounts/api-keys/guards.js';
+import type { CallDeps } from '../accounts/api-keys/key-use.js';
+import { answerArchived, createServiceAccess, serviceGuards } from '../accounts/service-keys/access.js';
+import { createRouter } from '../core/http/router.js';
+import type { Context } from '../core/http/context.js';
+import type { RunningProduct } from '../product.js';
+import { readyForJson } from './api.js';
+
+/** For the vendor, who acts for any Organization with a service key. */
+export function serviceRoutes(context: Context, calls: CallDeps, products: RunningProduct[]): Router {
+  const router = createRouter();
+  router.use(readyForJson(context));
+  const access = createServiceAccess(context, calls);
+  const guards = serviceGuards(context, calls, access);
+  for (const { mountService } of products) mountService?.(router, guards, access);
+  router.use(countRefusedCalls(calls), answerArchived);
+  return router;
+}
