@@ -88,6 +88,7 @@ export type ConsoleSection = Pick<Section, 'id' | 'href' | 'label'>;
 
 const firstConsoleSections: ConsoleSection[] = [{ id: 'customers', href: '/console', label: 'Customers' }];
 const lastConsoleSections: ConsoleSection[] = [
+  { id: 'service-keys', href: '/console/service-keys', label: 'Service keys' },
   { id: 'operators', href: '/console/operators', label: 'Operators' },
   { id: 'people', href: '/console/people', label: 'People' },
   { id: 'audit-log', href: '/console/audit-log', label: 'Audit log' },

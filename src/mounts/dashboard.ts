@@ -7,6 +7,7 @@ import { consoleAuditPages } from '../console/audit-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
+import { serviceKeyPages } from '../console/service-key-pages.js';
 import type { ConsoleDeps } from '../console/page.js';
 import { consoleSearchPages } from '../console/search-pages.js';
 import { personPages } from '../console/person-pages.js';
@@ -161,6 +162,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
       sections,
       finders: present(products.map((product) => product.findForOperator)),
     }),
+    serviceKeyPages(deps),
     operatorPages(deps),
     personPages(deps),
     consoleAuditPages({ ...deps, wording }),

@@ -38,7 +38,7 @@ import {
 } from './key-form.js';
 import type { KeyUse } from './key-use.js';
 import { findKeyDetails, sumCalls, type KeyRow } from './queries.js';
-import { SECTION, readId, requireKeyDetails, showBudget } from './request.js';
+import { SECTION, readId, requireOwnKeyDetails, showBudget } from './request.js';
 import { renameApiKeySchema } from './schema.js';
 import { guideScopes, keyAddress, toKeyView } from './view.js';
 
@@ -146,7 +146,8 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
   router.get('/api-keys/new', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
     const { like } = req.query;
-    const model = isUuid(like) ? await findKeyDetails(deps.db.orm, orgId, like) : undefined;
+    const found = isUuid(like) ? await findKeyDetails(deps.db.orm, orgId, like) : undefined;
+    const model = found?.serviceKeyId === null ? found : undefined;
     await showCreation(req, res, newForm(keyFormValues(newFormId(deps.clock.now()), model)));
   });
 
@@ -197,7 +198,7 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
   });
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
+    const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
     const page = { view: 'accounts/api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
@@ -224,7 +225,7 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
   });
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
-    const key = await requireKeyDetails(deps, sessionOf(res).orgId, readId(req));
+    const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const page = { view: 'accounts/api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
@@ -238,7 +239,7 @@ const RECENT_MINUTES = 15;
 export function addRevokePages(router: Router, deps: KeyDeps): void {
   router.get('/api-keys/:id/revoke', onlyPages, mayChange, async (req, res) => {
     const { orgId } = sessionOf(res);
-    const key = await requireKeyDetails(deps, orgId, readId(req));
+    const key = await requireOwnKeyDetails(deps, orgId, readId(req));
     const now = deps.clock.now();
     const from = new Date(now - (now % MINUTE_MS) - RECENT_MINUTES * MINUTE_MS);
     const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });

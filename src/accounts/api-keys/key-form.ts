@@ -126,7 +126,7 @@ function collect<T>(errors: ErrorPlace[], read: () => T): T | undefined {
 const toBoolean = (value: string | undefined) =>
   value === 'true' ? true : value === 'false' ? false : undefined;
 
-function readExpiry(fields: FormFields, nowMs: number): Date | null {
+export function readExpiry(fields: FormFields, nowMs: number): Date | null {
   const choice = textField(fields, 'expiry') ?? 'never';
   const typed = textField(fields, 'expiresAt');
   if (!expiryChoices.some(({ value }) => value === choice))

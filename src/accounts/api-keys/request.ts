@@ -17,6 +17,13 @@ export function setBudgetHeaders(res: Response, { limit, remaining, resetSeconds
 
 export const SECTION = 'api-keys';
 
+/** An Organization's people cannot change the rows of service keys. */
+export async function requireOwnKeyDetails(deps: KeyDeps, orgId: string, id: string): Promise<KeyDetails> {
+  const key = await requireKeyDetails(deps, orgId, id);
+  if (key.serviceKeyId !== null) throw new AppError('not_found', 'There is no such API key.');
+  return key;
+}
+
 export async function requireKeyDetails({ db }: KeyDeps, orgId: string, id: string): Promise<KeyDetails> {
   const key = await findKeyDetails(db.orm, orgId, id);
   if (!key) throw new AppError('not_found', 'There is no such API key.');

@@ -4,7 +4,7 @@ import { stateOf, type ChangeBudget } from './api-keys.js';
 import type { KeyDetails, KeyState } from './queries.js';
 import type { Scope } from './scopes.js';
 
-const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
+export const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
   active: { label: 'Active', tone: 'good' },
   grace: { label: 'In grace', tone: 'warn' },
   expired: { label: 'Expired', tone: 'none' },
@@ -30,7 +30,8 @@ export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowM
     expiresAt,
     revokedAt,
     creator: toCreator(key),
-    hints: findHints(key, usedScopes, nowMs),
+    hints: key.serviceKeyId === null ? findHints(key, usedScopes, nowMs) : [],
+    isService: key.serviceKeyId !== null,
   };
 }
 
@@ -38,7 +39,8 @@ export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
 
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
-function toCreator({ createdBy, creatorName }: KeyDetails) {
+function toCreator({ createdBy, creatorName, serviceKeyId }: KeyDetails) {
+  if (serviceKeyId !== null) return { name: 'the operator of this service', isPerson: false };
   if (creatorName !== null) return { name: creatorName, isPerson: true };
   const name = createdBy === null ? 'the service or a deleted account' : 'a former member';
   return { name, isPerson: false };
@@ -138,11 +140,12 @@ function findStillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   };
 }
 
-export const scopeAllows: Record<Scope, string> = {
+export const scopeAllows: Record<Scope | 'usage:backfill', string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'usage:read': 'Read what was used: sums by hour, day and month, and single events.',
   'usage:correct':
     'Correct or void wrong events. For tools that people run, not for runtimes that report usage.',
+  'usage:backfill': 'Send events that are up to 400 days old.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
   'trading:read': 'Read the Organization’s portfolio and its trades.',
   'trading:write': 'Place orders for the Organization. Only for trading clients.',

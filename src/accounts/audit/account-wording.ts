@@ -13,6 +13,10 @@ const titles: Wording['titles'] = {
   'api_key.rotated': 'API key rotated',
   'api_key.renamed': 'API key renamed',
   'api_key.revoked': 'API key revoked',
+  'service_key.first_used': 'Service key first used',
+  'service_key.created': 'Service key created',
+  'service_key.rotated': 'Service key rotated',
+  'service_key.revoked': 'Service key revoked',
   'member.role_changed': 'Role changed',
   'organization.updated': 'Organization changed',
   'webhook.created': 'Webhook endpoint created',
@@ -28,6 +32,11 @@ const sentences: Wording['sentences'] = {
   'api_key.renamed': (entry) =>
     say`Renamed the ${mode(entry)}API key ${{ name: textOf(entry.details.before, 'name') }} to ${key(entry)}`,
   'api_key.revoked': (entry) => say`Revoked the ${mode(entry)}API key ${key(entry)}`,
+  'service_key.first_used': (entry) =>
+    say`First used the ${mode(entry)}service key ${key(entry)} for this Organization`,
+  'service_key.created': (entry) => say`Created the ${mode(entry)}service key ${key(entry)}`,
+  'service_key.rotated': (entry) => say`Rotated the ${mode(entry)}service key ${key(entry)}${grace(entry)}`,
+  'service_key.revoked': (entry) => say`Revoked the ${mode(entry)}service key ${key(entry)}`,
   'invitation.revoked': (entry) => say`Revoked the invitation of ${target(entry)}`,
   'member.added': (entry) => say`Added ${target(entry)}${as(entry.details.after)}`,
   'member.invited': (entry) => say`Invited ${target(entry)}${as(entry.details)}`,
