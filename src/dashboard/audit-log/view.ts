@@ -32,6 +32,8 @@ export async function readActors(
     if (id === 'operator') return { id, name: 'The operator', email: null, note: 'runs this service' };
     if (id.startsWith('operator:'))
       return { id, name: `The operator (${id.slice(9)})`, email: null, note: 'runs this service' };
+    if (id.startsWith('service_key:'))
+      return { id, name: 'A service key of the operator', email: null, note: `id ${id.slice(12)}` };
     if (id.startsWith('api_key:')) return { id, name: 'An API key', email: null, note: `id ${id.slice(8)}` };
     if (id === 'system') return { id, name: 'The service', email: null, note: 'automatically' };
     if (id === 'single_sign_on') return { id, name: 'Single sign-on', email: null, note: 'automatically' };
