@@ -125,7 +125,7 @@ const risk = {
   },
   'post /dashboard/portfolio/risk/switch': {
     // Leaves trading open, because closing it would cause the orders of other rows to be refused.
-    form: () => ({ state: 'open' }),
+    form: () => ({ state: 'open', reason: uuid() }),
     own: managersForm,
   },
 } satisfies Record<string, Row>;
@@ -401,7 +401,7 @@ const account = {
   'get /dashboard/account': { own: page },
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
   'post /dashboard/account/notices': {
-    form: ({ slug }) => ({ organization: slug, notices: 'on' }),
+    form: ({ slug }) => ({ organization: slug, notices: 'off' }),
     own: [401, 404, 404, 303, 303],
     foreign: [401, 404, 404, 404, 404],
   },
@@ -557,6 +557,12 @@ export const consoleRoutes = [
   'post /console/people/{userId}/link',
   'get /console/audit-log',
 ] as const;
+
+/** True if the route requires a fresh password and code. */
+export const isDangerous = (route: string) =>
+  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|corrections)$/.test(
+    route,
+  );
 
 /** Maps each route of the operator API to the console route that does the same. */
 export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
