@@ -1,6 +1,5 @@
 import { accessSync, constants, statfsSync } from 'node:fs';
 import { defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { findChromium } from './test/support/chromium.js';
 import { findPostgresBinaries } from './test/support/postgres-server.js';
 
@@ -76,23 +75,9 @@ const hasBrowser = REQUIRE_BROWSER === '1' || (!only && findChromium() !== undef
 const execArgv = ['--max-semi-space-size=128', '--single-threaded-gc', '--wasm-tiering-budget=40000000'];
 // No module keeps state that affects other tests, so files share a process, which saves a third of the time.
 const isolate = false;
-/** Slow test files. They start first, so that none is left running alone at the end. */
-const long =
-  /(main|npm-scripts|crash|live-faults|demo|setup-link|change|matrix|examples|connection-faults|dispatcher|model|chain|shard|shards-away|corrections|reservations|resting|surroundings|python|first-start|pages|console|first-sight|set-up|documentation|second-factor)(\.embedded|\.postgres|\.process|\.citus)?\.test\.ts$/;
 /** Time limits only stop tests that hang. No other test may reach them, however slow the machine is. */
 const expectOptions = { poll: { timeout: 600_000 } };
 const limits = { testTimeout: 900_000, hookTimeout: 900_000 };
-class LongestFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isShort = ({ moduleId }: TestSpecification) => Number(!long.test(moduleId));
-    const sorted = await super.sort(files);
-    // Keeps each project's files together, because a worker restarts when its project changes.
-    const projects = [...new Set(sorted.map(({ project }) => project))];
-    return projects.flatMap((project) =>
-      sorted.filter((file) => file.project === project).toSorted((a, b) => isShort(a) - isShort(b)),
-    );
-  }
-}
 const browserTests = 'test/browser/**/*.test.ts';
 const browserProject = {
   test: {
@@ -126,7 +111,6 @@ export default defineConfig({
     maxWorkers: 3,
     // Reuses transformed modules in later CI steps.
     experimental: { fsModuleCache: true },
-    sequence: { sequencer: LongestFirst },
     reporters: report ? ['default', ['json', { outputFile: report }]] : ['default'],
     projects: [
       ...databases.map((name) => ({

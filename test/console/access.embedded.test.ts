@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
-import { consoleOf, consoleRoutes } from '../pages/matrix.js';
+import { consoleOf, consoleRoutes, isDangerous } from '../pages/matrix.js';
 import { Browser, createUser } from '../support/accounts.js';
 import {
   forgetConfirmation,
@@ -23,10 +23,6 @@ beforeAll(async () => {
   await withoutFactor.signIn(email);
 });
 
-/** Routes that require a fresh password and code. */
-const dangerous =
-  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|corrections)$/;
-
 const send = async (browser: Browser, route: string) => {
   const [method, path] = route.split(' ') as [string, string];
   const { status, headers } = await browser.send(method.toUpperCase(), path, {
@@ -46,7 +42,7 @@ describe.each(consoleRoutes)('%s', (route) => {
 
   it('admits an operator, with a fresh confirmation of identity where the action is dangerous', async () => {
     const [status, location] = await send(operator.browser, route);
-    if (dangerous.test(route)) expect([status, String(location).split('?')[0]]).toEqual([303, '/confirm']);
+    if (isDangerous(route)) expect([status, String(location).split('?')[0]]).toEqual([303, '/confirm']);
     else if (route.includes('{')) expect(status).toBe(404);
     else expect(status).toBe(isPage ? 200 : 400);
   });

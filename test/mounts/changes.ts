@@ -2,7 +2,6 @@ import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { hashPassword } from '../../src/accounts/identity/password.js';
-import { apiKeys } from '../../src/accounts/api-keys/table.js';
 import {
   identities,
   oneTimeLinks,
@@ -11,8 +10,11 @@ import {
   sessions,
 } from '../../src/accounts/identity/table.js';
 import { invitations, memberships, organizations, users } from '../../src/accounts/organizations/table.js';
+import { webhookDeliveries } from '../../src/accounts/webhooks/table.js';
+import { byService, change } from '../../src/accounts/audit/audit.js';
+import { createServiceKey } from '../../src/accounts/service-keys/service-keys.js';
+import { newFormId } from '../../src/core/ids.js';
 import { products } from '../../src/metering/entitlements/table.js';
-import { usageEvents, usageReservations } from '../../src/metering/ingestion/table.js';
 import type { Database } from '../../src/core/db/client.js';
 import {
   addMember,
@@ -23,17 +25,18 @@ import {
   sessionIdOf,
   signedIn,
 } from '../support/accounts.js';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createOrganization } from '../support/fixtures.js';
 import { creditAccounts } from '../../src/metering/credits/table.js';
 import { addGrant } from '../metering/support/credits.js';
 import { createProduct } from '../metering/support/products.js';
 import { forgetConfirmation, makeLink, makeOperator, signedInOperator } from '../support/operators.js';
 import { givePasskey, SoftPasskey } from '../support/passkey.js';
+import type { HttpRequest } from '../openapi/support/send-example.js';
+import { isDangerous, matrix, type Row } from '../pages/matrix.js';
 import type { Populated } from '../pages/populated.js';
 import { authenticator, giveSecondFactor } from '../support/second-factor.js';
-import type { TestService } from '../support/service.js';
-import { usageEvent } from '../metering/support/usage.js';
 import { operatorToken } from '../support/operator.js';
+import type { TestService } from '../support/service.js';
 import type { LiveAccount } from '../markets/support/live-account.js';
 
 export interface World {
@@ -46,50 +49,193 @@ export interface World {
 
 /** A request that changes something only while its sender has the authority. */
 export interface Prepared {
-  method: string;
-  path: string;
-  headers: Record<string, string>;
-  /** Undefined if the route reads no body. */
-  body?: string;
-  /** The service to call instead of the shared one. */
-  service?: TestService;
+  request: HttpRequest;
+  service: TestService;
   /** Ways to withdraw the authority during the request, by name. */
   withdrawals: Record<string, () => Promise<unknown>>;
 }
 
-export type Prepare = (world: World) => Promise<Prepared>;
+/** Prepares a request to a route, for example `post /console/people/{userId}`. */
+export type Prepare = (world: World, address: string) => Promise<Prepared>;
 
-const form = (fields: Record<string, string>) => ({
-  body: new URLSearchParams(fields).toString(),
-  headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' },
-});
-const json = (value: unknown) => ({
-  body: JSON.stringify(value),
-  headers: { 'content-type': 'application/json' },
-});
-const none = { headers: {} };
+type Fields = Record<string, string>;
 
-interface Part {
-  body?: string;
-  headers: Record<string, string>;
+/** The fields of a form, and the values that its path contains. */
+interface Target {
+  fields?: Fields;
+  query?: string;
+  slug?: string;
+  id?: string;
+  userId?: string;
 }
 
-const cookieOf = ({ cookies }: Browser) => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+type MakeTarget<Sender = undefined> = (world: World, sender: Sender) => Target | Promise<Target>;
 
-/** Creates a signed-in admin of the Organization, with functions that withdraw their authority. */
+function formTo(
+  address: string,
+  { fields = {}, query = '', ...ids }: Target,
+  cookies?: Browser,
+): HttpRequest {
+  const names: Record<string, string> = ids;
+  const cookie = [...(cookies?.cookies ?? [])].map(([name, value]) => `${name}=${value}`).join('; ');
+  return {
+    method: 'POST',
+    path: address.replace('post ', '').replace(/\{(\w+)\}/g, (_, name: string) => names[name]!) + query,
+    body: new URLSearchParams(fields).toString(),
+    headers: {
+      'content-type': 'application/x-www-form-urlencoded',
+      accept: 'text/html',
+      ...(cookie ? { cookie } : {}),
+    },
+  };
+}
+
+const signOut =
+  ({ db }: World, browser: Browser) =>
+  () =>
+    db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser)));
+
+/** Functions that withdraw a member's authority. */
+export function withdrawalsOf(
+  db: Database,
+  member: { orgId: string; userId: string; demotedTo: 'billing' | 'admin' },
+) {
+  const isTheirs = and(eq(memberships.orgId, member.orgId), eq(memberships.userId, member.userId));
+  return {
+    removed: () => db.orm.delete(memberships).where(isTheirs),
+    demoted: () => db.orm.update(memberships).set({ role: member.demotedTo }).where(isTheirs),
+  };
+}
+
+/** Creates a signed-in admin of the Organization. */
 async function hire({ db, service, own }: World) {
   const user = await createUser(db);
   await addMember(db, own.id, user.id, 'admin');
-  const browser = await openSession(db, service.url, user.id, service.clock.now());
-  const isTheirs = and(eq(memberships.orgId, own.id), eq(memberships.userId, user.id));
-  return {
-    ...user,
-    browser,
-    sessionEnded: () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
-    removed: () => db.orm.delete(memberships).where(isTheirs),
-    demoted: () => db.orm.update(memberships).set({ role: 'billing' }).where(isTheirs),
-  };
+  return { ...user, browser: await openSession(db, service.url, user.id, service.clock.now()) };
 }
+
+type Hired = Awaited<ReturnType<typeof hire>>;
+
+/** Prepares a form submission about a person's own account. */
+const byPerson =
+  (makeTarget: MakeTarget<Hired> = () => ({})): Prepare =>
+  async (world, address) => {
+    const person = await hire(world);
+    return {
+      service: world.service,
+      request: formTo(address, await makeTarget(world, person), person.browser),
+      withdrawals: { 'signed out': signOut(world, person.browser) },
+    };
+  };
+
+/** Prepares the form of a row of the permission matrix, submitted by an admin of the Organization. */
+const byRow =
+  (row: Row): Prepare =>
+  async (world, address) => {
+    const { db, service, own } = world;
+    const { id: userId, browser } = await hire(world);
+    const path = (await row.path?.(own, 'admin')) ?? address.replace('post ', '');
+    const isForManagers = row.own[1] >= 400;
+    return {
+      service,
+      request: formTo(path, { fields: (await row.form?.(own)) ?? {} }, browser),
+      withdrawals: {
+        'signed out': signOut(world, browser),
+        ...(isForManagers ? withdrawalsOf(db, { orgId: own.id, userId, demotedTo: 'billing' }) : {}),
+      },
+    };
+  };
+
+/** Prepares a form submission by the owner of a new Organization. */
+const byOwner =
+  (
+    fields: Fields,
+    more: (world: World, owner: Awaited<ReturnType<typeof signedIn>>) => Promise<Prepared['withdrawals']>,
+  ): Prepare =>
+  async (world, address) => {
+    const { db, service } = world;
+    const owner = await signedIn(db, service.url);
+    const member = { orgId: owner.organization.id, userId: owner.user.id, demotedTo: 'admin' as const };
+    return {
+      service,
+      withdrawals: {
+        'signed out': signOut(world, owner.browser),
+        ...withdrawalsOf(db, member),
+        ...(await more(world, owner)),
+      },
+      request: formTo(address, { fields }, owner.browser),
+    };
+  };
+
+/** Prepares a request that carries its own proof: a password, a code or a link's secret. */
+const byProof =
+  (
+    prepare: (world: World) => Promise<{
+      fields: Fields;
+      browser?: Browser;
+      withdrawals: Prepared['withdrawals'];
+    }>,
+  ): Prepare =>
+  async (world, address) => {
+    const { fields, browser, withdrawals } = await prepare(world);
+    return { service: world.service, request: formTo(address, { fields }, browser), withdrawals };
+  };
+
+async function makeServiceKey({ service: { context, clock } }: World): Promise<string> {
+  const input = { name: 'gateway', livemode: true, scopes: ['usage:write' as const], expiresAt: null };
+  const source = { actor: 'operator', at: new Date(clock.now()) };
+  return (await change(context, byService, (tx) => createServiceKey(tx, input, source))).key.id;
+}
+
+/** Prepares a form submission by a signed-in operator. */
+const byOperator =
+  (
+    makeTarget: MakeTarget,
+    asksAgain?: 'asks for the password again',
+    serviceOf: (world: World) => TestService = (world) => world.service,
+  ): Prepare =>
+  async (world, address) => {
+    const { db, own } = world;
+    const service = serviceOf(world);
+    const { id, browser } = await signedInOperator(service);
+    return {
+      service,
+      request: formTo(address, { slug: own.slug, ...(await makeTarget(world, undefined)) }, browser),
+      withdrawals: {
+        'signed out': signOut(world, browser),
+        'no operator any more': () => db.orm.delete(operators).where(eq(operators.userId, id)),
+        'without a second factor': () => db.orm.delete(secondFactors).where(eq(secondFactors.userId, id)),
+        ...(asksAgain || isDangerous(address)
+          ? { 'signed in long ago': () => forgetConfirmation(service, browser) }
+          : {}),
+      },
+    };
+  };
+
+/** Prepares a request by a link's holder, with the cookie of the browser that opened the link. */
+const byLink =
+  (
+    prepare: (world: World) => Promise<{
+      token: string;
+      fields: Fields;
+      /** Returns the value of the passkey field, signed in the browser that opened the link. */
+      sign?: (opener: Browser) => Promise<string>;
+    }>,
+  ): Prepare =>
+  async (world, address) => {
+    const { token, fields, sign } = await prepare(world);
+    const opener = new Browser(world.service.url);
+    const page = address.split('/')[1]!;
+    await opener.send('POST', `/${page}/open`, { form: { link: token } });
+    const passkey = await sign?.(opener);
+    const used = { usedAt: new Date('2020-01-01T00:00:00Z') };
+    const isThis = eq(oneTimeLinks.hashedToken, hashToken(token));
+    return {
+      service: world.service,
+      request: formTo(address, { fields: { ...fields, ...(passkey ? { passkey } : {}) } }, opener),
+      withdrawals: { 'link used': () => world.db.orm.update(oneTimeLinks).set(used).where(isThis) },
+    };
+  };
 
 async function createLinked(db: Database) {
   const user = await createUser(db);
@@ -98,251 +244,32 @@ async function createLinked(db: Database) {
   return user;
 }
 
-type Hired = Awaited<ReturnType<typeof hire>>;
-
-/** Prepares a change to the Organization by an admin. */
-const byMember =
-  (
-    method: string,
-    path: string | ((world: World) => Promise<string> | string),
-    part: Part | ((world: World) => Part),
-  ): Prepare =>
-  async (world) => {
-    const { browser, removed, demoted, sessionEnded } = await hire(world);
-    const { headers, ...rest } = typeof part === 'function' ? part(world) : part;
-    return {
-      method,
-      path: typeof path === 'function' ? await path(world) : path,
-      ...rest,
-      headers: { ...headers, cookie: cookieOf(browser) },
-      withdrawals: { removed, demoted, 'signed out': sessionEnded },
-    };
-  };
-
-/** Prepares a change to a person's own account. */
-const byPerson =
-  (
-    path: string | ((world: World, person: Hired) => Promise<string>),
-    fields: (world: World, person: Hired) => Promise<Record<string, string>> | Record<string, string>,
-  ): Prepare =>
-  async (world) => {
-    const person = await hire(world);
-    const { headers, body } = form(await fields(world, person));
-    return {
-      method: 'POST',
-      path: typeof path === 'function' ? await path(world, person) : path,
-      body,
-      headers: { ...headers, cookie: cookieOf(person.browser) },
-      withdrawals: { 'signed out': person.sessionEnded },
-    };
-  };
-
-const byOperator =
-  (
-    method: string,
-    path: (world: World) => Promise<string> | string,
-    value?: unknown,
-    serviceOf: (world: World) => TestService = ({ service }) => service,
-  ): Prepare =>
-  async (world) => {
-    const service = serviceOf(world);
-    const { operatorTokens } = service.context.config;
-    const { headers, ...rest } = value === undefined ? none : json(value);
-    return {
-      method,
-      service,
-      path: `/operator${await path(world)}`,
-      ...rest,
-      headers: { ...headers, authorization: `Bearer ${operatorToken}` },
-      withdrawals: { 'token exchanged': async () => void operatorTokens.splice(0) },
-    };
-  };
-
-const byKey =
-  (
-    path: string | ((world: World) => Promise<string>),
-    value: (world: World) => unknown,
-    method = 'POST',
-  ): Prepare =>
-  async (world) => {
-    const { db, own, service } = world;
-    const key = await createKey(db, own.id, { scopes: ['usage:write', 'usage:correct', 'trading:write'] });
-    const set = (values: { revokedAt?: Date; expiresAt?: Date }) => () =>
-      db.orm.update(apiKeys).set(values).where(eq(apiKeys.id, key.id));
-    const { headers, body } = json(value(world));
-    return {
-      method,
-      path: typeof path === 'string' ? path : await path(world),
-      ...(method === 'DELETE' ? {} : { body }),
-      headers: { ...headers, authorization: `Bearer ${key.secret}`, 'idempotency-key': uuid() },
-      withdrawals: {
-        revoked: set({ revokedAt: new Date(service.clock.now()) }),
-        expired: set({ expiresAt: new Date(service.clock.now()) }),
-      },
-    };
-  };
-
-/** Creates a held reservation and returns its path. */
-const heldReservation =
-  (more = '') =>
-  async ({ db, own, service }: World): Promise<string> => {
-    const [product] = await db.orm.select().from(products).where(eq(products.slug, own.productSlugs[0]!));
-    const id = uuid();
-    await db.orm.insert(usageReservations).values({
-      orgId: own.id,
-      id,
-      productId: product!.id,
-      apiKeyId: uuid(),
-      createdAt: new Date(service.clock.now()),
-      expiresAt: new Date(service.clock.now() + 300_000),
-      livemode: true,
-      idempotencyKey: id,
-      metric: 'requests',
-      quantity: '1',
-    });
-    return `/api/usage/reservations/${id}${more}`;
-  };
-
-/** Prepares the request for an event that was just recorded. */
-const withEvent =
-  (prepare: (idempotencyKey: string) => Prepare): Prepare =>
-  async (world) => {
-    const { db, own, service } = world;
-    const [product] = await db.orm.select().from(products).where(eq(products.slug, own.productSlugs[0]!));
-    const idempotencyKey = uuid();
-    const at = new Date(service.clock.now());
-    await db.orm.insert(usageEvents).values({
-      orgId: own.id,
-      productId: product!.id,
-      apiKeyId: uuid(),
-      occurredAt: at,
-      receivedAt: at,
-      livemode: true,
-      idempotencyKey,
-      metric: 'requests',
-      quantity: '2',
-    });
-    return prepare(idempotencyKey)(world);
-  };
-
-interface Debtor {
-  slug: string;
-  grantKey: string;
-  productSlug: string;
+/** Creates a customer with a grant and an overdraft. */
+async function createDebtor({ db, service }: World) {
+  const { id: orgId, slug } = await createOrganization(db);
+  const product = await createProduct(db);
+  const scoped = { amount: '5', productIds: [uuid()] };
+  const grantKey = await addGrant(db, orgId, scoped, new Date(service.clock.now()));
+  await db.orm
+    .update(creditAccounts)
+    .set({ debtors: [product.id], debts: ['2'] })
+    .where(eq(creditAccounts.orgId, orgId));
+  return { slug, grantKey, productSlug: product.slug };
 }
 
-/** Prepares the request for a new customer with a grant and an overdraft. */
-const withCredits =
-  (prepare: (debtor: Debtor) => Prepare): Prepare =>
-  async (world) => {
-    const { db, service } = world;
-    const { id: orgId, slug } = await createOrganization(db);
-    const product = await createProduct(db);
-    const scoped = { amount: '5', productIds: [uuid()] };
-    const grantKey = await addGrant(db, orgId, scoped, new Date(service.clock.now()));
-    await db.orm
-      .update(creditAccounts)
-      .set({ debtors: [product.id], debts: ['2'] })
-      .where(eq(creditAccounts.orgId, orgId));
-    return prepare({ slug, grantKey, productSlug: product.slug })(world);
-  };
 const because = { reason: 'half-sent' };
-const correctionOf = (idempotencyKey: string) => ({
-  corrections: [{ idempotencyKey, quantity: 1, reason: 'half-sent', correctionKey: uuid() }],
-});
-
-/** Prepares a request that carries its own proof: a password, a code or a link's secret. */
-const byProof =
-  (
-    path: string,
-    prepare: (world: World) => Promise<{
-      fields: Record<string, string>;
-      cookie?: string;
-      withdrawals: Prepared['withdrawals'];
-    }>,
-  ): Prepare =>
-  async (world) => {
-    const { fields, cookie, withdrawals } = await prepare(world);
-    const { headers, body } = form(fields);
-    return {
-      method: 'POST',
-      path,
-      body,
-      headers: { ...headers, ...(cookie === undefined ? {} : { cookie }) },
-      withdrawals,
-    };
-  };
-
-/** Prepares a form submission by a signed-in operator. */
-const byOperatorPerson =
-  (
-    path: string | ((world: World) => Promise<string> | string),
-    fields: (world: World) => Promise<Record<string, string>> | Record<string, string>,
-    isDangerous = false,
-    serviceOf: (world: World) => TestService = (world) => world.service,
-  ): Prepare =>
-  async (world) => {
-    const { db } = world;
-    const service = serviceOf(world);
-    const { id, browser } = await signedInOperator(service);
-    const { headers, body } = form(await fields(world));
-    return {
-      service,
-      method: 'POST',
-      path: typeof path === 'function' ? await path(world) : path,
-      body,
-      headers: { ...headers, cookie: cookieOf(browser) },
-      withdrawals: {
-        'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
-        'no operator any more': () => db.orm.delete(operators).where(eq(operators.userId, id)),
-        'without a second factor': () => db.orm.delete(secondFactors).where(eq(secondFactors.userId, id)),
-        ...(isDangerous ? { 'signed in long ago': () => forgetConfirmation(service, browser) } : {}),
-      },
-    };
-  };
-
-/** The limit set by the previous change. Each change must raise the limit further. */
-let raisedOpenOrders = 1_000;
-
-/** Prepares a request by a link's holder, with the cookie of the browser that opened the link. */
-const byLink =
-  (
-    path: string,
-    prepare: (world: World) => Promise<{
-      token: string;
-      fields: Record<string, string>;
-      /** Returns the value of the passkey field, signed in the browser that opened the link. */
-      sign?: (opener: Browser) => Promise<string>;
-    }>,
-  ): Prepare =>
-  async (world) => {
-    const { token, fields, sign } = await prepare(world);
-    const opener = new Browser(world.service.url);
-    await opener.send('POST', `/${path.split('/')[1]!}/open`, { form: { link: token } });
-    const { headers, body } = form(sign ? { ...fields, passkey: await sign(opener) } : fields);
-    const used = { usedAt: new Date('2020-01-01T00:00:00Z') };
-    const isThis = eq(oneTimeLinks.hashedToken, hashToken(token));
-    return {
-      method: 'POST',
-      path,
-      body,
-      headers: { ...headers, cookie: cookieOf(opener) },
-      withdrawals: { 'link used': () => world.db.orm.update(oneTimeLinks).set(used).where(isThis) },
-    };
-  };
-
-const order = ({ own }: World) => ({
-  id: uuid(),
-  side: 'yes',
-  action: 'buy',
-  contracts: '1',
-  limitPrice: own.market.limit,
-  timeInForce: 'immediate_or_cancel',
-});
 
 async function withFactor({ db, service }: World, { id }: Hired) {
   const app = await giveSecondFactor(db, id, service.clock);
-  return { currentPassword: PASSWORD, code: app.code() };
+  return { fields: { currentPassword: PASSWORD, code: app.code() } };
+}
+
+/** Begins the set-up of a second factor, and returns the code that confirms it. */
+async function beginSetUp({ service }: World, { browser }: Hired, start: string, page: string) {
+  const begun = await browser.send('POST', start, { form: { currentPassword: PASSWORD } });
+  if (begun.status !== 303) throw new Error(begun.text);
+  const { text } = await browser.get(page, { accept: 'text/html' });
+  return { code: authenticator(/secret=([A-Z2-7]{32})/.exec(text)![1]!, service.clock)() };
 }
 
 const changedPassword =
@@ -366,557 +293,245 @@ const chosenPassword = {
   newPasswordAgain: 'one half-sent long phrase',
 };
 
-const PASSKEYS = '/dashboard/account/passkeys';
+const endpointFields = { url: 'https://hooks.example.com/', types: 'api_key.created', livemode: 'true' };
 
-const SET_UP = '/dashboard/account/second-factor';
+/** The limit set by the previous change. Each change must raise the limit further. */
+let raisedOpenOrders = 1_000;
 
-const endpoint = { url: 'https://hooks.example.com/', types: ['api_key.created'], livemode: true };
-const endpointFields = { url: endpoint.url, types: 'api_key.created', livemode: 'true' };
-const webhookPath =
-  (end = '') =>
-  ({ own }: World) =>
-    `/dashboard/webhooks/${own.webhook.id}${end}`;
-const deliveryPath = (world: World) =>
-  webhookPath(`/deliveries/${world.own.webhook.messageId}/resend`)(world);
+const newPerson = async ({ db }: World) => ({ userId: (await createUser(db)).id });
+const newSlug = () => `made-${uuid()}`;
 
-const slugOf = ({ own }: World) => own.slug;
-const userOf = async ({ own }: World) => `/users/${(await own.newMember()).email}`;
-
-const CUSTOMERS = '/console/customers';
-const memberPath =
-  (end: string) =>
-  async ({ own }: World) =>
-    `${CUSTOMERS}/${own.slug}/people/${(await own.newMember()).id}/${end}`;
-const customerPath =
-  (end: string) =>
-  ({ own }: World) =>
-    `${CUSTOMERS}/${own.slug}${end}`;
-
-/** Uses a separate customer, because archiving the shared one would break other requests. */
-const otherCustomer = async ({ db }: World) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/archive`;
-
-const inConsole: Record<string, Prepare[]> = {
+const inConsole: Record<string, Prepare | Prepare[]> = {
   'post /console/new-customer': [
-    byOperatorPerson('/console/new-customer', () => ({ slug: `made-${uuid()}`, name: 'Half-sent' })),
-    byOperatorPerson('/console/new-customer', () => ({
-      slug: `made-${uuid()}`,
-      name: 'Half-sent',
-      marketAccess: 'read',
-    })),
+    byOperator(() => ({ fields: { slug: newSlug(), name: 'Half-sent' } })),
+    byOperator(() => ({ fields: { slug: newSlug(), name: 'Half-sent', marketAccess: 'read' } })),
   ],
-  'post /console/customers/{slug}': [
-    byOperatorPerson(customerPath(''), () => ({ name: `Half-sent ${uuid()}`, mayCorrect: 'yes' })),
-  ],
-  'post /console/customers/{slug}/archive': [
-    byOperatorPerson(otherCustomer, () => ({ archived: 'yes' }), true),
-  ],
-  'post /console/customers/{slug}/invite': [
-    byOperatorPerson(
-      customerPath('/invite'),
-      () => ({ email: `guest-${uuid()}@example.com`, role: 'owner', days: '7' }),
-      true,
-    ),
-  ],
-  'post /console/customers/{slug}/invitations/{id}/revoke': [
-    byOperatorPerson(
-      async ({ own }) => `${CUSTOMERS}/${own.slug}/invitations/${(await own.newInvitation()).id}/revoke`,
-      () => ({}),
-    ),
-  ],
-  'post /console/customers/{slug}/people/{userId}/role': [
-    byOperatorPerson(memberPath('role'), () => ({ role: 'billing' }), true),
-  ],
-  'post /console/customers/{slug}/people/{userId}/remove': [
-    byOperatorPerson(memberPath('remove'), () => ({}), true),
-  ],
-  'post /console/customers/{slug}/entitlement': [
-    byOperatorPerson(
-      ({ own }) => `${CUSTOMERS}/${own.slug}/entitlement?product=${own.productSlugs[0]!}`,
-      () => ({
-        kind: 'live',
-        cap: 'own',
-        unitCap: String(Math.ceil(Math.random() * 1e9)),
-      }),
-    ),
-  ],
-  'post /console/customers/{slug}/entitlement/withdraw': [
-    byOperatorPerson(
-      customerPath('/entitlement/withdraw'),
-      ({ own }) => ({ product: own.productSlugs[2]! }),
-      true,
-    ),
-  ],
-  'post /console/customers/{slug}/keys/{id}/revoke': [
-    byOperatorPerson(
-      async ({ own }) => `${CUSTOMERS}/${own.slug}/keys/${(await own.newKey()).id}/revoke`,
-      () => ({}),
-    ),
-  ],
-  'post /console/customers/{slug}/webhooks/new': [
-    byOperatorPerson(customerPath('/webhooks/new'), () => ({ ...endpointFields, id: uuid() }), true),
-  ],
-  'post /console/customers/{slug}/webhooks/{id}/edit': [
-    byOperatorPerson(
-      ({ own }) => `${CUSTOMERS}/${own.slug}/webhooks/${own.webhook.id}/edit`,
-      () => ({ ...endpointFields, isEnabled: 'true' }),
-      true,
-    ),
-  ],
-  'post /console/customers/{slug}/webhooks/{id}/delete': [
-    byOperatorPerson(
-      async ({ own }) => `${CUSTOMERS}/${own.slug}/webhooks/${await own.newWebhook()}/delete`,
-      () => ({}),
-      true,
-    ),
-  ],
-  'post /console/customers/{slug}/usage/corrections': [
-    withEvent((idempotencyKey) =>
-      byOperatorPerson(
-        customerPath('/usage/corrections'),
-        () => ({
-          idempotencyKey,
-          quantity: '1',
-          why: 'half-sent',
-          correctionKey: uuid(),
-        }),
-        true,
-      ),
-    ),
-  ],
-  'post /console/customers/{slug}/credits/grant': [
-    withCredits(({ slug }) =>
-      byOperatorPerson(
-        `${CUSTOMERS}/${slug}/credits/grant`,
-        () => ({ ...because, step: 'save', mode: 'live', grantKey: uuid(), amount: '1', priority: '50' }),
-        true,
-      ),
-    ),
-  ],
-  'post /console/customers/{slug}/credits/void': [
-    withCredits(({ slug, grantKey }) =>
-      byOperatorPerson(
-        `${CUSTOMERS}/${slug}/credits/void`,
-        () => ({ ...because, mode: 'live', grant: grantKey }),
-        true,
-      ),
-    ),
-  ],
-  'post /console/customers/{slug}/credits/forgive': [
-    withCredits(({ slug, productSlug }) =>
-      byOperatorPerson(
-        `${CUSTOMERS}/${slug}/credits/forgive`,
-        () => ({ ...because, mode: 'live', product: productSlug }),
-        true,
-      ),
-    ),
-  ],
+  'post /console/customers/{slug}': byOperator(() => ({
+    fields: { name: `Half-sent ${uuid()}`, mayCorrect: 'yes' },
+  })),
+  // A customer of its own, because archiving the shared one would break other requests.
+  'post /console/customers/{slug}/archive': byOperator(async ({ db }) => ({
+    slug: (await createOrganization(db)).slug,
+    fields: { archived: 'yes' },
+  })),
+  'post /console/customers/{slug}/invite': byOperator(() => ({
+    fields: { email: `guest-${uuid()}@example.com`, role: 'owner', days: '7' },
+  })),
+  'post /console/customers/{slug}/invitations/{id}/revoke': byOperator(({ own }) => own.newInvitation()),
+  'post /console/customers/{slug}/people/{userId}/role': byOperator(async ({ own }) => ({
+    userId: (await own.newMember()).id,
+    fields: { role: 'billing' },
+  })),
+  'post /console/customers/{slug}/people/{userId}/remove': byOperator(async ({ own }) => ({
+    userId: (await own.newMember()).id,
+  })),
+  'post /console/customers/{slug}/entitlement': byOperator(({ own }) => ({
+    query: `?product=${own.productSlugs[0]!}`,
+    fields: { kind: 'live', cap: 'own', unitCap: String(Math.ceil(Math.random() * 1e9)) },
+  })),
+  'post /console/customers/{slug}/entitlement/withdraw': byOperator(({ own }) => ({
+    fields: { product: own.productSlugs[2]! },
+  })),
+  'post /console/customers/{slug}/keys/{id}/revoke': byOperator(({ own }) => own.newKey()),
+  'post /console/customers/{slug}/webhooks/new': byOperator(() => ({
+    fields: { ...endpointFields, id: uuid() },
+  })),
+  'post /console/customers/{slug}/webhooks/{id}/edit': byOperator(({ own }) => ({
+    id: own.webhook.id,
+    fields: { ...endpointFields, url: `https://hooks.example.com/${uuid()}`, isEnabled: 'true' },
+  })),
+  'post /console/customers/{slug}/webhooks/{id}/delete': byOperator(async ({ own }) => ({
+    id: await own.newWebhook(),
+  })),
+  'post /console/customers/{slug}/usage/corrections': byOperator(({ own }) => ({
+    fields: { idempotencyKey: own.eventKeys[1]!, quantity: '1', why: 'half-sent', correctionKey: uuid() },
+  })),
+  'post /console/customers/{slug}/credits/grant': byOperator(async (world) => ({
+    slug: (await createDebtor(world)).slug,
+    fields: { ...because, step: 'save', mode: 'live', grantKey: uuid(), amount: '1', priority: '50' },
+  })),
+  'post /console/customers/{slug}/credits/void': byOperator(async (world) => {
+    const { slug, grantKey } = await createDebtor(world);
+    return { slug, fields: { ...because, mode: 'live', grant: grantKey } };
+  }),
+  'post /console/customers/{slug}/credits/forgive': byOperator(async (world) => {
+    const { slug, productSlug } = await createDebtor(world);
+    return { slug, fields: { ...because, mode: 'live', product: productSlug } };
+  }),
   'post /console/customers/{slug}/trading/limits': [
-    byOperatorPerson(customerPath('/trading/limits'), () => ({ maxOpenOrders: '9' })),
-    byOperatorPerson(
-      customerPath('/trading/limits'),
-      () => ({ maxOpenOrders: String(++raisedOpenOrders) }),
-      true,
+    byOperator(() => ({ fields: { maxOpenOrders: '9' } })),
+    byOperator(
+      () => ({ fields: { maxOpenOrders: String(++raisedOpenOrders) } }),
+      'asks for the password again',
     ),
   ],
-  'post /console/customers/{slug}/trading/limits/withdraw': [
-    byOperatorPerson(customerPath('/trading/limits/withdraw'), () => ({})),
-  ],
-  'post /console/customers/{slug}/trading/switch': [
-    byOperatorPerson(customerPath('/trading/switch'), () => ({ state: 'open', reason: uuid() })),
-  ],
-  'post /console/new-product': [
-    byOperatorPerson('/console/new-product', () => ({
-      slug: `made-${uuid()}`,
-      name: 'Half-sent',
-      usageMetric: 'x',
-    })),
-  ],
-  'post /console/products/{slug}': [
-    byOperatorPerson(
-      async ({ db }) => `/console/products/${(await createProduct(db)).slug}`,
-      () => ({ name: 'Half-sent', usageMetric: 'calls' }),
-    ),
-  ],
-  'post /console/products/{slug}/price': [
-    async (world) => {
-      const { id, slug } = await createProduct(world.db);
-      const [product] = await world.db.orm.select().from(products).where(eq(products.id, id));
-      const seen = product!.updatedAt.toISOString();
-      const fields = { step: 'save', price: '2', enforcement: 'warn', seen };
-      return byOperatorPerson(`/console/products/${slug}/price`, () => fields, true)(world);
+  'post /console/customers/{slug}/trading/limits/withdraw': byOperator(() => ({})),
+  'post /console/customers/{slug}/trading/switch': byOperator(() => ({
+    fields: { state: 'open', reason: uuid() },
+  })),
+  'post /console/new-product': byOperator(() => ({
+    fields: { slug: newSlug(), name: 'Half-sent', usageMetric: 'x' },
+  })),
+  'post /console/products/{slug}': byOperator(async ({ db }) => ({
+    slug: (await createProduct(db)).slug,
+    fields: { name: 'Half-sent', usageMetric: 'calls' },
+  })),
+  'post /console/products/{slug}/price': byOperator(async ({ db }) => {
+    const { id, slug } = await createProduct(db);
+    const [product] = await db.orm.select().from(products).where(eq(products.id, id));
+    const seen = product!.updatedAt.toISOString();
+    return { slug, fields: { step: 'save', price: '2', enforcement: 'warn', seen } };
+  }),
+  'post /console/products/{slug}/archive': byOperator(async ({ db }) => ({
+    slug: (await createProduct(db)).slug,
+    fields: { archived: 'yes' },
+  })),
+  'post /console/service-keys/new': byOperator(({ service }) => ({
+    fields: {
+      id: newFormId(service.clock.now()),
+      name: 'gateway',
+      livemode: 'true',
+      scopes: 'usage:write',
+      expiry: 'never',
     },
-  ],
-  'post /console/products/{slug}/archive': [
-    byOperatorPerson(
-      async ({ db }) => `/console/products/${(await createProduct(db)).slug}/archive`,
-      () => ({ archived: 'yes' }),
-      true,
-    ),
-  ],
-  'post /console/operators/invite': [
-    byOperatorPerson('/console/operators/invite', () => ({ email: `${uuid()}@example.com` }), true),
-  ],
-  'post /console/operators/{userId}/remove': [
-    byOperatorPerson(
-      async ({ db, service }) => {
-        const { id } = await createUser(db);
-        await makeOperator(service, id);
-        return `/console/operators/${id}/remove`;
-      },
-      () => ({}),
-      true,
-    ),
-  ],
-  'post /console/people/{userId}/link': [
-    byOperatorPerson(
-      async ({ db }) => `/console/people/${(await createUser(db)).id}/link`,
-      () => ({ kind: 'password_reset' }),
-      true,
-    ),
-  ],
-  'post /console/people/{userId}': [
-    byOperatorPerson(
-      async ({ db }) => `/console/people/${(await createUser(db)).id}`,
-      () => ({ name: 'Half-sent' }),
-    ),
-  ],
-  'post /console/people/{userId}/sign-out': [
-    byOperatorPerson(
-      async ({ db, service }) => {
-        const { id, email } = await createUser(db);
-        await new Browser(service.url).signIn(email);
-        return `/console/people/${id}/sign-out`;
-      },
-      () => ({}),
-      true,
-    ),
-  ],
-  'post /console/people/{userId}/second-factor': [
-    byOperatorPerson(
-      async ({ db, service }) => {
-        const { id } = await createUser(db);
-        await giveSecondFactor(db, id, service.clock);
-        return `/console/people/${id}/second-factor`;
-      },
-      () => ({}),
-      true,
-    ),
-  ],
-  'post /console/people/{userId}/single-sign-on': [
-    byOperatorPerson(
-      async ({ db }) => `/console/people/${(await createLinked(db)).id}/single-sign-on`,
-      () => ({}),
-      true,
-    ),
-  ],
-  'post /console/people/{userId}/delete': [
-    byOperatorPerson(
-      async ({ db }) => `/console/people/${(await createUser(db)).id}/delete`,
-      () => ({}),
-      true,
-    ),
-  ],
-  'post /console/trading/reconciliation': [
-    byOperatorPerson(
-      ({ live }) => {
-        live.venue.exchange.balanceCents -= 100;
-        return '/console/trading/reconciliation';
-      },
-      () => ({ accept: 'yes' }),
-      true,
-      ({ live }) => live.service,
-    ),
-  ],
-  'post /console/trading/switch': [
-    byOperatorPerson('/console/trading/switch', () => ({ state: 'open', reason: uuid() })),
-  ],
+  })),
+  'post /console/service-keys/{id}/rotate': byOperator(async (world) => ({
+    id: await makeServiceKey(world),
+    fields: { grace: '0' },
+  })),
+  'post /console/service-keys/{id}/revoke': byOperator(async (world) => ({
+    id: await makeServiceKey(world),
+  })),
+  'post /console/operators/invite': byOperator(() => ({ fields: { email: `${uuid()}@example.com` } })),
+  'post /console/operators/{userId}/remove': byOperator(async ({ db, service }) => {
+    const { id: userId } = await createUser(db);
+    await makeOperator(service, userId);
+    return { userId };
+  }),
+  'post /console/people/{userId}/link': byOperator(async (world) => ({
+    ...(await newPerson(world)),
+    fields: { kind: 'password_reset' },
+  })),
+  'post /console/people/{userId}': byOperator(async (world) => ({
+    ...(await newPerson(world)),
+    fields: { name: 'Half-sent' },
+  })),
+  'post /console/people/{userId}/sign-out': byOperator(async ({ db, service }) => {
+    const { id, email } = await createUser(db);
+    await new Browser(service.url).signIn(email);
+    return { userId: id };
+  }),
+  'post /console/people/{userId}/second-factor': byOperator(async ({ db, service }) => {
+    const { id } = await createUser(db);
+    await giveSecondFactor(db, id, service.clock);
+    return { userId: id };
+  }),
+  'post /console/people/{userId}/single-sign-on': byOperator(async ({ db }) => ({
+    userId: (await createLinked(db)).id,
+  })),
+  'post /console/people/{userId}/delete': byOperator(newPerson),
+  'post /console/trading/reconciliation': byOperator(
+    ({ live }) => {
+      // Creates a difference for the operator to accept.
+      live.venue.exchange.balanceCents -= 100;
+      return { fields: { accept: 'yes' } };
+    },
+    undefined,
+    ({ live }) => live.service,
+  ),
+  'post /console/trading/switch': byOperator(() => ({ fields: { state: 'open', reason: uuid() } })),
 };
 
-/** Every route that changes something, with its requests. A missing route fails the test. */
-export const changes: Record<string, Prepare[]> = {
-  'post /dashboard/webhooks': [
-    byMember('POST', '/dashboard/webhooks', json(endpoint)),
-    byMember('POST', '/dashboard/webhooks', () => form({ ...endpointFields, id: uuid() })),
-  ],
-  'put /dashboard/webhooks/{id}': [byMember('PUT', webhookPath(), json({ ...endpoint, isEnabled: true }))],
-  'delete /dashboard/webhooks/{id}': [
-    byMember('DELETE', async ({ own }) => `/dashboard/webhooks/${await own.newWebhook()}`, none),
-  ],
-  'post /dashboard/webhooks/{id}/edit': [
-    byMember('POST', webhookPath('/edit'), form({ ...endpointFields, isEnabled: 'true' })),
-  ],
-  'post /dashboard/webhooks/{id}/delete': [
-    byMember('POST', async ({ own }) => `/dashboard/webhooks/${await own.newWebhook()}/delete`, none),
-  ],
-  'post /dashboard/webhooks/{id}/rotate': [
-    byMember('POST', webhookPath('/rotate'), none),
-    byMember('POST', webhookPath('/rotate'), form({ graceMinutes: '60' })),
-  ],
-  'post /dashboard/webhooks/{id}/test': [
-    byMember('POST', webhookPath('/test'), none),
-    byMember('POST', webhookPath('/test'), form({})),
-  ],
-  'post /dashboard/webhooks/{id}/resend': [
-    byMember('POST', webhookPath('/resend'), json({ since: '2026-01-01T00:00:00Z' })),
-    byMember('POST', webhookPath('/resend'), form({ since: '24' })),
-  ],
-  'post /dashboard/webhooks/{id}/deliveries/{messageId}/resend': [
-    byMember('POST', deliveryPath, none),
-    byMember('POST', deliveryPath, form({})),
-  ],
-  'post /dashboard/api-keys': [
-    byMember('POST', '/dashboard/api-keys', json({ name: 'half-sent', livemode: true })),
-    byMember('POST', '/dashboard/api-keys', () =>
-      form({ id: uuid(), name: 'half-sent', livemode: 'true', scopes: 'usage:write' }),
-    ),
-  ],
-  'post /dashboard/api-keys/{id}/rotate': [
-    byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rotate`, json({})),
-    byMember(
-      'POST',
-      async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rotate`,
-      form({ grace: '60' }),
-    ),
-  ],
-  'delete /dashboard/api-keys/{id}': [
-    byMember('DELETE', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}`, none),
-  ],
-  'post /dashboard/api-keys/{id}/rename': [
-    byMember(
-      'POST',
-      async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/rename`,
-      form({ name: 'another name' }),
-    ),
-  ],
-  'post /dashboard/api-keys/{id}/revoke': [
-    byMember('POST', async ({ own }) => `/dashboard/api-keys/${(await own.newKey()).id}/revoke`, none),
-  ],
-  'post /dashboard/members/invite': [
-    byMember('POST', '/dashboard/members/invite', () =>
-      form({ id: uuid(), email: `guest-${uuid()}@example.com`, role: 'member', days: '7' }),
-    ),
-  ],
-  'post /dashboard/members/invitations/{id}/revoke': [
-    byMember(
-      'POST',
-      async ({ own }) => `/dashboard/members/invitations/${(await own.newInvitation()).id}/revoke`,
-      none,
-    ),
-  ],
-  'post /dashboard/members/second-factor': [
-    async ({ db, service }) => {
-      const { user, browser } = await signedIn(db, service.url);
-      await giveSecondFactor(db, user.id, service.clock);
-      const isTheirs = eq(memberships.userId, user.id);
-      const { headers, body } = form({ required: 'yes' });
-      return {
-        method: 'POST',
-        path: '/dashboard/members/second-factor',
-        body,
-        headers: { ...headers, cookie: cookieOf(browser) },
-        withdrawals: {
-          removed: () => db.orm.delete(memberships).where(isTheirs),
-          demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isTheirs),
-          'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
-        },
-      };
+const SECOND_FACTOR = '/dashboard/account/second-factor';
+
+const byAccount: Record<string, Prepare | Prepare[]> = {
+  'post /dashboard/members/second-factor': byOwner({ required: 'yes' }, async ({ db, service }, { user }) => {
+    await giveSecondFactor(db, user.id, service.clock);
+    return {};
+  }),
+  'post /dashboard/members/single-sign-on': byOwner(
+    { required: 'no' },
+    async ({ db }, { organization, browser }) => {
+      const isTheirs = eq(organizations.id, organization.id);
+      await db.orm.update(organizations).set({ requireSingleSignOn: true }).where(isTheirs);
+      const signedInAt = (singleSignOnAt: Date | null) =>
+        db.orm
+          .update(sessions)
+          .set({ singleSignOnAt })
+          .where(eq(sessions.hashedToken, sessionIdOf(browser)));
+      await signedInAt(new Date());
+      return { 'not by single sign-on': () => signedInAt(null) };
     },
-  ],
-  'post /dashboard/members/single-sign-on': [
-    async ({ db, service }) => {
-      const { organization, user, browser } = await signedIn(db, service.url);
-      await db.orm
-        .update(organizations)
-        .set({ requireSingleSignOn: true })
-        .where(eq(organizations.id, organization.id));
-      const isTheirs = eq(sessions.hashedToken, sessionIdOf(browser));
-      await db.orm.update(sessions).set({ singleSignOnAt: new Date() }).where(isTheirs);
-      const isMembership = eq(memberships.userId, user.id);
-      const { headers, body } = form({ required: 'no' });
-      return {
-        method: 'POST',
-        path: '/dashboard/members/single-sign-on',
-        body,
-        headers: { ...headers, cookie: cookieOf(browser) },
-        withdrawals: {
-          removed: () => db.orm.delete(memberships).where(isMembership),
-          demoted: () => db.orm.update(memberships).set({ role: 'admin' }).where(isMembership),
-          'signed out': () => db.orm.delete(sessions).where(isTheirs),
-          'not by single sign-on': () =>
-            db.orm.update(sessions).set({ singleSignOnAt: null }).where(isTheirs),
-        },
-      };
-    },
-  ],
-  'post /dashboard/members/{userId}/role': [
-    byMember(
-      'POST',
-      async ({ own }) => `/dashboard/members/${(await own.newMember()).id}/role`,
-      form({ role: 'billing' }),
-    ),
-  ],
-  'post /dashboard/members/{userId}/remove': [
-    byMember('POST', async ({ own }) => `/dashboard/members/${(await own.newMember()).id}/remove`, form({})),
-  ],
-  'post /dashboard/markets/{ticker}': [
-    byMember(
-      'POST',
-      ({ own }) => `/dashboard/markets/${own.market.ticker}`,
-      (world) => form(order(world)),
-    ),
-  ],
-  'post /dashboard/portfolio/orders/{id}/cancel': [
-    byMember(
-      'POST',
-      async (world) => `/dashboard/portfolio/orders/${await world.own.newRestingOrder()}/cancel`,
-      form({}),
-    ),
-  ],
-  'post /dashboard/portfolio/orders/{id}/decrease': [
-    byMember(
-      'POST',
-      async (world) => `/dashboard/portfolio/orders/${await world.own.newRestingOrder()}/decrease`,
-      form({ remainingContracts: '1' }),
-    ),
-  ],
-  'post /dashboard/portfolio/risk/switch': [
-    byMember('POST', '/dashboard/portfolio/risk/switch', form({ state: 'open', reason: 'half-sent' })),
-  ],
-  'post /dashboard/organization': [
-    byPerson('/dashboard/organization', (world) => ({ organization: slugOf(world) })),
-  ],
-  'post /dashboard/account': [byPerson('/dashboard/account', () => ({ name: 'Half Sent' }))],
-  'post /dashboard/account/notices': [
-    async (world) => {
-      const { browser, sessionEnded, removed, demoted } = await hire(world);
-      const { headers, body } = form({ organization: world.own.slug, notices: 'off' });
-      return {
-        method: 'POST',
-        path: '/dashboard/account/notices',
-        body,
-        headers: { ...headers, cookie: cookieOf(browser) },
-        withdrawals: { 'signed out': sessionEnded, removed, demoted },
-      };
-    },
-  ],
-  'post /dashboard/account/password': [
-    byPerson('/dashboard/account/password', () => ({
-      currentPassword: PASSWORD,
-      newPassword: 'one half-sent long phrase',
-      newPasswordAgain: 'one half-sent long phrase',
-    })),
-  ],
-  'post /dashboard/account/second-factor': [byPerson(SET_UP, () => ({ currentPassword: PASSWORD }))],
-  'post /dashboard/account/second-factor/setup': [
-    byPerson(`${SET_UP}/setup`, async ({ db, service }, { id, browser }) => {
-      const begun = await browser.send('POST', SET_UP, { form: { currentPassword: PASSWORD } });
-      if (begun.status !== 303) throw new Error(begun.text);
-      const { text } = await browser.get(`${SET_UP}/setup`, { accept: 'text/html' });
-      const secret = /secret=([A-Z2-7]{32})/.exec(text)![1]!;
-      if (!(await db.orm.select().from(secondFactors).where(eq(secondFactors.userId, id))).length)
-        throw new Error('no set-up');
-      return { code: authenticator(secret, service.clock)() };
-    }),
-  ],
-  'post /dashboard/account/second-factor/recovery-codes': [byPerson(`${SET_UP}/recovery-codes`, withFactor)],
-  'post /dashboard/account/second-factor/off': [byPerson(`${SET_UP}/off`, withFactor)],
-  'post /dashboard/account/passkeys': [
-    byPerson(PASSKEYS, async ({ service }, { id, browser }) => {
-      const options = await browser.send('POST', `${PASSKEYS}/new-options`);
-      return { name: 'Laptop', passkey: new SoftPasskey(service.url, id).create(options.body) };
-    }),
-  ],
-  'post /dashboard/account/passkeys/remove': [
-    byPerson(`${PASSKEYS}/remove`, async ({ db, service }, { id }) => ({
-      id: (await givePasskey(db, id, service.url)).id,
-    })),
-  ],
-  'post /dashboard/account/sessions/{id}/end': [
-    byPerson(
-      async ({ db, service }, { id, email }) => {
-        const other = new Browser(service.url);
-        await other.signIn(email);
-        const rows = await db.orm.select().from(sessions).where(eq(sessions.userId, id));
-        const session = rows.find(({ hashedToken }) => hashedToken === sessionIdOf(other))!;
-        return `/dashboard/account/sessions/${session.id}/end`;
-      },
-      () => ({}),
-    ),
-  ],
-  'post /dashboard/account/sign-out-everywhere': [
-    byPerson('/dashboard/account/sign-out-everywhere', () => ({})),
-  ],
-  'post /dashboard/join': [
-    async (world) => {
-      const { db, service, own } = world;
-      const user = await createUser(db);
-      const browser = new Browser(service.url);
-      await browser.signIn(user.email);
-      const { id, token } = await own.newInvitation();
-      const { headers, body } = form({ invitation: token });
-      return {
-        method: 'POST',
-        path: '/dashboard/join',
-        body,
-        headers: { ...headers, cookie: cookieOf(browser) },
-        withdrawals: {
-          'signed out': () => db.orm.delete(sessions).where(eq(sessions.hashedToken, sessionIdOf(browser))),
-          'invitation revoked': revoked(world, id),
-        },
-      };
-    },
-  ],
-  'post /dashboard/join/account': [
-    byProof('/dashboard/join/account', async (world) => {
-      const { id, token } = await world.own.newInvitation();
-      return {
-        fields: { invitation: token, name: 'A guest', password: 'a long phrase of their own' },
-        withdrawals: { 'invitation revoked': revoked(world, id) },
-      };
-    }),
-  ],
-  'post /login': [
-    byProof('/login', async (world) => {
-      const { id, email } = await createUser(world.db);
-      return {
-        fields: { email, password: PASSWORD },
-        withdrawals: { 'password changed': changedPassword(world, id) },
-      };
-    }),
-  ],
-  'post /login/code': [
-    byProof('/login/code', async (world) => {
-      const { id, email } = await createUser(world.db);
-      const app = await giveSecondFactor(world.db, id, world.service.clock);
-      const browser = new Browser(world.service.url);
-      await browser.signIn(email);
-      return {
-        fields: { code: app.code() },
-        cookie: cookieOf(browser),
-        withdrawals: { 'password changed': changedPassword(world, id) },
-      };
-    }),
-  ],
-  'post /login/passkey': [
-    byProof('/login/passkey', async ({ db, service }) => {
-      const { id } = await createUser(db);
-      const passkey = await givePasskey(db, id, service.url);
-      const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
-      return {
-        fields: { passkey: passkey.use(body) },
-        // No withdrawals here, because a refused sign-in is itself recorded. The passkey tests cover the removal of a
-        // passkey during a sign-in.
-        withdrawals: {},
-      };
-    }),
-  ],
-  'post /confirm': [byPerson('/confirm', () => ({ currentPassword: PASSWORD }))],
+  ),
+  'post /dashboard/webhooks/{id}/resend': async (world, address) => {
+    const { id: endpointId } = world.own.webhook;
+    const isTheirs = eq(webhookDeliveries.endpointId, endpointId);
+    await world.db.orm.update(webhookDeliveries).set({ status: 'failed' }).where(isTheirs);
+    return byRow(matrix[address]!)(world, address);
+  },
+  'post /dashboard/account/password': byPerson(() => ({
+    fields: { currentPassword: PASSWORD, ...chosenPassword },
+  })),
+  'post /dashboard/account/second-factor/setup': byPerson(async (world, person) => ({
+    fields: await beginSetUp(world, person, SECOND_FACTOR, `${SECOND_FACTOR}/setup`),
+  })),
+  'post /dashboard/account/second-factor/recovery-codes': byPerson(withFactor),
+  'post /dashboard/account/second-factor/off': byPerson(withFactor),
+  'post /dashboard/account/passkeys': byPerson(async ({ service }, { id, browser }) => {
+    const options = await browser.send('POST', '/dashboard/account/passkeys/new-options');
+    return { fields: { name: 'Laptop', passkey: new SoftPasskey(service.url, id).create(options.body) } };
+  }),
+  'post /dashboard/account/passkeys/remove': byPerson(async ({ db, service }, { id }) => ({
+    fields: { id: (await givePasskey(db, id, service.url)).id },
+  })),
+  'post /dashboard/account/sessions/{id}/end': byPerson(async ({ db, service }, { id, email }) => {
+    const other = new Browser(service.url);
+    await other.signIn(email);
+    const rows = await db.orm.select().from(sessions).where(eq(sessions.userId, id));
+    return { id: rows.find(({ hashedToken }) => hashedToken === sessionIdOf(other))!.id };
+  }),
+  'post /dashboard/join': byProof(async (world) => {
+    const user = await createUser(world.db);
+    const browser = new Browser(world.service.url);
+    await browser.signIn(user.email);
+    const { id, token } = await world.own.newInvitation();
+    const withdrawals = { 'signed out': signOut(world, browser), 'invitation revoked': revoked(world, id) };
+    return { fields: { invitation: token }, browser, withdrawals };
+  }),
+  'post /dashboard/join/account': byProof(async (world) => {
+    const { id, token } = await world.own.newInvitation();
+    return {
+      fields: { invitation: token, name: 'A guest', password: 'a long phrase of their own' },
+      withdrawals: { 'invitation revoked': revoked(world, id) },
+    };
+  }),
+  'post /login': byProof(async (world) => {
+    const { id, email } = await createUser(world.db);
+    const withdrawals = { 'password changed': changedPassword(world, id) };
+    return { fields: { email, password: PASSWORD }, withdrawals };
+  }),
+  'post /login/code': byProof(async (world) => {
+    const { id, email } = await createUser(world.db);
+    const app = await giveSecondFactor(world.db, id, world.service.clock);
+    const browser = new Browser(world.service.url);
+    await browser.signIn(email);
+    const withdrawals = { 'password changed': changedPassword(world, id) };
+    return { fields: { code: app.code() }, browser, withdrawals };
+  }),
+  'post /login/passkey': byProof(async ({ db, service }) => {
+    const { id } = await createUser(db);
+    const passkey = await givePasskey(db, id, service.url);
+    const { body } = await new Browser(service.url).send('POST', '/login/passkey-options');
+    // No withdrawals here, because a refused sign-in is itself recorded. The passkey tests cover the removal of a
+    // passkey during a sign-in.
+    return { fields: { passkey: passkey.use(body) }, withdrawals: {} };
+  }),
   'post /reset': [
-    byLink('/reset', async ({ db, service }) => ({
+    byLink(async ({ db, service }) => ({
       token: await makeLink(service, 'password_reset', await createUser(db)),
       fields: chosenPassword,
     })),
-    byLink('/reset', async ({ db, service }) => {
+    byLink(async ({ db, service }) => {
       const user = await createUser(db);
       const passkey = await givePasskey(db, user.id, service.url);
       return {
@@ -925,7 +540,7 @@ export const changes: Record<string, Prepare[]> = {
         sign: async (opener) => passkey.use((await opener.send('POST', '/reset/passkey-options')).body),
       };
     }),
-    byLink('/reset', async ({ db, service }) => {
+    byLink(async ({ db, service }) => {
       const user = await createUser(db);
       await giveSecondFactor(db, user.id, service.clock);
       const token = await makeLink(service, 'second_factor_reset', user);
@@ -933,235 +548,85 @@ export const changes: Record<string, Prepare[]> = {
     }),
   ],
   'post /set-up/person': [
-    byLink('/set-up/person', async ({ service }) => ({
+    byLink(async ({ service }) => ({
       token: await makeLink(service, 'setup'),
       fields: { name: 'Half Sent', email: `${uuid()}@example.com`, password: 'one half-sent long phrase' },
     })),
-    byLink('/set-up/person', async ({ db, service }) => ({
+    byLink(async ({ db, service }) => ({
       token: await makeLink(service, 'setup'),
       fields: { email: (await createUser(db)).email, password: PASSWORD },
     })),
   ],
-  'post /set-up/second-factor': [
-    byPerson('/set-up/second-factor', async ({ service }, { id }) => {
-      await makeOperator(service, id);
-      return { currentPassword: PASSWORD };
-    }),
-  ],
-  'post /set-up/second-factor/confirm': [
-    byPerson('/set-up/second-factor/confirm', async ({ service }, { id, browser }) => {
-      await makeOperator(service, id);
-      const begun = await browser.send('POST', '/set-up/second-factor', {
-        form: { currentPassword: PASSWORD },
-      });
-      if (begun.status !== 303) throw new Error(begun.text);
-      const { text } = await browser.get('/set-up', { accept: 'text/html' });
-      const secret = /secret=([A-Z2-7]{32})/.exec(text)![1]!;
-      return { code: authenticator(secret, service.clock)() };
-    }),
-  ],
-  'post /set-up/product': [
-    byOperatorPerson('/set-up/product', () => ({
-      productSlug: `made-${uuid()}`,
+  'post /set-up/second-factor': byPerson(async ({ service }, { id }) => {
+    await makeOperator(service, id);
+    return { fields: { currentPassword: PASSWORD } };
+  }),
+  'post /set-up/second-factor/confirm': byPerson(async (world, person) => {
+    await makeOperator(world.service, person.id);
+    return { fields: await beginSetUp(world, person, '/set-up/second-factor', '/set-up') };
+  }),
+  'post /set-up/product': byOperator(() => ({
+    fields: {
+      productSlug: newSlug(),
       productName: 'Half-sent',
       usageMetric: 'calls',
       unitCap: '',
-      orgSlug: `made-${uuid()}`,
+      orgSlug: newSlug(),
       orgName: 'Half-sent',
-    })),
-  ],
+    },
+  })),
   'post /set-up/owner': [
-    byOperatorPerson(
-      '/set-up/owner',
-      async ({ db }) => {
-        const { slug } = await createOrganization(db);
-        return { organization: slug, owner: 'other', email: `${uuid()}@example.com` };
-      },
-      true,
-    ),
-    byOperatorPerson(
-      '/set-up/owner',
-      async ({ db }) => {
-        const { slug } = await createOrganization(db);
-        return { organization: slug, owner: 'me', email: '' };
-      },
-      true,
-    ),
+    byOperator(async ({ db }) => {
+      const { slug } = await createOrganization(db);
+      return { fields: { organization: slug, owner: 'other', email: `${uuid()}@example.com` } };
+    }, 'asks for the password again'),
+    byOperator(async ({ db }) => {
+      const { slug } = await createOrganization(db);
+      return { fields: { organization: slug, owner: 'me', email: '' } };
+    }, 'asks for the password again'),
   ],
-  ...inConsole,
-  'post /trade': [
-    byKey('/trade', ({ own }) => ({
-      ticker: own.market.ticker,
-      side: 'yes',
-      action: 'buy',
-      contracts: 1,
-      limitPrice: own.market.limit,
-    })),
-  ],
-  'delete /trades/{id}': [
-    byKey(
-      async ({ own }) => `/trades/${await own.newRestingOrder()}`,
-      () => ({}),
-      'DELETE',
-    ),
-  ],
-  'post /trades/{id}/decrease': [
-    byKey(
-      async ({ own }) => `/trades/${await own.newRestingOrder()}/decrease`,
-      () => ({ remainingContracts: 1 }),
-    ),
-  ],
-  'post /api/usage/events': [
-    byKey('/api/usage/events', ({ own }) => ({
-      events: [usageEvent(own.productSlugs[0]!, uuid(), { metric: 'requests' })],
-    })),
-  ],
-  'post /api/usage/corrections': [
-    withEvent((key) => byKey('/api/usage/corrections', () => correctionOf(key))),
-  ],
-  'post /operator/organizations/{slug}/usage/corrections': [
-    withEvent((key) =>
-      byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/corrections`, correctionOf(key)),
-    ),
-  ],
-  'post /operator/organizations/{slug}/usage/events': [
-    (world) =>
-      byOperator('POST', ({ own }) => `/organizations/${own.slug}/usage/events`, {
-        events: [usageEvent(world.own.productSlugs[0]!, uuid(), { metric: 'requests' })],
-      })(world),
-  ],
-  'post /dashboard/usage/events/correction': [
-    withEvent((idempotencyKey) =>
-      byMember(
-        'POST',
-        '/dashboard/usage/events/correction',
-        form({ idempotencyKey, quantity: '1', reason: 'half-sent', correctionKey: uuid() }),
-      ),
-    ),
-  ],
-  'post /api/usage/reservations': [
-    byKey('/api/usage/reservations', ({ own }) => ({
-      productSlug: own.productSlugs[0]!,
-      metric: 'requests',
-      quantity: 1,
-      idempotencyKey: uuid(),
-    })),
-  ],
-  'post /api/usage/reservations/{id}/settle': [byKey(heldReservation('/settle'), () => ({}))],
-  'delete /api/usage/reservations/{id}': [byKey(heldReservation(), () => ({}), 'DELETE')],
-  'put /operator/organizations/{slug}/credits/grants/{grantKey}': [
-    withCredits(({ slug }) =>
-      byOperator('PUT', () => `/organizations/${slug}/credits/grants/${uuid()}`, { ...because, amount: 1 }),
-    ),
-  ],
-  'post /operator/organizations/{slug}/credits/grants/{grantKey}/void': [
-    withCredits(({ slug, grantKey }) =>
-      byOperator('POST', () => `/organizations/${slug}/credits/grants/${grantKey}/void`, because),
-    ),
-  ],
-  'post /operator/organizations/{slug}/credits/overdrafts/{productSlug}/forgive': [
-    withCredits(({ slug, productSlug }) =>
-      byOperator('POST', () => `/organizations/${slug}/credits/overdrafts/${productSlug}/forgive`, because),
-    ),
-  ],
-  'put /operator/products/{slug}': [
-    byOperator('PUT', () => `/products/made-${uuid()}`, { name: 'Half-sent', usageMetric: 'calls' }),
-  ],
-  'put /operator/organizations/{slug}': [
-    byOperator('PUT', () => `/organizations/made-${uuid()}`, { name: 'Half-sent' }),
-    byOperator('PUT', async ({ db }) => `/organizations/${(await createOrganization(db)).slug}`, {
-      name: 'Half-sent',
-      marketAccess: 'read',
-    }),
-  ],
-  'put /operator/users/{email}': [
-    byOperator('PUT', () => `/users/${uuid()}@example.com`, { name: 'Half-sent', password: PASSWORD }),
-  ],
-  'delete /operator/users/{email}': [byOperator('DELETE', userOf)],
-  'delete /operator/users/{email}/sessions': [
-    byOperator('DELETE', async (world) => `/users/${(await hire(world)).email}/sessions`),
-  ],
-  'delete /operator/users/{email}/second-factor': [
-    byOperator('DELETE', async (world) => {
-      const person = await hire(world);
-      await giveSecondFactor(world.db, person.id, world.service.clock);
-      return `/users/${person.email}/second-factor`;
-    }),
-  ],
-  'delete /operator/users/{email}/single-sign-on': [
-    byOperator('DELETE', async ({ db }) => `/users/${(await createLinked(db)).email}/single-sign-on`),
-  ],
-  'put /operator/organizations/{slug}/members/{email}': [
-    byOperator(
-      'PUT',
-      async ({ db, own }) => `/organizations/${own.slug}/members/${(await createUser(db)).email}`,
+};
+
+/** The example of this route changes nothing, because its customer owes nothing. */
+const forgiven: Prepare = async (world, address) => {
+  const { slug, productSlug } = await createDebtor(world);
+  const { operatorTokens } = world.service.context.config;
+  return {
+    service: world.service,
+    request: {
+      method: 'POST',
+      path: address.replace('post ', '').replace('{slug}', slug).replace('{productSlug}', productSlug),
+      body: JSON.stringify(because),
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${operatorToken}` },
+    },
+    withdrawals: { 'token exchanged': async () => void operatorTokens.splice(0) },
+  };
+};
+
+/** The forms that take effect as the permission matrix fills them in. */
+const inMatrix = Object.entries(matrix)
+  .filter(
+    ([
+      address,
       {
-        role: 'owner',
+        own: [nobody, , , , owner],
       },
-    ),
-  ],
-  'delete /operator/organizations/{slug}/members/{email}': [
-    byOperator(
-      'DELETE',
-      async ({ own }) => `/organizations/${own.slug}/members/${(await own.newMember()).email}`,
-    ),
-  ],
-  'put /operator/organizations/{slug}/entitlements/{productSlug}': [
-    byOperator('PUT', ({ own }) => `/organizations/${own.slug}/entitlements/${own.productSlugs[0]!}`, {
-      kind: 'read_only',
-    }),
-  ],
-  'delete /operator/organizations/{slug}/entitlements/{productSlug}': [
-    byOperator('DELETE', ({ own }) => `/organizations/${own.slug}/entitlements/${own.productSlugs[1]!}`),
-  ],
-  'post /operator/organizations/{slug}/webhooks': [
-    byOperator('POST', ({ own }) => `/organizations/${own.slug}/webhooks`, endpoint),
-  ],
-  'put /operator/organizations/{slug}/webhooks/{id}': [
-    byOperator('PUT', async ({ own }) => `/organizations/${own.slug}/webhooks/${await own.newWebhook()}`, {
-      ...endpoint,
-      isEnabled: false,
-    }),
-  ],
-  'delete /operator/organizations/{slug}/webhooks/{id}': [
-    byOperator('DELETE', async ({ own }) => `/organizations/${own.slug}/webhooks/${await own.newWebhook()}`),
-  ],
-  'put /operator/organizations/{slug}/trading/limits': [
-    byOperator('PUT', ({ own }) => `/organizations/${own.slug}/trading/limits`, { maxOpenOrders: 7 }),
-  ],
-  'delete /operator/organizations/{slug}/trading/limits': [
-    byOperator('DELETE', async ({ own, service }) => {
-      const path = `/organizations/${own.slug}/trading/limits`;
-      const answer = await fetch(`${service.url}/operator${path}`, {
-        method: 'PUT',
-        headers: { authorization: `Bearer ${operatorToken}`, 'content-type': 'application/json' },
-        body: '{"maxOpenOrders":5}',
-      });
-      if (!answer.ok) throw new Error(await answer.text());
-      return path;
-    }),
-  ],
-  'put /operator/organizations/{slug}/trading/switch': [
-    byOperator('PUT', ({ own }) => `/organizations/${own.slug}/trading/switch`, {
-      state: 'open',
-      reason: 'half-sent',
-    }),
-  ],
-  'put /operator/organizations/{slug}/trading/reconciliation': [
-    byOperator(
-      'PUT',
-      ({ live }) => {
-        // Creates a difference for the operator to accept.
-        live.venue.exchange.balanceCents -= 100;
-        return `/organizations/${live.organization.slug}/trading/reconciliation`;
-      },
-      { accept: true },
-      ({ live }) => live.service,
-    ),
-  ],
-  'put /operator/trading/switch': [
-    byOperator('PUT', () => '/trading/switch', { state: 'open', reason: 'half-sent' }),
-  ],
+    ]) => {
+      const takesEffect = owner === 201 || owner === 303;
+      return address.startsWith('post ') && nobody === 401 && takesEffect;
+    },
+  )
+  .map(([address, row]): [string, Prepare] => [address, byRow(row)]);
+
+/**
+ * Every form that changes something, and each API route whose examples change nothing. Add a form here only if its row
+ * in `test/pages/matrix.ts` does not submit it with values that take effect for an admin.
+ */
+export const changes: Record<string, Prepare | Prepare[]> = {
+  ...Object.fromEntries(inMatrix),
+  ...byAccount,
+  ...inConsole,
+  'post /operator/organizations/{slug}/credits/overdrafts/{productSlug}/forgive': forgiven,
 };
 
 /** Routes without an authority that could be withdrawn during the request. */
@@ -1169,6 +634,9 @@ export const others = [
   // These only read.
   'post /api/usage/events/lookup',
   'post /api/entitlements/check',
+  'post /service/keys/verify',
+  'post /service/organizations/{slug}/usage/events/lookup',
+  'post /service/organizations/{slug}/entitlements/check',
   // These only store a challenge for five minutes; a challenge grants no access.
   'post /dashboard/account/passkeys/new-options',
   'post /dashboard/account/passkeys/options',

@@ -125,7 +125,7 @@ const risk = {
   },
   'post /dashboard/portfolio/risk/switch': {
     // Leaves trading open, because closing it would cause the orders of other rows to be refused.
-    form: () => ({ state: 'open' }),
+    form: () => ({ state: 'open', reason: uuid() }),
     own: managersForm,
   },
 } satisfies Record<string, Row>;
@@ -401,7 +401,7 @@ const account = {
   'get /dashboard/account': { own: page },
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
   'post /dashboard/account/notices': {
-    form: ({ slug }) => ({ organization: slug, notices: 'on' }),
+    form: ({ slug }) => ({ organization: slug, notices: 'off' }),
     own: [401, 404, 404, 303, 303],
     foreign: [401, 404, 404, 404, 404],
   },
@@ -531,6 +531,14 @@ export const consoleRoutes = [
   'get /console/usage',
   'get /console/usage.csv',
   'get /console/search',
+  'get /console/service-keys',
+  'get /console/service-keys/new',
+  'post /console/service-keys/new',
+  'get /console/service-keys/{id}',
+  'get /console/service-keys/{id}/rotate',
+  'post /console/service-keys/{id}/rotate',
+  'get /console/service-keys/{id}/revoke',
+  'post /console/service-keys/{id}/revoke',
   'get /console/operators',
   'get /console/shards',
   'get /console/operators/invite',
@@ -558,8 +566,18 @@ export const consoleRoutes = [
   'get /console/audit-log',
 ] as const;
 
+/** True if the route requires a fresh password and code. */
+export const isDangerous = (route: string) =>
+  /\/(archive|price|grant|void|forgive|invite|role|remove|link|sign-out|second-factor|delete|reconciliation|entitlement\/withdraw|webhooks\/new|edit|single-sign-on|corrections|service-keys\/new|service-keys\/\{id\}\/\w+)$/.test(
+    route,
+  );
+
 /** Maps each route of the operator API to the console route that does the same. */
 export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
+  listServiceKeys: 'get /console/service-keys',
+  createServiceKey: 'post /console/service-keys/new',
+  rotateServiceKey: 'post /console/service-keys/{id}/rotate',
+  revokeServiceKey: 'post /console/service-keys/{id}/revoke',
   listOrganizations: 'get /console',
   getOrganization: 'get /console/customers/{slug}',
   putOrganization: 'post /console/customers/{slug}',

@@ -10,14 +10,21 @@ export interface Answer {
   text: string;
 }
 
-type PresentCredential = (credential: Credential) => Promise<Record<string, string>>;
+export type PresentCredential = (credential: Credential) => Promise<Record<string, string>>;
 
-export async function sendExample(
-  baseUrl: string,
+export interface HttpRequest {
+  method: string;
+  /** With the query. */
+  path: string;
+  headers: Record<string, string>;
+  body: string | undefined;
+}
+
+export async function toHttpRequest(
   { method, path, body: described }: RouteDescription,
   example: SentRequest,
   present: PresentCredential,
-): Promise<Answer> {
+): Promise<HttpRequest> {
   const filled = path.replace(/\{(\w+)\}/g, (_match, name: string) => {
     const value = example.params?.[name];
     if (value === undefined) throw new Error(`The example gives no ${name}.`);
@@ -26,14 +33,12 @@ export async function sendExample(
   const mediaType = described?.mediaType ?? 'application/json';
   const body = bodyOf(example, mediaType);
   const headers = {
-    ...(body === undefined
-      ? {}
-      : { 'content-type': mediaType, 'content-length': String(Buffer.byteLength(body)) }),
+    ...(body === undefined ? {} : { 'content-type': mediaType }),
     ...(await present(example.credential)),
     ...example.headers,
   };
   const query = example.query ? `?${new URLSearchParams(example.query).toString()}` : '';
-  return exchange(new URL(`${filled}${query}`, baseUrl), method.toUpperCase(), headers, body);
+  return { method: method.toUpperCase(), path: `${filled}${query}`, headers, body };
 }
 
 function bodyOf({ body, rawBody, paddedToBytes = 0 }: SentRequest, mediaType: string): string | undefined {
@@ -55,9 +60,17 @@ function inFull(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, inFull(inner)]));
 }
 
-function exchange(url: URL, method: string, headers: Record<string, string>, body?: string): Promise<Answer> {
+export function exchange(
+  baseUrl: string,
+  { method, path, headers, body }: HttpRequest,
+  /** Awaited when half of the body is sent. */
+  between?: () => Promise<void>,
+): Promise<Answer> {
+  const bytes = Buffer.from(body ?? '');
+  const length = body === undefined ? {} : { 'content-length': String(bytes.length) };
   return new Promise((resolve, reject) => {
-    const outgoing = request(url, { method, headers, agent: false }, (incoming) => {
+    const options = { method, headers: { ...headers, ...length }, agent: false };
+    const outgoing = request(new URL(path, baseUrl), options, (incoming) => {
       const chunks: Buffer[] = [];
       const text = () => Buffer.concat(chunks).toString('utf8');
       const finish = () => resolve({ status: incoming.statusCode!, headers: incoming.headers, text: text() });
@@ -72,7 +85,9 @@ function exchange(url: URL, method: string, headers: Record<string, string>, bod
       incoming.on('end', finish);
     });
     outgoing.on('error', reject);
-    outgoing.end(body);
+    if (!between) return void outgoing.end(bytes);
+    outgoing.write(bytes.subarray(0, bytes.length >> 1));
+    between().then(() => outgoing.end(bytes.subarray(bytes.length >> 1)), reject);
   });
 }
 
