@@ -68,7 +68,7 @@ Environment:
                  yes: send keys to an http address of another machine, unencrypted
   GAUGE_API_KEY  an API key with the scope usage:write; if it also has usage:read, a run that stops without a
                  response looks up which events were recorded
-  OPERATOR_TOKEN an operator token, with --organization instead of the key
+  OPERATOR_TOKEN an operator token, with --organization instead of a service key
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
 not continue, 130 interrupted. Send the file of such a run again: no event counts twice.
@@ -179,16 +179,27 @@ function mappingOf(flags: Flags): MappingOptions {
 function readDestination(
   { organization, test }: Flags,
   env: Record<string, string | undefined>,
-): Pick<SendOptions, 'apiKey' | 'operatorPath'> {
+): Pick<SendOptions, 'apiKey' | 'root' | 'livemode'> {
   if (organization === undefined) {
     if (test)
       throw new CommandError('--test needs --organization. The mode of an API key is that of the key.');
-    return { apiKey: readKey(env.GAUGE_API_KEY), operatorPath: undefined };
+    const apiKey = readKey(env.GAUGE_API_KEY);
+    if (apiKey.startsWith('service_'))
+      throw new CommandError('GAUGE_API_KEY is a service key. Add --organization SLUG.');
+    return { apiKey, root: '/api', livemode: true };
+  }
+  const place = `organizations/${encodeURIComponent(organization)}`;
+  const key = env.GAUGE_API_KEY?.trim();
+  if (key?.startsWith('service_')) {
+    if (test) throw new CommandError('--test needs an operator token. The mode of a service key is that of the key.');
+    return { apiKey: readKey(key), root: `/service/${place}`, livemode: true };
   }
   const token = env.OPERATOR_TOKEN?.trim();
-  if (!token) throw new CommandError('OPERATOR_TOKEN is not set. --organization needs an operator token.');
-  const path = `/operator/organizations/${encodeURIComponent(organization)}/usage/events`;
-  return { apiKey: token, operatorPath: test ? `${path}?livemode=false` : path };
+  if (!token)
+    throw new CommandError(
+      'OPERATOR_TOKEN is not set. --organization needs an operator token, or a service key in GAUGE_API_KEY.',
+    );
+  return { apiKey: token, root: `/operator/${place}`, livemode: !test };
 }
 
 function readKey(value: string | undefined): string {

@@ -17,8 +17,10 @@ export interface SendOptions extends FormatOptions {
   file: string;
   url: string;
   apiKey: string;
-  /** Where an operator sends events; undefined for an API key. */
-  operatorPath: string | undefined;
+  /** Where the key's routes are; `/api` for the key of an Organization. */
+  root: string;
+  /** The mode of an operator's events. */
+  livemode: boolean;
   mapping: MappingOptions;
   /** Columns that a CSV file must have. */
   needed: readonly MappedColumn[];
@@ -121,14 +123,13 @@ async function runInParallel(
   await Promise.all(workers);
 }
 
-/** The operator's route has the bodies and responses of ingestion by a key, but its own path. */
-function openClient({ url, apiKey, operatorPath }: SendOptions): GaugeClient {
+/** The routes of service keys and operators have the bodies and responses of those of a key, but other paths. */
+function openClient({ url, apiKey, root, livemode }: SendOptions): GaugeClient {
   const options = { baseUrl: url, apiKey, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS };
-  if (operatorPath === undefined) return createGaugeClient(options);
+  if (root === '/api') return createGaugeClient(options);
   const fetchThere = (input: Parameters<typeof fetch>[0]) => {
-    const address = new URL(url + operatorPath);
-    for (const [name, value] of new URL((input as Request).url).searchParams)
-      address.searchParams.set(name, value);
+    const address = new URL((input as Request).url.replace(`${url}/api`, url + root));
+    if (!livemode) address.searchParams.set('livemode', 'false');
     return fetch(new Request(address, input as Request));
   };
   return createGaugeClient({ ...options, fetch: fetchThere });
@@ -159,7 +160,7 @@ function openPost(
     },
     onUnclear(events) {
       // An operator has no key to look events up with.
-      if (options.operatorPath !== undefined) return;
+      if (options.root.startsWith('/operator')) return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
   });
