@@ -18,7 +18,7 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   limitStores: LimitStores;
 }
 
-export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
+export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics' | 'lifecycle'>;
 
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
