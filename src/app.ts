@@ -91,9 +91,8 @@ export function createApp(
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));
   app.use(unknownRoute);
-  app.use(
-    ((error, _req, _res, next) => void readiness.explain(error).then(next)) satisfies ErrorRequestHandler,
-  );
+  const explain: ErrorRequestHandler = (error, _req, _res, _next) => readiness.explain(error);
+  app.use(explain);
   app.use(pageErrorHandler(context, readFrame, accountErrorTitles));
   return app;
 }

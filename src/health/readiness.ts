@@ -78,10 +78,10 @@ export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) 
       return { status: state };
     },
     /** An unexpected error of the database may be the first sign that a newer version has migrated it. */
-    async explain(error: unknown): Promise<unknown> {
-      if (sqlState(error) === undefined || toAppError(error).code !== 'internal') return error;
+    async explain(error: unknown): Promise<never> {
+      if (sqlState(error) === undefined || toAppError(error).code !== 'internal') throw error;
       await asking.run();
-      return lifecycle.refusal ? refused(lifecycle.refusal, error) : error;
+      throw lifecycle.refusal ? refused(lifecycle.refusal, error) : error;
     },
     /** Returns a function that stops it. */
     watch(): () => void {

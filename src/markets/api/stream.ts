@@ -82,7 +82,7 @@ export function createMarketStream({ store, metrics, log, lifecycle, limits }: S
 
   function send({ res }: Reader, bytes: Buffer): void {
     // The reader's next request can reach another instance.
-    if (lifecycle.refusal) return void res.end();
+    if (lifecycle.refusal) return end(res);
     if (res.writableLength > unreadBytes) {
       metrics.streamsDropped.inc();
       log.info({ unread: res.writableLength }, 'closed a stream because its reader is too slow');
@@ -131,13 +131,15 @@ export function createMarketStream({ store, metrics, log, lifecycle, limits }: S
     stop() {
       isStopped = true;
       unsubscribe();
-      // Unread data would keep the connection open until the shutdown times out.
-      for (const { res } of readers) {
-        if (res.writableLength > 0) res.destroy();
-        else res.end();
-      }
+      for (const { res } of readers) end(res);
     },
   };
+}
+
+function end(res: Response): void {
+  // Unread data would keep the connection open until the shutdown times out.
+  if (res.writableLength > 0) res.destroy();
+  else res.end();
 }
 
 /** Proxies must not cache, transform or buffer the stream. */
