@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
-import express, { type Express, type Request, type Response } from 'express';
+import express, { type ErrorRequestHandler, type Express, type Request, type Response } from 'express';
 import { createRouter } from './core/http/router.js';
 import { knownHashedSecret, type KeyReader } from './accounts/api-keys/bearer-key.js';
 import { requireReady, type Context } from './core/http/context.js';
@@ -93,6 +93,8 @@ export function createApp(
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));
   app.use(unknownRoute);
+  const explain: ErrorRequestHandler = (error, _req, _res, _next) => readiness.explain(error);
+  app.use(explain);
   app.use(pageErrorHandler(context, readFrame, accountErrorTitles));
   return app;
 }

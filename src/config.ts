@@ -18,6 +18,7 @@ import {
   type MailConfig,
   type OperatorToken,
   type ServiceConfig,
+  proxyField,
 } from './core/config.js';
 import { secretsIn } from './core/log/log-mask.js';
 import { SECOND_MS } from './core/time.js';
@@ -133,8 +134,6 @@ const portField = z
   .regex(/^\d{1,5}$/, 'must be a port number')
   .transform(Number)
   .pipe(z.number().max(65_535, 'must be at most 65535'));
-
-const proxyField = urlField(/^https?:$/, 'http://proxy.example.com:3128');
 
 const environment = {
   NODE_ENV: z.enum(['development', 'test', 'production']).default('development'),

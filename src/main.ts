@@ -11,9 +11,11 @@ import { canStartThreads } from './core/threads.js';
 import { describeSetUpLink } from './accounts/identity/operators/operators.js';
 import { CannotListenError, startService, type Service } from './service.js';
 
-function configure(): Config {
+async function configure(): Promise<Config> {
   try {
-    return readConfig(process.env);
+    const config = readConfig(process.env);
+    await useProxies();
+    return config;
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     process.stderr.write(`${error.message}\n`);
@@ -25,8 +27,7 @@ limitHeapGrowth();
 const { stdout, stderr } = process;
 // Without a reader, the service goes on.
 for (const stream of [stdout, stderr]) stream.on('error', () => undefined);
-const config = configure();
-await useProxies();
+const config = await configure();
 const buffer = process.stdout.isTTY
   ? undefined
   : createBlockStream(({ code }) =>

@@ -89,6 +89,8 @@ export async function startService(
       await listenOn(healthServer, { host: config.host, port: config.healthPort! }, 'HEALTH_PORT');
     const loading = Promise.all(running.products.map(async ({ beginLoading }) => beginLoading?.()));
     await Promise.all([prepareWhenReachable(context), preparePasswordRules()]);
+    // An instance whose clock differs must not answer even its first request, nor begin any work.
+    await readiness.check();
     await Promise.all(running.products.map(async ({ load }) => load?.()));
     const parts = products.map((product) => product.demo);
     if (!config.production) demo = (await seedDemo(context, parts)) ?? (await readDemo(context, parts));
@@ -102,8 +104,6 @@ export async function startService(
     throw error;
   }
   for (const { start } of running.products) start?.();
-  // An instance whose clock differs must not answer even its first request.
-  await readiness.check();
   const stopWatch = readiness.watch();
   const work = startWork(context, running, demo);
   const url = urlOf(server, config);

@@ -112,6 +112,8 @@ export function hasReadableCredentials(url: string): boolean {
 
 export const unreadableCredentials = 'must have each % of its user name and password written as %25';
 
+export const proxyField = urlField(/^https?:$/, 'http://proxy.example.com:3128');
+
 type Given = Record<string, string | undefined>;
 
 export interface ConfigPart {

@@ -1,10 +1,12 @@
 import { setTimeout } from 'node:timers/promises';
 import { sql } from 'drizzle-orm';
-import type { Database } from '../core/db/client.js';
+import { sqlState, type Database } from '../core/db/client.js';
 import { isMigrated, OutdatedError, requireNewEnough } from '../core/db/migrate.js';
 import { describeOutage, readOnly } from '../core/db/outage.js';
 import { selectRows } from '../core/db/sql.js';
-import type { Context, Lifecycle } from '../core/http/context.js';
+import { refused, type Context, type Lifecycle } from '../core/http/context.js';
+import { toAppError } from '../core/http/problem.js';
+import { shareRun } from '../core/steps.js';
 import { systemClock } from '../core/time.js';
 import { createClockWatch } from './clock.js';
 import { findGroupsAway } from './database.js';
@@ -61,9 +63,10 @@ export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) 
     else if (status !== 'database_unreachable') lifecycle.refusal = undefined;
     return readiness;
   }
+  const asking = shareRun(ask);
   function check(): Promise<Readiness> {
     const now = performance.now();
-    if (!known || now - known.at >= CACHE_MS) known = { at: now, readiness: ask() };
+    if (!known || now - known.at >= CACHE_MS) known = { at: now, readiness: asking.run() };
     return known.readiness;
   }
   return {
@@ -73,6 +76,12 @@ export function createReadiness({ db, log, metrics, lifecycle }: ReadinessDeps) 
       if (state === 'ready') return check();
       if (state === 'starting' && refusal) return { status: 'outdated', reason: refusal.detail };
       return { status: state };
+    },
+    /** An unexpected error of the database may be the first sign that a newer version has migrated it. */
+    async explain(error: unknown): Promise<never> {
+      if (sqlState(error) === undefined || toAppError(error).code !== 'internal') throw error;
+      await asking.run();
+      throw lifecycle.refusal ? refused(lifecycle.refusal, error) : error;
     },
     /** Returns a function that stops it. */
     watch(): () => void {

@@ -1,6 +1,5 @@
 import type { RequestHandler } from 'express';
 import { createRouter } from '../core/http/router.js';
-import type { Logger } from 'pino';
 import { requireMarketAccess } from '../accounts/identity/session/session.js';
 import { mountRoutes } from '../core/reference/define-route.js';
 import type { Context } from '../core/http/context.js';
@@ -68,7 +67,7 @@ export const markets: Product = {
   reconciliation,
   isOn: ({ hasMarkets }) => hasMarkets,
   create(context, calls, { inThreads, trading: overrides }) {
-    const { log } = context;
+    const { lifecycle } = context;
     let fillDemo: NonNullable<ProductAtWork['fillDemo']> = seedDemoTrading;
     const trading = createTradingServices(context, {
       ...overrides,
@@ -103,7 +102,7 @@ export const markets: Product = {
       beginLoading: () => refresher.refresh(),
       async load() {
         warnOfSources(context, trading);
-        if (!isReplay) await Promise.all([background.load(), tryToJudgeGates(trading, log)]);
+        if (!isReplay) await Promise.all([background.load(), tryToJudgeGates(trading, context)]);
       },
       // Live trading stays closed until orders, fills, positions and cash agree with the venue's.
       start: () => void live?.reconcile(),
@@ -118,7 +117,7 @@ export const markets: Product = {
               filling.trades = false;
             },
             async afterPast() {
-              await fillPast(trading);
+              if (!lifecycle.refusal) await fillPast(trading);
               filling.forecasts = false;
             },
           }),
@@ -157,12 +156,14 @@ function warnOfSources({ config, log }: Context, { isReplay }: TradingServices):
 }
 
 /** Gates stay closed until judged; a scheduled job retries. */
-const tryToJudgeGates = ({ background }: TradingServices, log: Logger): Promise<void> =>
-  background
+async function tryToJudgeGates({ background }: TradingServices, { log, lifecycle }: Context): Promise<void> {
+  if (lifecycle.refusal) return;
+  await background
     .judge()
     .catch((error: unknown) =>
       log.warn({ err: error }, 'the gates could not be judged; the job tries again'),
     );
+}
 
 async function fillPast({ background, refresher }: TradingServices): Promise<void> {
   await background.fillPast();

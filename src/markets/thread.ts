@@ -5,6 +5,7 @@ import type { Database } from '../core/db/client.js';
 import { embeddedDatabase } from '../core/db/embedded.js';
 import { connectPglite } from '../core/db/pglite-port.js';
 import { openPostgres } from '../core/db/postgres.js';
+import { createLifecycle } from '../core/http/context.js';
 import { useProxies } from '../core/http/proxy.js';
 import { createLogger } from '../core/log/log.js';
 import { collectGarbage } from '../core/memory.js';
@@ -43,7 +44,7 @@ const main = connectThread<ThreadEvents, ThreadCalls>(parentPort!, {
     track(async () => {
       // Orders and settlement, which only a demo's first start needs here, are half of what this thread could load.
       const { seedDemoTrading } = await import('./demo/trading.js');
-      const context = { config, db, log, clock: { now: () => nowMs } };
+      const context = { config, db, log, clock: { now: () => nowMs }, lifecycle: createLifecycle() };
       await seedDemoTrading(context, { keys: { trading } }, stopping.signal);
     }),
   async stop() {

@@ -4,6 +4,7 @@ import { sql } from 'drizzle-orm';
 import { afterEach, describe, expect, it } from 'vitest';
 import { requireNewEnough } from '../../src/core/db/migrate.js';
 import { createReadiness } from '../../src/health/readiness.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
 import { useService } from '../support/use.js';
 
 const { database, service, startAnother } = useService();
@@ -36,6 +37,27 @@ describe('a database that needs a newer version', () => {
     expect(answer.headers).toMatchObject({ 'retry-after': '5', connection: 'close' });
     await request(server).get('/login').expect(503);
     await request(server).get('/healthz').expect(200);
+  });
+
+  it('answers 503 to the first call whose statement the migrated database refuses, and 500 if it is new enough', async () => {
+    const key = await createKey(database.db, (await createOrganization(database.db)).id);
+    const ask = () => request(service.server).get('/api/key').set('Authorization', `Bearer ${key.secret}`);
+    const rename = (from: string, to: string) =>
+      database.db.orm.execute(sql.raw(`alter table api_keys rename column ${from} to ${to}`));
+    await rename('scopes', 'permissions');
+    try {
+      expect((await ask()).status).toBe(500);
+      await needs(9000);
+      const answer = await ask();
+      expect(answer.body).toMatchObject({
+        status: 503,
+        code: 'unavailable',
+        detail: expect.stringContaining('knows 9000') as string,
+      });
+      expect(answer.headers['retry-after']).toBe('5');
+    } finally {
+      await rename('permissions', 'scopes');
+    }
   });
 
   it('is served again when it no longer does', async () => {

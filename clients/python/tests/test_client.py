@@ -78,6 +78,13 @@ class ClientTest(WithService):
             with self.subTest(names), mock.patch.dict(os.environ, environment):
                 self.assertEqual(find_proxy("https", "a.invalid") is None, is_direct)
 
+    def test_http_proxy_alone_serves_https_and_https_proxy_alone_does_not_serve_http(self) -> None:
+        for name, expected in (("http_proxy", [True, True]), ("https_proxy", [False, True])):
+            environment = {"http_proxy": "", "https_proxy": "", "no_proxy": "", name: "http://proxy.invalid:3128"}
+            with self.subTest(name), mock.patch.dict(os.environ, environment):
+                used = [find_proxy(scheme, "gauge.invalid") is not None for scheme in ("http", "https")]
+                self.assertEqual(used, expected)
+
     def test_pauses_double_and_are_random_between_half_and_all(self) -> None:
         self.service.fault = lambda _request, _count: problem(500, "internal")
         with self.assertRaises(RefusedError):

@@ -77,12 +77,14 @@ async function countWaiting(orm: Orm): Promise<number> {
 }
 
 /** Most processes send no message, so nodemailer is loaded for the first. */
-async function connect({ host, port, tls, auth }: MailConfig): Promise<Transporter> {
+async function connect({ host, tls, auth, ...given }: MailConfig): Promise<Transporter> {
   const { createTransport } = await import('nodemailer');
+  // Without a port, nodemailer opens no tunnel.
+  const port = given.port ?? (tls === 'implicit' ? 465 : 587);
   return createTransport({
     host,
-    proxy: findProxy(`smtps://${host}`) ?? '',
-    ...(port === undefined ? {} : { port }),
+    port,
+    proxy: findProxy(`smtps://${host}:${port}`) ?? '',
     ...(auth ? { auth } : {}),
     secure: tls === 'implicit',
     requireTLS: tls === 'starttls',

@@ -4,7 +4,7 @@ import { useProxies } from '../../core/http/proxy.js';
 import { onStopSignal } from '../../core/stop-signals.js';
 import { printableLines } from '../../core/terminal.js';
 import type { Screen } from './progress.js';
-import { isSecureUrl } from '../../core/config.js';
+import { ConfigError, isSecureUrl } from '../../core/config.js';
 
 export interface Terminal {
   /** Without the program name. */
@@ -59,7 +59,8 @@ export async function runCommand<Flags extends object>(
   } catch (error) {
     // Commander has already printed it.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
-    const sentence = error instanceof CommandError ? error.message : explain(error);
+    const isForUser = error instanceof CommandError || error instanceof ConfigError;
+    const sentence = isForUser ? error.message : explain(error);
     const bug = error instanceof Error ? (error.stack ?? error.message) : String(error);
     stderr.write(`${command.name()}: ${printableLines(sentence ?? bug)}\n`);
     return 2;

@@ -105,7 +105,7 @@ export function startJobs(
 const nextOf = (task: ScheduledTask): number => task.getNextRuns(1)[0]!.getTime();
 
 export interface Lease {
-  /** False if another instance holds it. */
+  /** False if another instance holds it, and while this instance must not answer. */
   hold(): Promise<boolean>;
   release(): Promise<void>;
 }
@@ -114,11 +114,16 @@ export interface Lease {
  * Uses the database's time, because instances' clocks differ. A slow holder may lose the lease while working, so the
  * work must be safe to do twice.
  */
-export function createLease(orm: Orm, name: string, { lengthSeconds }: { lengthSeconds: number }): Lease {
+export function createLease(
+  { db: { orm }, lifecycle }: { db: { orm: Orm }; lifecycle: { refusal?: unknown } },
+  name: string,
+  { lengthSeconds }: { lengthSeconds: number },
+): Lease {
   const holder = uuid();
   let mayHold = false;
   return {
     async hold() {
+      if (lifecycle.refusal) return false;
       // Set before the query, because the lease may be held even if the response is lost.
       mayHold = true;
       const taken = await selectRows(

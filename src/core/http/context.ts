@@ -18,7 +18,7 @@ export interface Context<Config extends ServiceConfig = ServiceConfig> {
   limitStores: LimitStores;
 }
 
-export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics'>;
+export type WorkContext = Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'metrics' | 'lifecycle'>;
 
 export interface Lifecycle {
   state: 'starting' | 'ready' | 'draining';
@@ -33,6 +33,9 @@ export function createLifecycle(): Lifecycle {
 /** Only an operator ends a refusal, so callers need not hurry. */
 const REFUSED_SECONDS = 5;
 
+export const refused = ({ code, detail }: NonNullable<Lifecycle['refusal']>, cause?: unknown): AppError =>
+  new AppError(code, detail, { cause, retryAfterSeconds: REFUSED_SECONDS });
+
 /** Admitted requests are always finished. */
 export function requireReady(lifecycle: Lifecycle): RequestHandler {
   return (_req, res, next) => {
@@ -44,7 +47,6 @@ export function requireReady(lifecycle: Lifecycle): RequestHandler {
     // Closes the connection, so that the client's next request can reach another instance.
     res.setHeader('Connection', 'close');
     const detail = state === 'draining' ? 'This instance is shutting down.' : 'The service is starting.';
-    const { code, detail: reason } = refusal ?? { code: 'unavailable', detail };
-    next(new AppError(code, reason, { retryAfterSeconds: refusal ? REFUSED_SECONDS : 1 }));
+    next(refusal ? refused(refusal) : new AppError('unavailable', detail, { retryAfterSeconds: 1 }));
   };
 }

@@ -1,19 +1,44 @@
 import type { Agent } from 'node:https';
 import { HttpsProxyAgent } from 'https-proxy-agent';
 import { getProxyForUrl } from 'proxy-from-env';
+import { ConfigError, proxyField } from '../config.js';
 
 /** A proxy cannot reach this machine by these names. */
 const ownNames = ['localhost', '127.0.0.1', '::1', '[::1]'];
 
-/** Each thread has a `fetch` of its own. Loads the library only if it is needed. */
+/**
+ * Each thread has a `fetch` of its own. Loads the library only if it is needed.
+ * @throws ConfigError
+ */
 export async function useProxies(): Promise<void> {
   const { env } = process;
-  if (![env.http_proxy, env.HTTP_PROXY, env.https_proxy, env.HTTPS_PROXY].some(Boolean)) return;
-  const except = env.no_proxy || env.NO_PROXY || '';
-  if (except !== '*') env.no_proxy = [except, ...ownNames].filter(Boolean).join(',');
+  const http = readProxy('http_proxy');
+  const https = readProxy('https_proxy') ?? http;
+  // The two libraries read the variables differently: one knows ALL_PROXY, and one uses HTTP_PROXY for https.
+  for (const name of ['all_proxy', 'ALL_PROXY']) delete env[name];
+  if (https === undefined) return;
+  env.http_proxy = http ?? '';
+  env.https_proxy = https;
+  const direct = (env.no_proxy || env.NO_PROXY || '').split(/[,\s]+/);
+  env.no_proxy = direct.includes('*') ? '*' : [...direct.flatMap(withSubdomains), ...ownNames].join(',');
   const { EnvHttpProxyAgent, setGlobalDispatcher } = await import('undici');
   // A proxy may refuse to open tunnels to port 80.
   setGlobalDispatcher(new EnvHttpProxyAgent({ proxyTunnel: false }));
+}
+
+const withSubdomains = (entry: string): string[] => {
+  const name = entry.replace(/^\*?\./, '');
+  return name === '' ? [] : [name, `.${name}`];
+};
+
+/** With `http://` if the variable names no scheme. */
+function readProxy(name: 'http_proxy' | 'https_proxy'): string | undefined {
+  const value = process.env[name] || process.env[name.toUpperCase()];
+  if (!value) return undefined;
+  const url = value.includes('://') ? value : `http://${value}`;
+  const { error } = proxyField.safeParse(url);
+  if (error) throw new ConfigError([`${name.toUpperCase()}: ${error.issues[0]!.message}`]);
+  return url;
 }
 
 /** Undefined without a proxy. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Response } from 'express';
 import type { Logger } from 'pino';
 import { AppError } from '../../core/errors.js';
+import type { Lifecycle } from '../../core/http/context.js';
 import type { Metrics } from '../../core/metrics.js';
 import type { SnapshotStore } from '../snapshot/snapshot.js';
 import { createMarketFeed } from './market-feed.js';
@@ -30,6 +31,7 @@ export interface StreamDeps {
   store: SnapshotStore;
   metrics: Pick<Metrics, 'streamReaders' | 'streamsDropped'>;
   log: Logger;
+  lifecycle: Pick<Lifecycle, 'refusal'>;
   limits?: Partial<StreamLimits> | undefined;
 }
 
@@ -55,7 +57,7 @@ interface Reader {
 const heartbeat = Buffer.from(':\n\n');
 
 /** Events are encoded once for all readers. */
-export function createMarketStream({ store, metrics, log, limits }: StreamDeps): MarketStream {
+export function createMarketStream({ store, metrics, log, lifecycle, limits }: StreamDeps): MarketStream {
   const { readers: maxReaders, readersPerAddress, unreadBytes, heartbeatMs } = { ...usualLimits, ...limits };
   // Readers of another process start with a full snapshot.
   const instance = randomBytes(6).toString('hex');
@@ -79,6 +81,8 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
   }
 
   function send({ res }: Reader, bytes: Buffer): void {
+    // The reader's next request can reach another instance.
+    if (lifecycle.refusal) return end(res);
     if (res.writableLength > unreadBytes) {
       metrics.streamsDropped.inc();
       log.info({ unread: res.writableLength }, 'closed a stream because its reader is too slow');
@@ -127,13 +131,15 @@ export function createMarketStream({ store, metrics, log, limits }: StreamDeps):
     stop() {
       isStopped = true;
       unsubscribe();
-      // Unread data would keep the connection open until the shutdown times out.
-      for (const { res } of readers) {
-        if (res.writableLength > 0) res.destroy();
-        else res.end();
-      }
+      for (const { res } of readers) end(res);
     },
   };
+}
+
+function end(res: Response): void {
+  // Unread data would keep the connection open until the shutdown times out.
+  if (res.writableLength > 0) res.destroy();
+  else res.end();
 }
 
 /** Proxies must not cache, transform or buffer the stream. */

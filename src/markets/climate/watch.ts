@@ -1,6 +1,7 @@
 import type { Logger } from 'pino';
 import { DAY_MS, HOUR_MS, MINUTE_MS, type Clock } from '../../core/time.js';
 import type { Database, Orm } from '../../core/db/client.js';
+import type { Lifecycle } from '../../core/http/context.js';
 import { inParallel, shareRun } from '../../core/steps.js';
 import { deleteDaysBefore } from '../learning/queries.js';
 import type { MarketEvent } from '../market/event.js';
@@ -49,6 +50,7 @@ export type CrossChecks = ReadonlyMap<string, Readonly<Partial<Record<DailyKind,
 export interface ClimateWatchOptions {
   reader: ClimateReader;
   db: Pick<Database, 'orm'>;
+  lifecycle: Lifecycle;
   snapshots: Pick<SnapshotStore, 'current'>;
   clock: Clock;
   log: Logger;
@@ -59,14 +61,10 @@ export interface ClimateWatchOptions {
  * since 2026-08-14, so the latest report proves nothing: on 2026-08-29 Miami's was corrected from 90 to 85, but the
  * venue paid on 90. One instance asks: about 40 requests per station per day, 1,000 in all.
  */
-export function createClimateWatch({
-  reader,
-  db: { orm },
-  snapshots,
-  clock,
-  log,
-}: ClimateWatchOptions): ClimateWatch {
-  const lease = createLease(orm, 'climate-reports', { lengthSeconds: LEASE_SECONDS });
+export function createClimateWatch(options: ClimateWatchOptions): ClimateWatch {
+  const { reader, snapshots, clock, log } = options;
+  const { orm } = options.db;
+  const lease = createLease(options, 'climate-reports', { lengthSeconds: LEASE_SECONDS });
   const stopping = new AbortController();
   const keeper = createReportKeeper({ reader, orm, clock, log });
   let crossChecks: CrossChecks = new Map();

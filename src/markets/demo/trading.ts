@@ -45,7 +45,7 @@ export function findFirstStep(nowMs: number): number {
 
 /** At the original times in the simulated world, with the fits and open gates of those times. */
 export async function seedDemoTrading(
-  context: Pick<Context, 'config' | 'db' | 'clock' | 'log'>,
+  context: Pick<Context, 'config' | 'db' | 'clock' | 'log' | 'lifecycle'>,
   demo: { keys: Pick<DemoKeys, 'trading'> },
   signal = new AbortController().signal,
 ): Promise<void> {

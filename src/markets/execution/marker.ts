@@ -26,15 +26,17 @@ const MARKETS_AT_ONCE = 40;
 const READS_AT_ONCE = 4;
 const LEASE_SECONDS = 90;
 
-interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+interface MarkerDeps extends Pick<Context, 'db' | 'clock' | 'log' | 'lifecycle'> {
   markets: Pick<MarketSource, 'readPrints'>;
   books: BookMemory;
 }
 
 /** One instance marks the fills of all Organizations. */
-export function createMarker({ db: { orm }, clock, log, markets, books }: MarkerDeps) {
+export function createMarker(deps: MarkerDeps) {
+  const { clock, log, markets, books } = deps;
+  const { orm } = deps.db;
   const stopping = new AbortController();
-  const lease = createLease(orm, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
+  const lease = createLease(deps, 'execution-marks', { lengthSeconds: LEASE_SECONDS });
 
   async function listDue(nowMs: number): Promise<DueMark[]> {
     const span = { from: new Date(nowMs - MAX_AGE_MS), until: new Date(nowMs - WAIT_MS), limit: AT_ONCE };

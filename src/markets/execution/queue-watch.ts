@@ -47,7 +47,7 @@ export function createQueueWatch(
 ) {
   const { db, clock, log } = context;
   const stopping = new AbortController();
-  const lease = createLease(db.orm, 'queue-positions', { lengthSeconds: LEASE_SECONDS });
+  const lease = createLease(context, 'queue-positions', { lengthSeconds: LEASE_SECONDS });
   const readPrints = createPrintReader(context, markets, stopping.signal);
   /** As of the last read. The venue has since listed all earlier prints. */
   const shown = new Map<string, ShownBook>();

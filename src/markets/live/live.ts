@@ -90,8 +90,8 @@ export function createLiveTrading(
   const all = { ...timings, ...given };
   const now = () => clock.now();
   const stopping = new AbortController();
-  const lease = createLease(db.orm, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
-  const status = createLiveStatus(slug, now);
+  const lease = createLease(context, `live-reconciliation ${slug}`, { lengthSeconds: LEASE_SECONDS });
+  const status = createLiveStatus(slug, context);
   const venue = createVenue({ ...all, baseUrl: kalshi.baseUrl, key, budget, clock, log });
   const { track, isTracked, settled } = createTracker();
   const sendingIds = { has: isTracked } as ReadonlySet<string>;
@@ -126,6 +126,7 @@ export function createLiveTrading(
       await watch.watchResting();
     },
     async reconcile() {
+      if (context.lifecycle.refusal) return;
       await watch.reconcile();
       if (!stopping.signal.aborted) stream.open();
     },

@@ -1,4 +1,5 @@
 import { AppError } from '../../core/errors.js';
+import type { WorkContext } from '../../core/http/context.js';
 import { MINUTE_MS } from '../../core/time.js';
 import { formatDollars, type Micros } from '../market/money.js';
 import type { ShardBalance } from './venue.js';
@@ -80,7 +81,10 @@ const NOT_YET = "orders, fills, positions and cash have not been compared with t
 const SHOWN = 100;
 
 /** Closed until a comparison finds both sides in agreement. */
-export function createLiveStatus(organization: string, now: () => number) {
+export function createLiveStatus(
+  organization: string,
+  { clock, lifecycle }: Pick<WorkContext, 'clock' | 'lifecycle'>,
+) {
   let comparison: AccountComparison | undefined;
   let comparedAt: Date | null = null;
   let agreedAt: Date | null = null;
@@ -89,6 +93,7 @@ export function createLiveStatus(organization: string, now: () => number) {
   let open = { pendingOrders: 0, restingOrders: 0 };
 
   function findReason(): string | null {
+    if (lifecycle.refusal) return 'the version or the clock of this instance is wrong';
     if (problem !== null) return problem;
     if (failure?.isUnexpected) return failure.reason;
     const [first, ...more] = comparison?.differences ?? [];
@@ -98,7 +103,7 @@ export function createLiveStatus(organization: string, now: () => number) {
       return `${what}: ${first.ours} here, ${first.venues} at the venue${others}`;
     }
     if (agreedAt === null) return failure?.reason ?? NOT_YET;
-    if (now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;
+    if (clock.now() - agreedAt.getTime() <= MAX_AGREEMENT_AGE_MS) return null;
     return failure?.reason ?? 'orders whose outcome is not known have kept the accounts from being compared';
   }
 

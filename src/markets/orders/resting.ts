@@ -61,7 +61,7 @@ const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
 export function createResting(context: WorkContext, { markets, snapshots, live }: RestingDeps): Resting {
   const { db, clock, log } = context;
   const stopping = new AbortController();
-  const lease = createLease(db.orm, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
+  const lease = createLease(context, 'resting-orders', { lengthSeconds: LEASE_SECONDS });
   /** Books as of the last pass. The venue has since listed all prints from before that pass. */
   const shown = new Map<string, ShownBook>();
   const readPrints = createPrintReader(context, markets, stopping.signal);

@@ -151,7 +151,7 @@ export interface TradingOverrides {
 }
 
 export function createTradingServices(context: WorkContext, overrides: TradingOverrides = {}) {
-  const { db, clock, log, config, metrics } = context;
+  const { db, clock, log, config, metrics, lifecycle } = context;
   const { kalshi, paperCash, tapeFile } = config.trading;
   if (tapeFile !== undefined && !overrides.replay) requireTapeTarget(tapeFile);
   const key = readVenueKey(kalshi, log);
@@ -170,15 +170,15 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     world,
     furtherModels: weather.furtherModels,
   });
-  const stream = createMarketStream({ store, metrics, log, limits: overrides.streamLimits });
+  const stream = createMarketStream({ store, metrics, log, lifecycle, limits: overrides.streamLimits });
   const { liveTimings: timings, streamTimings } = overrides;
   const live = createLiveTrading(context, { key, budget, timings, streamTimings });
   const executor = overrides.live ?? live;
   const resting = createResting(context, { markets: prints, snapshots: store, live: executor });
   const history = createPortfolioHistory({ db, clock, log, snapshots: store, paperCash });
-  const settlement = createSettlement({ db, clock, log, markets, snapshots: store, history });
+  const settlement = createSettlement({ ...context, markets, snapshots: store, history });
   const books = createBookMemory({ store, clock });
-  const marker = createMarker({ db, clock, log, markets: prints, books });
+  const marker = createMarker({ ...context, markets: prints, books });
   const queueWatch = live && createQueueWatch(context, { live, markets: prints, snapshots: store });
   const climate = createClimate(context, overrides, store);
   return {
@@ -320,11 +320,11 @@ function createLearning(
 }
 
 function createClimate(
-  { db, clock, log, config }: WorkContext,
+  context: WorkContext,
   { replay }: TradingOverrides,
   snapshots: SnapshotStore,
 ): ClimateWatch | undefined {
-  const { marketSource, nwsBaseUrl: baseUrl } = config.trading;
+  const { marketSource, nwsBaseUrl: baseUrl } = context.config.trading;
   if (marketSource !== 'kalshi' || replay) return undefined;
-  return createClimateWatch({ reader: createClimateReader({ baseUrl }), db, snapshots, clock, log });
+  return createClimateWatch({ ...context, reader: createClimateReader({ baseUrl }), snapshots });
 }

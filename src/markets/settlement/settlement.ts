@@ -7,7 +7,7 @@ import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.j
 import { deleteOldPaperBooks, deleteOldQueuePositions } from './queries.js';
 import { createSettling, type SettleReport } from './settle.js';
 
-interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
+interface SettlementDeps extends Pick<Context, 'db' | 'clock' | 'log' | 'lifecycle'> {
   markets: MarketSource;
   snapshots: SnapshotStore;
   history: {
@@ -29,9 +29,10 @@ const QUEUE_POSITIONS_KEPT_MS = 100 * DAY_MS;
 export type Settlement = ReturnType<typeof createSettlement>;
 
 /** One instance at a time. Without the lease, an instance silently skips the work. */
-export function createSettlement({ db, clock, log, markets, snapshots, history }: SettlementDeps) {
+export function createSettlement(deps: SettlementDeps) {
+  const { db, clock, log, markets, snapshots, history } = deps;
   const stopping = new AbortController();
-  const lease = createLease(db.orm, 'settlement', { lengthSeconds: LEASE_SECONDS });
+  const lease = createLease(deps, 'settlement', { lengthSeconds: LEASE_SECONDS });
   const mayContinue = async () => !stopping.signal.aborted && (await lease.hold());
   const settling = createSettling({
     orm: db.orm,

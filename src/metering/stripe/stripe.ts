@@ -62,8 +62,9 @@ export function stripeJobs({ config, ...context }: WorkContext): Job[] {
 /**
  * Recent hours on every run; once an hour, those that API keys can still change; once a day, all up to `LATEST_MS` ago.
  */
-export function createPlanner({ db, clock, livemode, log }: Omit<StripeDeps, 'stripe' | 'metrics'>) {
-  const lease = createLease(db.orm, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });
+export function createPlanner(deps: Omit<StripeDeps, 'stripe' | 'metrics'> & Pick<WorkContext, 'lifecycle'>) {
+  const { db, clock, livemode, log } = deps;
+  const lease = createLease(deps, 'stripe-plan', { lengthSeconds: PLAN_LEASE_SECONDS });
   const sweeps = [
     { everyMs: DAY_MS, backMs: LATEST_MS, atMs: -Infinity },
     { everyMs: HOUR_MS, backMs: LATE_MS, atMs: -Infinity },

@@ -83,6 +83,9 @@ it.each([
   ['GAUGE.invalid', true],
   ['x, gauge.invalid', true],
   ['.invalid', true],
+  ['invalid', true],
+  ['.gauge.invalid', true],
+  ['auge.invalid', false],
   ['*.invalid', true],
   ['*', true],
   ['gauge.invalid:443', true],
@@ -94,4 +97,30 @@ it.each([
   await expect(fetch('https://gauge.invalid/')).rejects.toThrow();
   expect(findProxy('wss://gauge.invalid') === undefined).toBe(isDirect);
   expect(seen).toEqual(isDirect ? [] : ['CONNECT gauge.invalid:443']);
+});
+
+it.each([
+  ['HTTP_PROXY alone', { http_proxy: true }, ['CONNECT gauge.invalid:443', 'GET http://gauge.invalid/']],
+  ['HTTPS_PROXY alone', { https_proxy: true }, ['CONNECT gauge.invalid:443']],
+  ['ALL_PROXY', { ALL_PROXY: true }, []],
+  ['no scheme', { https_proxy: 'bare' }, ['CONNECT gauge.invalid:443']],
+])('with %s, fetch and the other connections choose the same way', async (_name, given, expected) => {
+  const url = process.env.http_proxy!;
+  for (const name of ['HTTP_PROXY', 'HTTPS_PROXY', 'http_proxy', 'https_proxy']) vi.stubEnv(name, '');
+  for (const [name, how] of Object.entries(given))
+    vi.stubEnv(name, how === 'bare' ? url.replace('http://', '') : url);
+  setGlobalDispatcher(direct);
+  await useProxies();
+  for (const scheme of ['https', 'http']) await fetch(`${scheme}://gauge.invalid/`).catch(() => undefined);
+  expect(seen).toEqual(expected);
+  const isProxied = expected.length > 0;
+  expect(findProxy('wss://gauge.invalid')).toBe(isProxied ? url : undefined);
+  expect(describeProxy('https://gauge.invalid') !== '').toBe(isProxied);
+});
+
+it('a proxy that cannot be read is named in a sentence', async () => {
+  for (const value of ['socks5://proxy.invalid:1080', 'http://a b', 'http://ada:100%@proxy.invalid']) {
+    vi.stubEnv('https_proxy', value);
+    await expect(useProxies()).rejects.toThrow(/^The configuration has a problem:\n {2}- HTTPS_PROXY: must /);
+  }
 });

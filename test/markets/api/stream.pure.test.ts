@@ -280,3 +280,16 @@ describe('a shutdown', () => {
     expect((await open()).answer.statusCode).toBe(503);
   });
 });
+
+it('an instance that must not answer ends every stream with its next event, and the reader gets 503', async () => {
+  await start();
+  await refresh();
+  const client = await open();
+  await client.next(1);
+  service.context.lifecycle.refusal = { code: 'clock_off', detail: "This instance's clock is off." };
+  bid(41n);
+  await refresh();
+  await until(() => client.hasEnded);
+  expect(client.events).toHaveLength(1);
+  expect((await open()).answer.statusCode).toBe(503);
+});

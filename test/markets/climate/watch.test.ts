@@ -3,6 +3,7 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { climateProducts } from '../../../src/markets/climate/table.js';
 import { readObserved } from '../../../src/markets/climate/queries.js';
 import { createClimateReader, type ClimateReader } from '../../../src/markets/climate/product.js';
+import { createLifecycle } from '../../../src/core/http/context.js';
 import { createClimateWatch, type ClimateWatch } from '../../../src/markets/climate/watch.js';
 import type { MarketEvent } from '../../../src/markets/market/event.js';
 import type { Market } from '../../../src/markets/market/market.js';
@@ -51,6 +52,7 @@ const makeWatch = (reader = readReporting()) =>
   createClimateWatch({
     reader,
     db: database.db,
+    lifecycle: createLifecycle(),
     snapshots: {
       get current() {
         return current;

@@ -138,6 +138,31 @@ it.runIf(isEmbedded)('reads again after a trade at the price of an order, and at
   expect(countReads()).toBe(reads + 1);
 });
 
+it.runIf(isEmbedded)('reads and records nothing while the instance must not answer', async () => {
+  const trade = await restAt(42);
+  await readAfter(10);
+  const reads = countReads();
+  const { lifecycle } = account.service.context;
+  lifecycle.refusal = { code: 'unavailable', detail: 'This version of Gauge is too old for the database.' };
+  try {
+    account.service.clock.advance(2_000);
+    await sellTo(42, 12);
+    await new Promise((resolve) => setTimeout(resolve, 1_200));
+    await readAfter(60);
+    expect([countReads(), await placesOf(trade)]).toEqual([
+      reads,
+      [
+        [null, 30],
+        [30, 30],
+      ],
+    ]);
+  } finally {
+    lifecycle.refusal = undefined;
+  }
+  await readAfter(60);
+  expect((await placesOf(trade)).at(-1)).toEqual([18, 18]);
+});
+
 it.runIf(isEmbedded)('counts the account’s own earlier order once', async () => {
   const first = await restAt(42, 5);
   const later = await restAt(42, 5);

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { selectRows } from '../../../src/core/db/sql.js';
 import { CENT } from '../../../src/markets/market/money.js';
 import {
   expectSameCash,
@@ -154,4 +156,34 @@ it('reconnects after an error, and reads on', async () => {
   const trade = await account.rest({ limitPrice: 43n * CENT });
   account.print('ask', 43, 10);
   await filled(trade.id, 10);
+});
+
+it('books nothing and holds no lease while the instance must not answer, and catches up afterwards', async () => {
+  const trade = await account.rest();
+  const { lifecycle } = account.service.context;
+  const times = privateChannels().length;
+  await database.db.orm.execute(sql`delete from job_leases`);
+  lifecycle.refusal = { code: 'clock_off', detail: "This instance's clock is 90 s behind the database's." };
+  try {
+    account.print('ask', 43, 10);
+    // After a connection opens, all resting orders are looked up.
+    account.venue.stream.disconnect();
+    await subscribed(times + 1);
+    await settle();
+    const reads = countReads();
+    await account.live.watchResting();
+    await account.live.reconcile();
+    expect(countReads()).toBe(reads);
+    expect((await account.find(trade.id)).filledContracts).toBe(0);
+    expect(await selectRows(database.db.orm, sql`select name from job_leases`)).toEqual([]);
+    expect(() => account.live.assertOpen()).toThrow(
+      'Live trading is closed: the version or the clock of this instance is wrong.',
+    );
+  } finally {
+    lifecycle.refusal = undefined;
+  }
+  account.live.assertOpen();
+  await account.live.watchResting();
+  await filled(trade.id, 10);
+  await expectSameCash(account);
 });

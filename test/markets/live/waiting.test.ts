@@ -152,6 +152,16 @@ describe('an order that waits for its turn at the venue is not sent', () => {
     await expectNotSent(await Promise.all(placed), /operator's switch .* at halt \(Fills\.\)/);
   });
 
+  it('if the instance must not answer by then', async () => {
+    const placed = await line({}, restingTerms);
+    const { lifecycle } = account.service.context;
+    lifecycle.refusal = { code: 'unavailable', detail: 'This version of Gauge is too old for the database.' };
+    letTheLineGo();
+    const trades = await Promise.all(placed);
+    lifecycle.refusal = undefined;
+    await expectNotSent(trades, /: the version or the clock of this instance is wrong$/);
+  });
+
   it('if the switch was set while its other facts were being read', async () => {
     const [placed] = await line({});
     const { orm: db } = account.service.context.db;

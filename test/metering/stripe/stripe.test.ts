@@ -11,6 +11,7 @@ import {
   identifierOf,
   planHours,
 } from '../../../src/metering/stripe/stripe.js';
+import { createLifecycle } from '../../../src/core/http/context.js';
 import { TestClock } from '../../support/service.js';
 import { startFakeStripe, type Fault } from '../support/fake-stripe.js';
 import { addToHour, createPayer, readEvents, sumHours, type Payer } from '../support/stripe.js';
@@ -167,7 +168,7 @@ describe('what is sent', () => {
 
   it('compares the last hours each time, and all hours that can change once a day', async () => {
     await addToHour(database.db, payer, { hour: hourBefore(30), quantity: '1' });
-    const compareAgain = createPlanner(depsOf());
+    const compareAgain = createPlanner({ ...depsOf(), lifecycle: createLifecycle() });
     expect(await compareAgain()).toBe(1);
     await addToHour(database.db, payer, { hour: hourBefore(30), quantity: '1' });
     await addToHour(database.db, payer, { hour: hourBefore(2), quantity: '1' });

@@ -144,9 +144,12 @@ class Transport:
 
 
 def find_proxy(scheme: str, host: str, port: int | None = None) -> tuple[str, int | None, dict[str, str]] | None:
-    """The host, port and headers of the proxy that HTTP_PROXY or HTTPS_PROXY names, unless NO_PROXY has the host."""
+    """
+    The host, port and headers of the proxy that HTTP_PROXY or HTTPS_PROXY names, unless NO_PROXY has the host. Like the
+    service, uses HTTP_PROXY for https if HTTPS_PROXY is not set.
+    """
     proxies = getproxies()
-    address = proxies.get(scheme)
+    address = proxies.get(scheme) or proxies.get("http")
     # urllib knows `.example.com`, but not `*.example.com`.
     direct = {"no": proxies.get("no", "").replace("*.", ".")}
     default_port = 443 if scheme == "https" else 80
