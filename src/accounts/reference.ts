@@ -29,7 +29,7 @@ const credentials = {
   operator: 'the operator token',
   wrongOperator: 'a wrong operator token',
   serviceKey: 'an active live service key with every scope',
-  narrowServiceKey: 'a live service key with `portal:create` only',
+  narrowServiceKey: 'a live service key with `usage:backfill` only',
   expiredServiceKey: 'an expired service key',
   revokedServiceKey: 'a revoked service key',
   unknownServiceKey: 'a service key that does not exist',

@@ -2,7 +2,7 @@ import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { expiryChoices, graceChoices, readExpiry, readGrace } from '../accounts/api-keys/key-form.js';
 import { serviceScopes, type ServiceScope } from '../accounts/api-keys/scopes.js';
-import { stateBadges } from '../accounts/api-keys/view.js';
+import { serviceScopeAllows, stateBadges } from '../accounts/api-keys/view.js';
 import { stateOf } from '../accounts/api-keys/api-keys.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../accounts/identity/session/operator.js';
@@ -30,17 +30,6 @@ const SERVICE_KEYS = `${CONSOLE}/service-keys`;
 const MAX_CUSTOMERS = 20;
 
 const cursorSchema = z.object({ cursor: idCursorField });
-
-const scopeAllows: Record<ServiceScope, string> = {
-  'usage:write': 'Send usage events, and reserve usage.',
-  'usage:read': 'Read what was used, and single events.',
-  'usage:correct': 'Correct or void wrong events.',
-  'usage:backfill': 'Send events that are up to 400 days old. Needs usage:write, too.',
-  'entitlements:read': 'Read and check entitlements and credits.',
-  'keys:verify': 'Ask whether an API key of a customer is valid.',
-  'portal:create': 'Open a page of one customer’s usage inside your own product.',
-  'portal:keys': 'Let a person whom you vouch for manage keys there.',
-};
 
 const notices = { revoked: 'The service key is revoked. It fails on its next call, for every customer.' };
 
@@ -88,7 +77,7 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       const values = { id, livemode: 'true', expiry: 'never', ...form.values };
       return renderPage(deps, req, res, page('new-service-key', 'New service key'), {
         form: renewForm({ ...form, values }, id),
-        scopes: serviceScopes.map((scope) => ({ scope, allows: scopeAllows[scope] })),
+        scopes: serviceScopes.map((scope) => ({ scope, allows: serviceScopeAllows[scope] })),
         expiryChoices: expiryChoices.filter(({ value }) => value !== 'at'),
       });
     },
@@ -101,7 +90,7 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       key: toView(key, clock.now()),
       customers: customers.map((one) => ({ ...one, href: addressOf(one.slug) })),
       mostCustomers: MAX_CUSTOMERS,
-      scopes: key.scopes.map((scope) => ({ scope, allows: scopeAllows[scope as ServiceScope] })),
+      scopes: key.scopes.map((scope) => ({ scope, allows: serviceScopeAllows[scope as ServiceScope] })),
     });
   });
 

@@ -33,12 +33,11 @@ import {
   type KeyFilter,
   watchKey,
 } from './queries.js';
-import type { Scope } from './scopes.js';
 import { canManage, readId, readUsedScopes, requireKeyDetails, SECTION, showBudget } from './request.js';
 import { GATHERED_MS } from './key-use.js';
 import { listApiKeysSchema } from './schema.js';
 import { isSecretShaped } from './bearer-key.js';
-import { keyAddress, keyStates, scopeAllows, showPrefix, toKeyView } from './view.js';
+import { keyAddress, keyStates, showPrefix, toKeyView, whatScopeAllows } from './view.js';
 
 export function apiKeyPages(deps: KeyPageDeps): Router {
   const router = pageRouter();
@@ -222,7 +221,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
     canChange: canManage(res),
     scopeUse: key.scopes.map((scope) => ({
       scope,
-      allows: scopeAllows[scope as Scope] ?? '',
+      allows: whatScopeAllows(scope, key.serviceKeyId !== null),
       ...(used.find((use) => use.scope === scope) ?? { calls: 0, lastUsedAt: null }),
     })),
     chart: makeCallChart([{ id: key.id, label: 'Calls' }], calls, { fromMs, toMs: now, stepMs }),

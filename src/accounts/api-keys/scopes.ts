@@ -15,8 +15,6 @@ export const serviceScopes = [
   'usage:backfill',
   'entitlements:read',
   'keys:verify',
-  'portal:create',
-  'portal:keys',
 ] as const;
 export type ServiceScope = (typeof serviceScopes)[number];
 

@@ -2,7 +2,7 @@ import { formatCount, formatDuration } from '../../core/pages/format.js';
 import { DAY_MS, MINUTE_MS } from '../../core/time.js';
 import { stateOf, type ChangeBudget } from './api-keys.js';
 import type { KeyDetails, KeyState } from './queries.js';
-import type { Scope } from './scopes.js';
+import type { Scope, ServiceScope } from './scopes.js';
 
 export const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn' | 'bad' | 'none' }> = {
   active: { label: 'Active', tone: 'good' },
@@ -140,16 +140,27 @@ function findStillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
   };
 }
 
-export const scopeAllows: Record<Scope | 'usage:backfill', string> = {
+const scopeAllows: Record<Scope, string> = {
   'usage:write': 'Send usage events. For runtimes that report what they used.',
   'usage:read': 'Read what was used: sums by hour, day and month, and single events.',
   'usage:correct':
     'Correct or void wrong events. For tools that people run, not for runtimes that report usage.',
-  'usage:backfill': 'Send events that are up to 400 days old.',
   'entitlements:read': 'Read and check entitlements: what the Organization may use, and how much is left.',
   'trading:read': 'Read the Organization’s portfolio and its trades.',
   'trading:write': 'Place orders for the Organization. Only for trading clients.',
 };
+
+export const serviceScopeAllows: Record<ServiceScope, string> = {
+  'usage:write': 'Send usage events, and reserve usage.',
+  'usage:read': 'Read what was used, and single events.',
+  'usage:correct': 'Correct or void wrong events.',
+  'usage:backfill': 'Send events that are up to 400 days old. Needs usage:write, too.',
+  'entitlements:read': 'Read and check entitlements and credits.',
+  'keys:verify': 'Ask whether an API key of a customer is valid.',
+};
+
+export const whatScopeAllows = (scope: string, isService: boolean): string =>
+  ((isService ? serviceScopeAllows : scopeAllows) as Record<string, string>)[scope]!;
 
 export const guideScopes = (offered: readonly Scope[]) =>
   offered.map((scope) => ({ scope, allows: scopeAllows[scope] }));

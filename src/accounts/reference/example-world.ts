@@ -85,7 +85,7 @@ export const exampleWorld = {
       id: '019b8d9a-6400-7000-8000-000000000038',
       name: 'website',
       secret: exampleSecret('live', 'Website', 'service'),
-      scopes: ['portal:create'],
+      scopes: ['usage:backfill'],
       ...lasting,
     },
     expiredServiceKey: {

@@ -143,7 +143,7 @@ describe('verifying a key', () => {
     [{}, '/secret'],
     [{ secret: 'a', quantity: 1 }, '/productSlug'],
     [{ secret: 'a', productSlug: 'p', quantity: -1 }, '/quantity'],
-    [{ secret: 'a', scope: 'portal:create' }, '/scope'],
+    [{ secret: 'a', scope: 'keys:verify' }, '/scope'],
   ])('refuses %j', async (input, pointer) => {
     const { verify } = await arrive();
     expect(await verify(input)).toMatchObject({ status: 400, body: { errors: [{ pointer }] } });
