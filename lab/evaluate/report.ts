@@ -10,15 +10,10 @@ import { toSeriesChart, type SeriesPoint } from '../../src/markets/charts/series
 import { formatFixed, formatPercent, formatSigned } from '../../src/core/charts/text.js';
 import * as ui from '../../src/core/pages/format.js';
 import type { EmosCoefficients } from './emos.js';
+import type { Evaluation } from './evaluate.js';
 import { flatnessOfShares } from './scoring-rules.js';
 import { CommandError } from '../../src/commands/kit/command.js';
-import {
-  leftOutReasons,
-  type EvaluatedCase,
-  type EvaluateOptions,
-  type Evaluation,
-  type LeftOut,
-} from './evaluation.js';
+import { leftOutReasons, type EvaluatedCase, type EvaluateOptions, type LeftOut } from './evaluation.js';
 import { styleSheets } from '../../src/core/pages/stylesheet.js';
 
 /** The same in the source tree and in the build. */
