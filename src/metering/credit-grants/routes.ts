@@ -6,7 +6,6 @@ import { operatorRoute } from '../../accounts/identity/operator/define-route.js'
 import {
   changeAsOperator,
   MAX_BODY_BYTES,
-  readInput,
   readSlug,
   sendPut,
 } from '../../accounts/identity/operator/http.js';
@@ -105,15 +104,13 @@ export const operatorCreditRoutes = [
     operationId: 'voidCreditGrant',
     body: creditReasonSchema,
     responses: { 200: json('Voided.', grantAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
+    async answer({ params, input: { reason, livemode }, change, req }) {
       const grantKey = readGrantKey(req);
-      const { reason, livemode } = await readInput(req, res, creditReasonSchema);
-      const grant = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const id = await readAccountId(tx, slug, livemode);
+      const grant = await change(async (tx, source) => {
+        const id = await readAccountId(tx, params.slug, livemode);
         return voidGrant(tx, id, grantKey, reason, source);
       });
-      sendJson(res, 200, toJson(presentGrant(grant)));
+      return presentGrant(grant);
     },
   }),
   operatorRoute({
@@ -122,15 +119,12 @@ export const operatorCreditRoutes = [
     operationId: 'forgiveOverdraft',
     body: creditReasonSchema,
     responses: { 200: json('Forgiven, or there was none.', forgivenSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const productSlug = readSlug(req, 'productSlug');
-      const { reason, livemode } = await readInput(req, res, creditReasonSchema);
-      const forgiven = await changeAsOperator(deps, req, res, async (tx, source) => {
+    async answer({ params: { slug, productSlug }, input: { reason, livemode }, change }) {
+      const forgiven = await change(async (tx, source) => {
         const id = await readAccountId(tx, slug, livemode);
         return forgiveOverdraft(tx, id, productSlug, reason, source);
       });
-      sendJson(res, 200, toJson({ productSlug, forgiven: exact(forgiven) }));
+      return { productSlug, forgiven: exact(forgiven) };
     },
   }),
   operatorRoute({

@@ -1,6 +1,6 @@
 import { DEFAULT_MAX_QUANTITY } from '../table.js';
 import { readJsonBody } from '../../../core/http/body.js';
-import { exact, sendJson, toJson } from '../../../core/http/json.js';
+import { exact } from '../../../core/http/json.js';
 import { parseExactly } from '../../../core/http/validate.js';
 import { json } from '../../../core/reference/define-route.js';
 import { listParts, operatorRoute, putResponses } from '../../../accounts/identity/operator/define-route.js';
@@ -40,9 +40,7 @@ export const productRoutes = [
     path: '/operator/products/{slug}',
     operationId: 'getProduct',
     responses: { 200: json('The product.', productAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      sendJson(res, 200, toJson(productJson(await getProduct(deps.db.orm, readSlug(req)))));
-    },
+    answer: async ({ params }, deps) => productJson(await getProduct(deps.db.orm, params.slug)),
   }),
   operatorRoute({
     method: 'put',
