@@ -16,7 +16,7 @@ const PRICE_ERROR = 0.015;
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const MIN_DEVIATION = 0.4;
-/** Of the slopes: far below what the error of prices leaves open. */
+/** Slopes below this are far finer than the error of prices. */
 const TOLERANCE = 1e-6;
 
 interface Possible {

@@ -3,19 +3,13 @@ import { z } from 'zod';
 import { readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import { operatorRoute } from '../../accounts/identity/operator/define-route.js';
-import {
-  changeAsOperator,
-  MAX_BODY_BYTES,
-  readSlug,
-  sendPut,
-} from '../../accounts/identity/operator/http.js';
+import { answerPut, readSlug } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import type { Orm } from '../../core/db/client.js';
-import { readJsonBody } from '../../core/http/body.js';
 import type { Context } from '../../core/http/context.js';
 import { exact, parseNumbersAsText, sendJson, toJson } from '../../core/http/json.js';
 import { parseQuery } from '../../core/http/page.js';
-import { parseExactly, parseInput } from '../../core/http/validate.js';
+import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { toPrice } from '../entitlements/price.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
@@ -83,19 +77,16 @@ export const operatorCreditRoutes = [
       200: json('Granted before by the same request.', grantAnswerSchema),
       201: json('Granted.', grantAnswerSchema),
     },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
+    async answer({ params, input: { livemode, ...sent }, text, change, req, res }, deps) {
       const grantKey = readGrantKey(req);
-      const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { livemode, ...sent } = parseExactly(grantSchema, value);
       const { amount } = parseNumbersAsText(text) as { amount: string };
       const input = { ...sent, amount: toPrice(amount, 'amount') };
-      const put = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const id = await readAccountId(tx, slug, livemode);
+      const put = await change(async (tx, source) => {
+        const id = await readAccountId(tx, params.slug, livemode);
         return putGrant(tx, id, grantKey, input, source);
       });
       countGrant(deps.metrics, put);
-      sendPut(res, put, presentGrant);
+      return answerPut(res, put, presentGrant);
     },
   }),
   operatorRoute({

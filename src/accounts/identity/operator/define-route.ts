@@ -2,7 +2,9 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { ChangeDeps } from '../../audit/audit.js';
 import type { Tx } from '../../../core/db/client.js';
+import { readJsonBody } from '../../../core/http/body.js';
 import { sendJson, toJson } from '../../../core/http/json.js';
+import { parseExactly } from '../../../core/http/validate.js';
 import type { Source } from '../source.js';
 import type { Context } from '../../../core/http/context.js';
 import { nextCursorField } from '../../../core/http/fields.js';
@@ -17,7 +19,7 @@ import {
 } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
-import { changeAsOperator, MAX_BODY_BYTES, readInput, readParameters, sendDeleted } from './http.js';
+import { changeAsOperator, MAX_BODY_BYTES, readParameters, sendDeleted } from './http.js';
 import { pageSchema } from '../../../core/http/page.js';
 import { emailSchema, slugSchema } from './schema.js';
 
@@ -25,6 +27,8 @@ interface Call<Path extends string, Body extends z.ZodType> {
   /** Slugs and addresses are checked before the body is read. */
   params: Record<ParameterNames<Path>, string>;
   input: z.output<Body>;
+  /** The body as sent, for its exact numbers. */
+  text: string;
   change: <T>(work: (tx: Tx, source: Source) => Promise<T>) => Promise<T>;
   req: Request;
   res: Response;
@@ -60,9 +64,13 @@ export function operatorRoute<
   return defineRoute<Path, Deps>({
     handler: (deps) => async (req: Request, res: Response) => {
       const params = readParameters(req) as Record<ParameterNames<Path>, string>;
-      const input = body && (await readInput(req, res, body));
+      const sent = body && (await readJsonBody(req, res, maxBytes));
+      const input = body && parseExactly(body, sent!.value);
       const change: Call<Path, Body>['change'] = (work) => changeAsOperator(deps, req, res, work);
-      const result = await answer!({ params, input: input as z.output<Body>, change, req, res }, deps);
+      const result = await answer!(
+        { params, input: input as z.output<Body>, text: sent?.text ?? '', change, req, res },
+        deps,
+      );
       if (!result) return sendDeleted(res);
       const status = res.statusCode === 201 ? 201 : Number(Object.keys(own.responses)[0]);
       sendJson(res, status, toJson(result));
