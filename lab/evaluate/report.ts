@@ -136,17 +136,11 @@ function toScores({ summary: { emos, raw } }: Evaluation, { total }: Tally) {
   return [
     row('EMOS', emos, formatFixed(emos.logScore, 4)),
     row('Raw ensemble', raw, '–'),
-    {
-      name: 'Climatology',
-      crps: formatFixed(climate, 4),
-      skill: '–',
-      mae: '–',
-      bias: '–',
-      coverage: '–',
-      logScore: '–',
-    },
+    { ...notScored, name: 'Climatology', crps: formatFixed(climate, 4) },
   ];
 }
+
+const notScored = { skill: '–', mae: '–', bias: '–', coverage: '–', logScore: '–' };
 
 const toGroups = ({ groups }: Tally) =>
   [...groups].slice(0, MAX_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({
