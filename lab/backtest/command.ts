@@ -160,7 +160,7 @@ export const runBacktestCommand = (terminal: BacktestTerminal): Promise<number> 
 
 async function openFeed(tapes: string[], flags: Flags, { clock, stderr }: BacktestTerminal): Promise<Feed> {
   const everyMs = flags.every * MINUTE_MS;
-  if (tapes.length > 0) return tapeFeed({ files: tapes, everyMs });
+  if (tapes.length > 0) return tapeFeed(tapes, everyMs);
   if (flags.events && flags.trades) {
     const { events, unusable, byClosingPrice, feeRules } = await readEvents(flags.events);
     if (unusable.length > 0)

@@ -36,14 +36,11 @@ export interface Feed {
 
 const log = pino({ level: 'silent' });
 
-export interface TapeOptions {
-  files: readonly string[];
-  /** In tape time. */
-  everyMs: number;
-}
-
-/** With the current model's forecasts and the gates on the tape. Rejects with TapeError if a file is not a tape. */
-export function tapeFeed({ files, everyMs }: TapeOptions): Feed {
+/**
+ * With the current model's forecasts and the gates on the tape. Rejects with TapeError if a file is not a tape.
+ * @param everyMs in tape time
+ */
+export function tapeFeed(files: readonly string[], everyMs: number): Feed {
   return {
     name: `tape ${files.join(', ')}`,
     count: undefined,

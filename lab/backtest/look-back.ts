@@ -26,16 +26,8 @@ const markWith = (
 /** The first reading after the judged minute shows the book as it was when the minute ended. */
 const FOLLOWED_MS = 2 * WAIT_MS;
 
-export interface LookBack {
-  /** In chronological order, the first no later than the first fill. */
-  see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void;
-  read(prints: PrintsRead): void;
-  /** In the order of the fills. */
-  marks(): FillMark[];
-}
-
 /** @param fills in chronological order */
-export function createLookBack(fills: readonly MarkableFill[]): LookBack {
+export function createLookBack(fills: readonly MarkableFill[]) {
   const known = new Map(
     fills.map(({ ticker }) => [ticker, { reads: [] as PrintsRead[], prints: new Map<string, Print>() }]),
   );
@@ -53,7 +45,8 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
   }
 
   return {
-    see(at, data) {
+    /** In chronological order, the first no later than the first fill. */
+    see(at: Date, data: Pick<MarketData, 'books' | 'bookTimes' | 'doubts' | 'fetchedAt'>): void {
       while (next < fills.length && fills[next]!.at <= at) next++;
       while (first < next && fills[first]!.at.getTime() + FOLLOWED_MS < at.getTime()) first++;
       for (let i = first; i < next; i++) {
@@ -62,11 +55,12 @@ export function createLookBack(fills: readonly MarkableFill[]): LookBack {
         logs[i]!.add({ ...data, books: new Map(book ? [[ticker, book]] : []) }, at, false);
       }
     },
-    read(found) {
+    read(found: PrintsRead): void {
       for (const ticker of found.tickers) known.get(ticker)?.reads.push(found);
       for (const print of found.prints) known.get(print.ticker)?.prints.set(print.id, print);
     },
-    marks: () => fills.map((fill, i) => markWith(fill, printsAfter(fill), logs[i]!)),
+    /** In the order of the fills. */
+    marks: (): FillMark[] => fills.map((fill, i) => markWith(fill, printsAfter(fill), logs[i]!)),
   };
 }
 

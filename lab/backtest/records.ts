@@ -151,15 +151,13 @@ const rowSchema = z.looseObject({
  * @throws CommandError with line and column
  */
 export async function readForecasts(file: string): Promise<DayEnsemble[]> {
-  const runs: DayEnsemble[] = [];
-  await eachRow(file, (record, place) => runs.push(...toRun(record, place)));
-  return runs;
+  return (await readRows(file, rowSchema, toRun)).flat();
 }
 
-function toRun(record: unknown, place: string): DayEnsemble[] {
-  const parsed = rowSchema.safeParse(record);
-  if (!parsed.success) throw wrongField(place, parsed.error);
-  const { station, date, model_run_at, fetched_at, ...rest } = parsed.data;
+function toRun(
+  { station, date, model_run_at, fetched_at, ...rest }: z.output<typeof rowSchema>,
+  place: string,
+): DayEnsemble[] {
   const members = Object.entries(rest).filter(([name]) => name.startsWith('member'));
   if (members.length === 0) throw new CommandError(`${place}: no column whose name begins with “member”`);
   if (members.some(([, value]) => value === '')) return [];
@@ -202,34 +200,40 @@ export interface RecordedObservation {
  * CSV with the columns `station`, `observed_at`, `fetched_at` and `temperature_f`.
  * @throws CommandError with line and column
  */
-export async function readObservations(file: string): Promise<RecordedObservation[]> {
-  const found: RecordedObservation[] = [];
-  await eachRow(file, (record, place) => {
-    const parsed = observationSchema.safeParse(record);
-    if (!parsed.success) throw wrongField(place, parsed.error);
-    const { station, observed_at, fetched_at, temperature_f } = parsed.data;
+export const readObservations = (file: string): Promise<RecordedObservation[]> =>
+  readRows(file, observationSchema, ({ station, observed_at, fetched_at, temperature_f }, place) => {
     const [observedAt, fetchedAt] = [new Date(observed_at), new Date(fetched_at)];
     if (fetchedAt < observedAt) throw new CommandError(`${place}, column fetched_at: before it was observed`);
-    found.push({ stationId: station, observedAt, fetchedAt, temperatureF: temperature_f });
+    return { stationId: station, observedAt, fetchedAt, temperatureF: temperature_f };
   });
-  return found;
-}
 
-/** @throws CommandError for a file that is not a CSV, and any error of `read` */
-async function eachRow(file: string, read: (record: unknown, place: string) => void): Promise<void> {
+/** @throws CommandError for a file that is not a CSV or has a wrong field, and any error of `read` */
+async function readRows<Row, Found>(
+  file: string,
+  schema: z.ZodType<Row>,
+  read: (row: Row, place: string) => Found,
+): Promise<Found[]> {
+  const found: Found[] = [];
   const rows = parse(await readBytes(file), { columns: true, bom: true, trim: true, info: true });
   try {
-    for await (const row of rows as AsyncIterable<{ record: unknown; info: { lines: number } }>)
-      read(row.record, `${file}, line ${row.info.lines}`);
+    for await (const { record, info } of rows as AsyncIterable<{
+      record: unknown;
+      info: { lines: number };
+    }>) {
+      const place = `${file}, line ${info.lines}`;
+      const { data, error } = schema.safeParse(record);
+      if (error) throw wrongField(`${place}, column ${String(error.issues[0]!.path[0])}`, error);
+      found.push(read(data, place));
+    }
+    return found;
   } catch (error) {
     if (error instanceof CsvError) throw new CommandError(`${file}: ${error.message}`);
     throw error;
   }
 }
 
-function wrongField(place: string, { issues: [issue] }: z.ZodError): CommandError {
-  return new CommandError(`${place}, column ${String(issue!.path[0])}: ${issue!.message}`);
-}
+const wrongField = (place: string, { issues: [issue] }: z.ZodError): CommandError =>
+  new CommandError(`${place}: ${issue!.message}`);
 
 const tradeSchema = z.object({
   count: z.int().positive(),
@@ -270,8 +274,8 @@ export async function readTrades(files: readonly string[]): Promise<Map<string, 
   return trades;
 }
 
-const wrongTrade = (file: string, at: readonly string[], { issues: [issue] }: z.ZodError): CommandError =>
-  new CommandError(`${file}: ${[...at, ...issue!.path].join('.')}: ${issue!.message}`);
+const wrongTrade = (file: string, at: readonly string[], error: z.ZodError): CommandError =>
+  wrongField(`${file}: ${[...at, ...error.issues[0]!.path].join('.')}`, error);
 
 const toTrade = (trade: z.output<typeof tradeSchema>): RecordedTrade => ({
   atMs: Date.parse(trade.created_time),

@@ -18,21 +18,7 @@ import type { PointInTime } from './feed.js';
 import { feeRuleOf } from '../../src/markets/market/fees.js';
 import { markPosition } from '../../src/markets/ledger/valuation.js';
 
-export interface Trail {
-  start: Micros;
-  /** Positions are valued at the last bids. */
-  equity: readonly { at: Date; amount: Micros }[];
-  end: Micros;
-  endCash: Micros;
-  purchases: readonly Purchase[];
-  dates: readonly string[];
-  /** `decisions` counts every event at every point in time. `signals` does not include `withheld`. */
-  decisions: number;
-  signals: number;
-  withheld: number;
-  /** Reasons for not buying, with the numbers in their text replaced by N. */
-  reasons: ReadonlyMap<string, number>;
-}
+export type Trail = Awaited<ReturnType<typeof runBacktest>>;
 
 export interface RunOptions {
   cash: Micros;
@@ -46,10 +32,19 @@ export interface RunOptions {
 export async function runBacktest(
   points: AsyncIterable<PointInTime> | Iterable<PointInTime>,
   { cash, change = (point) => point, takenMs, onPoint }: RunOptions,
-): Promise<Trail> {
+) {
   const broker = createBroker(cash, takenMs);
+  /** Positions are valued at the last bids. */
   const equity: { at: Date; amount: Micros }[] = [];
-  const counts = { decisions: 0, signals: 0, withheld: 0, reasons: new Map<string, number>() };
+  const counts = {
+    /** Every event at every point in time. */
+    decisions: 0,
+    /** Without those withheld. */
+    signals: 0,
+    withheld: 0,
+    /** Reasons for not buying, with the numbers in their text replaced by N. */
+    reasons: new Map<string, number>(),
+  };
   const dates = new Set<string>();
   let end = cash;
   for await (const point of points) {
@@ -77,7 +72,7 @@ export async function runBacktest(
 function follow(
   { at, data, events, due, forecasts, gates }: PointInTime,
   broker: ReturnType<typeof createBroker>,
-  counts: Pick<Trail, 'signals' | 'withheld'> & { reasons: Map<string, number> },
+  counts: Pick<Trail, 'signals' | 'withheld' | 'reasons'>,
 ): void {
   const account = { cash: broker.cash, holdings: broker.holdings };
   const isDue = new Set(due.map(({ eventTicker }) => eventTicker));

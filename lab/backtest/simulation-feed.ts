@@ -79,14 +79,8 @@ export async function simulationFeed({
     const due = events.filter((event) => step.due.some((each) => isOf(each, event)));
     const weather = readWeatherOf(world, subjectsOf(step.due, dailyKinds), at);
     const forecasts = calibratedModel({ source: 'simulated', weather, events: due, fits: learned.fits, at });
-    const known = {
-      marketSource: 'simulated',
-      forecastSource: 'simulated',
-      data,
-      events: due,
-      forecasts,
-      at,
-    };
+    const source = 'simulated';
+    const known = { marketSource: source, forecastSource: source, data, events: due, forecasts, at };
     records.push(...recordsDue(known).map((record) => toJudged(world, step.due, record)));
     const traded = due.filter(({ date }) => date >= from);
     points.push({ at, data, events, due: traded, forecasts, gates: learned.gates });
@@ -135,22 +129,11 @@ function toJudged({ weather }: SimulatedWorld, due: readonly StationDay[], recor
   const { station, day } = due.find(
     (each) => each.station.id === record.station && each.day.date === record.date,
   )!;
-  const { kind } = record;
-  const { advantage, worstAdvantage } = scoreBrackets(
-    record,
-    weather.value(dailySubject(kind, { station, day })),
-  );
-  const { date, leadHours, method } = record;
-  return {
-    kind,
-    station: station.id,
-    date,
-    leadHours,
-    method,
-    advantage,
-    worstAdvantage,
-    settledAt: finalTimeOf(day),
-  };
+  const { kind, date, leadHours, method } = record;
+  const outcome = weather.value(dailySubject(kind, { station, day }));
+  const { advantage, worstAdvantage } = scoreBrackets(record, outcome);
+  const key = { kind, station: station.id, date, leadHours, method };
+  return { ...key, advantage, worstAdvantage, settledAt: finalTimeOf(day) };
 }
 
 const daysBefore = (date: string, days: number): string =>

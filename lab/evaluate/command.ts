@@ -7,32 +7,31 @@ import {
   wholeFrom,
   type Terminal,
 } from '../../src/commands/kit/command.js';
-import { createProgress } from '../../src/commands/kit/progress.js';
 import { compareModels, comparisonTable } from './compare.js';
 import type { Tail } from './decomposition.js';
-import { evaluate } from './evaluate.js';
+import { evaluate, type Evaluation } from './evaluate.js';
 import { runHourlyCommand } from './hourly.js';
-import type { EvaluateOptions, Evaluation } from './evaluation.js';
-import { collect, parseDelimiter, parsePattern, readingNotes } from './flags.js';
+import type { EvaluateOptions } from './evaluation.js';
+import {
+  collect,
+  parseDelimiter,
+  parsePattern,
+  readingNotes,
+  toReadingOptions,
+  type ReadingFlags,
+} from './flags.js';
 import { runMixCommand } from './mix-command.js';
 import { modelNames, models, type ModelName } from './models.js';
-import { parseNumber, readCases, readRows } from './read-cases.js';
+import { parseNumber, readModels, readRows, showFitting } from './read-cases.js';
 import { requireReportTarget, writeReport } from './report.js';
 
-interface Flags {
-  obs: string;
+interface Flags extends ReadingFlags {
   members: string;
-  date: string;
   trainDays?: number;
   trainUntil?: string;
   months?: number[];
-  lag: number;
-  by?: string;
   distribution: 'normal' | 'logistic';
   widen?: boolean;
-  missing?: string[];
-  delimiter: string;
-  decimalComma?: boolean;
   html?: string;
   model?: ModelName[];
   above?: number;
@@ -153,18 +152,12 @@ function toEvaluateOptions(file: string, flags: Flags): EvaluateOptions {
   if ((trainDays === undefined) === (trainUntil === undefined))
     throw new CommandError('Give either --train-days or --train-until.');
   return {
-    file,
-    observed: flags.obs,
+    ...toReadingOptions(file, flags),
     members: flags.members,
-    date: flags.date,
     training: trainUntil === undefined ? { days: trainDays!, lagDays } : { until: trainUntil, lagDays },
     months: flags.months ?? null,
-    by: flags.by ?? null,
     distribution: flags.distribution,
     isWidened: flags.widen ?? false,
-    missing: flags.missing ?? [],
-    delimiter: flags.delimiter,
-    hasDecimalComma: flags.decimalComma ?? false,
   };
 }
 
@@ -202,29 +195,23 @@ const runDayAheadCommand = (terminal: Terminal): Promise<number> =>
     const options = toEvaluateOptions(files[0]!, flags);
     if (flags.html !== undefined) await requireReportTarget(flags.html);
     const say = (notes: string[]) => notes.forEach((note) => stderr.write(`evaluate: ${note}\n`));
-    const file = await readRows(options.file, terminal, (input, onRow) => readCases(input, options, onRow));
-    say(readingNotes(file));
-    const progress = createProgress(stderr);
-    try {
-      if (flags.model) {
-        const names = flags.model;
-        const summary = compareModels(options, file, {
-          names,
-          tail: tailOf(flags),
-          onProgress: (share) => progress.show(share, 'fitting'),
-        });
-        progress.stop();
-        if (names.length > 1) stderr.write(`${comparisonTable(summary, names).join('\n')}\n`);
-        stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
-        return 0;
-      }
-      const evaluation = evaluate(options, file, (share) => progress.show(share, 'fitting'));
-      progress.stop();
+    const print = (summary: object) => void stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
+    const [file] = await readRows(options.file, terminal, (input, onRow) =>
+      readModels(input, [options], onRow),
+    );
+    say(readingNotes(file!));
+    if (flags.model) {
+      const names = flags.model;
+      const summary = showFitting(terminal, (onProgress) =>
+        compareModels(options, file!, { names, tail: tailOf(flags), onProgress }),
+      );
+      if (names.length > 1) stderr.write(`${comparisonTable(summary, names).join('\n')}\n`);
+      print(summary);
+    } else {
+      const evaluation = showFitting(terminal, (onProgress) => evaluate(options, file!, onProgress));
       say(testingNotes(evaluation));
-      stdout.write(`${JSON.stringify(evaluation.summary, null, 2)}\n`);
+      print(evaluation.summary);
       if (flags.html !== undefined) await writeReport(evaluation, flags.html);
-    } finally {
-      progress.stop();
     }
     return 0;
   });

@@ -3,30 +3,14 @@ import { blockBootstrap, type Interval } from '../../src/markets/scores/bootstra
 import { CommandError } from '../../src/commands/kit/command.js';
 import { nameOf } from '../../src/commands/kit/input.js';
 import type { CaseTable } from './case-table.js';
-import { decompose, weightedCrps, type Decomposition, type Tail } from './decomposition.js';
+import { decompose, weightedCrps, type Tail } from './decomposition.js';
 import type { EvaluateOptions } from './evaluation.js';
 import { forecastRows, type RowForecasts } from './forecast-rows.js';
 import { models, type ModelName } from './models.js';
 import type { FileCases } from './read-cases.js';
-import { meanScores, scoreForecast, scoreRaw, type ForecastScores, type RawScores } from './scores.js';
+import { meanScores, scoreForecast, scoreRaw } from './scores.js';
 
-interface ModelScores extends ForecastScores, Decomposition {
-  /** Undefined if no threshold was given. */
-  twCrps?: number;
-}
-
-/** Minus the score of `against` over the same rows, with its 95% interval; negative if `model` is better. */
-interface Comparison {
-  model: ModelName;
-  against: ModelName;
-  crps: Interval;
-  logScore: Interval;
-}
-
-export type ComparedModels = { n: number; raw: RawScores } & Partial<Record<ModelName, ModelScores>> & {
-    coefficients: Record<string, unknown>;
-    comparison?: Comparison[];
-  };
+export type ComparedModels = ReturnType<typeof compareModels>;
 
 /** @throws CommandError if no rows have forecasts from every model */
 export function compareModels(
@@ -37,7 +21,7 @@ export function compareModels(
     tail,
     onProgress,
   }: { names: readonly ModelName[]; tail: Tail | null; onProgress: (share: number) => void },
-): ComparedModels {
+) {
   const { table } = file;
   const forecasts = names.map((name, i) =>
     forecastRows(models[name], options, file, (share) => onProgress((i + share) / names.length)),
@@ -51,24 +35,22 @@ export function compareModels(
   return {
     n: rows.length,
     raw: meanScores(rows, (row) => scoreRaw(table, row)),
-    ...Object.fromEntries(scored.map(({ name, scores }) => [name, scores])),
+    ...(Object.fromEntries(scored.map(({ name, scores }) => [name, scores])) as Record<
+      ModelName,
+      Scored['scores']
+    >),
     coefficients: Object.fromEntries(names.map((name, i) => [name, forecasts[i]!.coefficients])),
     ...(names.length > 1 && { comparison: compare(scored, rows, table) }),
   };
 }
 
-interface Scored {
-  name: ModelName;
-  scores: ModelScores;
-  /** In date order. */
-  byRow: readonly ForecastScores[];
-}
+type Scored = ReturnType<typeof scoreModel>;
 
 function scoreModel(
   name: ModelName,
   { fits }: RowForecasts<unknown>,
   { rows, table, tail }: { rows: readonly number[]; table: CaseTable; tail: Tail | null },
-): Scored {
+) {
   const { distribution } = models[name];
   const cases = rows.map((row) => ({
     observed: table.get('observed', row),
@@ -83,17 +65,15 @@ function scoreModel(
       ...(tail && { twCrps: weightedCrps(cases, distribution.cdf, tail) }),
       ...decompose(cases, distribution.cdf, means.crps),
     },
+    /** In date order. */
     byRow,
   };
 }
 
 const interval = { blockLength: 7, resamples: 2_000, confidence: 0.95, seed: 1 };
 
-function compare(
-  [first, ...others]: readonly Scored[],
-  rows: readonly number[],
-  table: CaseTable,
-): Comparison[] {
+/** Less the first model's scores over the same rows; negative if better. */
+function compare([first, ...others]: readonly Scored[], rows: readonly number[], table: CaseTable) {
   const difference = (byRow: Scored['byRow'], score: 'crps' | 'logScore'): Interval =>
     differenceByDate(
       rows.map((row, i) => [table.get('day', row), byRow[i]![score] - first!.byRow[i]![score]]),
@@ -122,7 +102,7 @@ export function differenceByDate(
 }
 
 export function comparisonTable(summary: ComparedModels, names: readonly ModelName[]): string[] {
-  const number = (x: number | undefined) => (x === undefined ? '' : x.toFixed(4)).padStart(9);
+  const number = (x: number) => x.toFixed(4).padStart(9);
   const range = ({ mean, low, high }: Interval) =>
     `${mean.toFixed(4)} (${low.toFixed(4)} to ${high.toFixed(4)})`;
   const head = ['model'.padEnd(9), ...['CRPS', 'log score', 'covers'].map((text) => text.padStart(9))].join(
@@ -131,7 +111,7 @@ export function comparisonTable(summary: ComparedModels, names: readonly ModelNa
   return [
     `${head}  CRPS less the first's, 95% interval`,
     ...names.map((name) => {
-      const scores = summary[name]!;
+      const scores = summary[name];
       const compared = summary.comparison?.find(({ model }) => model === name);
       return `${name.padEnd(9)} ${number(scores.crps)} ${number(scores.logScore)} ${number(scores.coverage)}  ${compared ? range(compared.crps) : ''}`.trimEnd();
     }),

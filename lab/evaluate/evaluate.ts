@@ -2,7 +2,7 @@ import { basename } from 'node:path';
 import { MIN_FIT_CASES, type EmosCoefficients, type NoFitReason } from './emos.js';
 import { CommandError } from '../../src/commands/kit/command.js';
 import { nameOf } from '../../src/commands/kit/input.js';
-import type { EvaluatedCase, EvaluateOptions, Evaluation } from './evaluation.js';
+import type { EvaluatedCase, EvaluateOptions } from './evaluation.js';
 import { forecastRows, type RowForecasts } from './forecast-rows.js';
 import { createEmos, type Model } from './models.js';
 import type { FileCases } from './read-cases.js';
@@ -10,12 +10,10 @@ import { meanScores, scoreForecast, scoreRaw } from './scores.js';
 import { formatEpochDay } from './training.js';
 import { crpsOfNormal } from '../../src/markets/learning/crps.js';
 
+export type Evaluation = ReturnType<typeof evaluate>;
+
 /** @throws CommandError if no row gets a forecast */
-export function evaluate(
-  options: EvaluateOptions,
-  file: FileCases,
-  onProgress: (share: number) => void,
-): Evaluation {
+export function evaluate(options: EvaluateOptions, file: FileCases, onProgress: (share: number) => void) {
   const { table, groups, rows: rowCount, leftOut, columns } = file;
   const model = keepFits(createEmos(options));
   const { distribution } = model;
@@ -49,8 +47,10 @@ export function evaluate(
     fileName: basename(options.file),
     memberCount: columns.members.length,
     rows: rowCount,
+    /** In the selected months, except those in `leftOut`. */
     usedRows: table.length,
     leftOut,
+    /** In the test period, with too few earlier dates or no fit. */
     untested: {
       tooEarly,
       notFitted: [...notFitted.values()].reduce((sum, count) => sum + count, 0),
@@ -62,11 +62,12 @@ export function evaluate(
       emos: meanScores(rows, scoreRow),
       coefficients,
     },
+    /** In date order. Computed lazily, so that a long file needs little memory; may be iterated more than once. */
     cases: {
       *[Symbol.iterator]() {
         for (const row of rows) yield toCase(row);
       },
-    },
+    } as Iterable<EvaluatedCase>,
   };
 }
 

@@ -1,5 +1,3 @@
-import type { EmosCoefficients } from './emos.js';
-import type { ForecastScores, RawScores } from './scores.js';
 import type { FixedTraining, RollingTraining } from './training.js';
 
 export interface EvaluateOptions {
@@ -24,15 +22,6 @@ export interface EvaluateOptions {
   delimiter: string;
   /** Numbers are written as 12,5. */
   hasDecimalComma: boolean;
-}
-
-/** Scores are means over the tested cases, in the unit of the observations. */
-export interface EvaluationSummary {
-  n: number;
-  raw: RawScores;
-  emos: ForecastScores;
-  /** The last ones for a rolling window, by the value of the `by` column if any. */
-  coefficients: EmosCoefficients | Record<string, EmosCoefficients>;
 }
 
 /** Out of sample. */
@@ -64,19 +53,3 @@ export const leftOutReasons = {
 
 /** Each row counts once, for the first reason that applies. */
 export type LeftOut = Record<keyof typeof leftOutReasons, number>;
-
-export interface Evaluation {
-  options: EvaluateOptions;
-  /** Without its folder. */
-  fileName: string;
-  memberCount: number;
-  /** `usedRows`: in the selected months, except those in `leftOut`. */
-  rows: number;
-  usedRows: number;
-  leftOut: LeftOut;
-  /** In the test period, with too few earlier dates or no fit. */
-  untested: { tooEarly: number; notFitted: number; whyNotFitted: string | null };
-  summary: EvaluationSummary;
-  /** In date order. Computed lazily, so that a long file needs little memory; may be iterated more than once. */
-  cases: Iterable<EvaluatedCase>;
-}

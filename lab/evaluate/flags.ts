@@ -17,6 +17,26 @@ export function parseDelimiter(value: string): string {
   return delimiter;
 }
 
+export interface ReadingFlags {
+  obs: string;
+  date: string;
+  by?: string;
+  lag: number;
+  missing?: string[];
+  delimiter: string;
+  decimalComma?: boolean;
+}
+
+export const toReadingOptions = (file: string, flags: ReadingFlags) => ({
+  file,
+  observed: flags.obs,
+  date: flags.date,
+  by: flags.by ?? null,
+  missing: flags.missing ?? [],
+  delimiter: flags.delimiter,
+  hasDecimalComma: flags.decimalComma ?? false,
+});
+
 export const collect = (value: string, before: string[] = []): string[] => [...before, value];
 
 export function readingNotes({ columns, leftOut, examples, rows, suspects, partial }: FileCases): string[] {

@@ -20,8 +20,7 @@ import {
 } from '../../src/commands/kit/command.js';
 import { nameOf, type Input } from '../../src/commands/kit/input.js';
 import { findColumn, quote } from '../../src/commands/kit/columns.js';
-import { createProgress } from '../../src/commands/kit/progress.js';
-import { missingTest, parseNumber, readCsv, readRows } from './read-cases.js';
+import { missingTest, parseNumber, readCsv, readRows, showFitting } from './read-cases.js';
 import { meanScores } from './scores.js';
 import { fitWindows, INTERVAL, parseDay } from './training.js';
 
@@ -80,15 +79,9 @@ export const runHourlyCommand = (terminal: Terminal): Promise<number> =>
         `evaluate: Skipped ${count} of ${found.rows} rows with an empty field (first in line ${line}, column ${JSON.stringify(column)}).\n`,
       );
     }
-    const progress = createProgress(stderr);
-    try {
-      const summary = scoreHourly(found.days, flags, (share) => progress.show(share, 'fitting'));
-      progress.stop();
-      if (!summary) throw new CommandError(`${nameOf(file)}: ${reasonForNoScore(flags)}`);
-      stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
-    } finally {
-      progress.stop();
-    }
+    const summary = showFitting(terminal, (onProgress) => scoreHourly(found.days, flags, onProgress));
+    if (!summary) throw new CommandError(`${nameOf(file)}: ${reasonForNoScore(flags)}`);
+    stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     return 0;
   });
 
@@ -100,37 +93,28 @@ interface HourlyDay {
   curveF: readonly number[];
 }
 
-interface HourlyFile {
-  days: HourlyDay[];
-  rows: number;
-  /** Rows with an empty field, and the first such field. */
-  incomplete: { count: number; line: number; column: string } | null;
-}
-
 const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0'));
 
-interface HourlyColumns {
-  station: number;
-  date: number;
-  observed: number[];
-  curve: number[];
-}
+type HourlyColumns = ReturnType<typeof findHourlyColumns>;
 
 /**
  * Columns station, date, o00 to o23 (observed) and f00 to f23 (forecast).
  * @throws CommandError with line and column
  */
-async function readHourly(input: Input, file: string, onRow: () => void): Promise<HourlyFile> {
+async function readHourly(input: Input, file: string, onRow: () => void) {
   let columns: HourlyColumns | undefined;
   let header: string[] = [];
-  const found: HourlyFile = { days: [], rows: 0, incomplete: null };
+  /** Rows with an empty field, and the first such field. */
+  let incomplete: { count: number; line: number; column: string } | undefined;
+  const days: HourlyDay[] = [];
+  let rows = 0;
   const seen = new Map<string, number>();
   const isMissing = missingTest([]);
 
   function read(record: string[], line: number, { station, date, observed, curve }: HourlyColumns): void {
     const wrong = (column: number, why: string) =>
       new CommandError(`${nameOf(file)}, line ${line}, column ${quote(header[column]!)}: ${why}`);
-    found.rows++;
+    rows++;
     if (record.length !== header.length)
       throw new CommandError(
         `${nameOf(file)}, line ${line}: ${record.length} fields, and the header has ${header.length}${
@@ -139,8 +123,8 @@ async function readHourly(input: Input, file: string, onRow: () => void): Promis
       );
     const gap = [station, date, ...observed, ...curve].find((index) => isMissing(record[index]!));
     if (gap !== undefined) {
-      found.incomplete ??= { count: 0, line, column: header[gap]! };
-      found.incomplete.count++;
+      incomplete ??= { count: 0, line, column: header[gap]! };
+      incomplete.count++;
       return;
     }
     const day = parseDay(record[date]!);
@@ -156,7 +140,7 @@ async function readHourly(input: Input, file: string, onRow: () => void): Promis
     if (before !== undefined)
       throw wrong(date, `${record[date]!} of ${quote(record[station]!)} is already in line ${before}.`);
     seen.set(key, line);
-    found.days.push({
+    days.push({
       stationId: record[station]!,
       day,
       observedF: observed.map(temperature),
@@ -173,12 +157,11 @@ async function readHourly(input: Input, file: string, onRow: () => void): Promis
     onRow();
   });
   if (!columns) throw new CommandError(`${nameOf(file)} is empty.`);
-  if (found.days.length === 0) throw new CommandError(`${nameOf(file)}: no row can be used.`);
-  found.days.sort((a, b) => a.day - b.day);
-  return found;
+  if (days.length === 0) throw new CommandError(`${nameOf(file)}: no row can be used.`);
+  return { days: days.sort((a, b) => a.day - b.day), rows, incomplete };
 }
 
-function findHourlyColumns(header: readonly string[], name: string): HourlyColumns {
+function findHourlyColumns(header: readonly string[], name: string) {
   const hint = '--hourly reads station, date, o00 to o23 and f00 to f23.';
   const find = (column: string) => findColumn(header, column, `${name}, line 1`, hint);
   return {

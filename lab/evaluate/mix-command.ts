@@ -7,14 +7,20 @@ import {
   type Terminal,
 } from '../../src/commands/kit/command.js';
 import { nameOf } from '../../src/commands/kit/input.js';
-import { createProgress } from '../../src/commands/kit/progress.js';
 import type { ModelVersion } from '../../src/markets/weather/versions.js';
 import { MAIN_MODEL } from '../../src/markets/weather/weather.js';
 import type { EvaluateOptions } from './evaluation.js';
-import { collect, parseDelimiter, parsePattern, readingNotes } from './flags.js';
+import {
+  collect,
+  parseDelimiter,
+  parsePattern,
+  readingNotes,
+  toReadingOptions,
+  type ReadingFlags,
+} from './flags.js';
 import { compareMixes, type MixSummary } from './mix.js';
 import { findColumn } from '../../src/commands/kit/columns.js';
-import { readCsv, readModels, readRows } from './read-cases.js';
+import { readCsv, readModels, readRows, showFitting } from './read-cases.js';
 
 const help = `
 Mixes several models as the trading server does. Each --mix names a model and the columns of its members; the first one
@@ -38,19 +44,12 @@ Examples:
   npm run --silent evaluate -- knyc.csv.gz --obs obs --date date --by station --train-days 365 --lag 1 \\
     --mix gefs='^gefs$' --mix hrrr='^hrrr$' --mix nbm='^nbm' --spread gefs=gefs_spread`;
 
-interface Flags {
-  obs: string;
-  date: string;
-  by?: string;
+interface Flags extends ReadingFlags {
   mix: Named[];
   spread?: Named[];
   trainDays: number;
-  lag: number;
   fit: 'shrunk' | 'seasonal';
   versions?: string;
-  missing?: string[];
-  delimiter: string;
-  decimalComma?: boolean;
 }
 
 interface Named {
@@ -111,21 +110,15 @@ export const runMixCommand = (terminal: Terminal): Promise<number> =>
     const found = await readRows(files[0]!, terminal, (input, onRow) => readModels(input, options, onRow));
     for (const [i, file] of found.entries())
       for (const note of readingNotes(file)) stderr.write(`evaluate: ${flags.mix[i]!.name}: ${note}\n`);
-    const progress = createProgress(stderr);
-    try {
-      const models = flags.mix.map(({ name }, i) => ({
-        name,
-        options: options[i]!,
-        file: found[i]!,
-        versions: versions.get(name),
-      }));
-      const summary = compareMixes(models, flags.fit, (share) => progress.show(share, 'fitting'));
-      progress.stop();
-      stderr.write(`${mixTable(summary).join('\n')}\n`);
-      stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
-    } finally {
-      progress.stop();
-    }
+    const models = flags.mix.map(({ name }, i) => ({
+      name,
+      options: options[i]!,
+      file: found[i]!,
+      versions: versions.get(name),
+    }));
+    const summary = showFitting(terminal, (onProgress) => compareMixes(models, flags.fit, onProgress));
+    stderr.write(`${mixTable(summary).join('\n')}\n`);
+    stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
     return 0;
   });
 
@@ -137,19 +130,13 @@ function toOptions(file: string, flags: Flags): EvaluateOptions[] {
   const unknown = spread.find(({ name }) => !mix.some((model) => model.name === name));
   if (unknown) throw new CommandError(`--spread: there is no model ${unknown.name}.`);
   return mix.map(({ name, value }) => ({
-    file,
-    observed: flags.obs,
+    ...toReadingOptions(file, flags),
     members: value,
     spread: spread.find((each) => each.name === name)?.value,
-    date: flags.date,
     training: { days: flags.trainDays, lagDays: flags.lag },
     months: null,
-    by: flags.by ?? null,
     distribution: 'logistic',
     isWidened: false,
-    missing: flags.missing ?? [],
-    delimiter: flags.delimiter,
-    hasDecimalComma: flags.decimalComma ?? false,
   }));
 }
 

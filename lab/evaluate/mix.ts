@@ -4,7 +4,6 @@ import { nameOf } from '../../src/commands/kit/input.js';
 import { POSSIBLE_DEVIATION_F } from '../../src/markets/learning/calibrated.js';
 import type { AheadCase, AheadFit } from '../../src/markets/learning/day-ahead.js';
 import { learnMix, mixCandidates, type Candidate, type ModelError } from '../../src/markets/learning/mix.js';
-import type { Interval } from '../../src/markets/scores/bootstrap.js';
 import { markOlder, versionOn, type ModelVersion } from '../../src/markets/weather/versions.js';
 import { MAIN_MODEL } from '../../src/markets/weather/weather.js';
 import type { CaseTable } from './case-table.js';
@@ -25,12 +24,7 @@ export interface MixedModel {
   versions: readonly ModelVersion[] | undefined;
 }
 
-export interface MixSummary {
-  n: number;
-  mix: ForecastScores & { weights: Record<string, number> };
-  models: Record<string, ForecastScores & { n: number }>;
-  without: Record<string, ForecastScores & { crpsDifference: Interval }>;
-}
+export type MixSummary = ReturnType<typeof compareMixes>;
 
 /**
  * @param given the first model decides which rows are tested
@@ -40,7 +34,7 @@ export function compareMixes(
   given: readonly MixedModel[],
   fit: ModelName,
   onProgress: (share: number) => void,
-): MixSummary {
+) {
   const parts = given.map((model, i) =>
     toPart(model, fit, (share) => onProgress((i + share) / given.length)),
   );
@@ -50,7 +44,7 @@ export function compareMixes(
     throw new CommandError(
       `${nameOf(given[0]!.options.file)}: No row can be tested: none has a forecast of ${given[0]!.name} and enough earlier dates.`,
     );
-  const byName = <T>(of: (name: string) => T) =>
+  const byName = <T>(of: (name: string) => T): Record<string, T> =>
     Object.fromEntries(parts.map(({ name }) => [name, of(name)]));
   const weightOf = (name: string) =>
     tested.reduce((sum, { weights }) => sum + (weights.get(name) ?? 0), 0) / n;

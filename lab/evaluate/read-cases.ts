@@ -37,6 +37,19 @@ const MAX_RECORD_LENGTH = 16 * 1024 * 1024;
 
 const ROWS_PER_UPDATE = 1000;
 
+/** Shows the share that is done. */
+export function showFitting<Found>(
+  { stderr }: Pick<Terminal, 'stderr'>,
+  fit: (onProgress: (share: number) => void) => Found,
+): Found {
+  const progress = createProgress(stderr);
+  try {
+    return fit((share) => progress.show(share, 'fitting'));
+  } finally {
+    progress.stop();
+  }
+}
+
 export async function readRows<Found>(
   file: string,
   { stdin, stderr }: Terminal,
@@ -54,16 +67,6 @@ export async function readRows<Found>(
     progress.stop();
     input.close();
   }
-}
-
-/** @throws CommandError for a file that is not a CSV or lacks the columns */
-export async function readCases(
-  input: Input,
-  options: EvaluateOptions,
-  onRow: () => void,
-): Promise<FileCases> {
-  const [found] = await readModels(input, [options], onRow);
-  return found!;
 }
 
 /**

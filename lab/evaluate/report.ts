@@ -10,15 +10,10 @@ import { toSeriesChart, type SeriesPoint } from '../../src/markets/charts/series
 import { formatFixed, formatPercent, formatSigned } from '../../src/core/charts/text.js';
 import * as ui from '../../src/core/pages/format.js';
 import type { EmosCoefficients } from './emos.js';
+import type { Evaluation } from './evaluate.js';
 import { flatnessOfShares } from './scoring-rules.js';
 import { CommandError } from '../../src/commands/kit/command.js';
-import {
-  leftOutReasons,
-  type EvaluatedCase,
-  type EvaluateOptions,
-  type Evaluation,
-  type LeftOut,
-} from './evaluation.js';
+import { leftOutReasons, type EvaluatedCase, type EvaluateOptions, type LeftOut } from './evaluation.js';
 import { styleSheets } from '../../src/core/pages/stylesheet.js';
 
 /** The same in the source tree and in the build. */
@@ -141,17 +136,11 @@ function toScores({ summary: { emos, raw } }: Evaluation, { total }: Tally) {
   return [
     row('EMOS', emos, formatFixed(emos.logScore, 4)),
     row('Raw ensemble', raw, '–'),
-    {
-      name: 'Climatology',
-      crps: formatFixed(climate, 4),
-      skill: '–',
-      mae: '–',
-      bias: '–',
-      coverage: '–',
-      logScore: '–',
-    },
+    { ...notScored, name: 'Climatology', crps: formatFixed(climate, 4) },
   ];
 }
+
+const notScored = { skill: '–', mae: '–', bias: '–', coverage: '–', logScore: '–' };
 
 const toGroups = ({ groups }: Tally) =>
   [...groups].slice(0, MAX_GROUPS).map(([name, sums]: [string, ScoreSums]) => ({

@@ -1,6 +1,12 @@
 import { Command, Option } from 'commander';
 import { exportHeads } from '../accounts/audit/export-heads.js';
-import { jsonWriter, NotedHeadsError, readNotedHeads, textWriter } from '../accounts/audit/verify-report.js';
+import {
+  areIntact,
+  NotedHeadsError,
+  readNotedHeads,
+  toHeads,
+  toText,
+} from '../accounts/audit/verify-report.js';
 import { verifyChains } from '../accounts/audit/verify.js';
 import type { MaintenanceDatabase } from '../core/db/maintenance.js';
 import { formatCount, formatDecimal } from '../core/pages/format.js';
@@ -9,7 +15,7 @@ import { createProgress } from './kit/progress.js';
 
 const help = `
 Each row of an Organization's audit log has a number and a SHA-256 hash over itself and the previous row's hash. This command
-checks every chain. It reports each row that does not match its hash, and rows missing between others or at the end. It prints
+checks every chain. It reports each row that does not match its hash, each gap, and an end that is not the recorded one. It prints
 the head of each chain: Organization, id, number and hash of the last row. It can run beside the service, because it reads one
 snapshot; with the embedded database, requests wait meanwhile.
 
@@ -57,20 +63,13 @@ async function verify(
   const orgId = await organizationFlag(db, org);
   const noted = expect === undefined ? undefined : await readNotedHeads(expect);
   const progress = createProgress(process.stderr);
-  const writer = (json ? jsonWriter : textWriter)((line) => {
-    progress.clear();
-    console.log(line);
-  });
-  try {
-    const onProgress = (done: number, total: number) => {
-      if (total < BAR_FROM_ROWS) return;
-      progress.show(done / total, `${formatDecimal(Math.min(done, total))} of ${formatCount(total, 'row')}`);
-    };
-    await verifyChains(db.orm, (report) => writer.add(report), { orgId, noted, onProgress });
-  } finally {
-    progress.stop();
-  }
-  return writer.end() ? 0 : 1;
+  const onProgress = (done: number, total: number) => {
+    if (total < BAR_FROM_ROWS) return;
+    progress.show(done / total, `${formatDecimal(Math.min(done, total))} of ${formatCount(total, 'row')}`);
+  };
+  const reports = await verifyChains(db.orm, { orgId, noted, onProgress }).finally(() => progress.stop());
+  console.log(json ? toHeads(reports) : toText(reports));
+  return areIntact(reports) ? 0 : 1;
 }
 
 await runMaintenance<Flags>({

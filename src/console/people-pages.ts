@@ -18,7 +18,7 @@ import { listOpenInvitations } from '../accounts/identity/members/invitation-que
 import {
   inviteAsOperator,
   MAX_OPEN_INVITATIONS,
-  revokeAsOperator,
+  revokeInvitation,
   toInvitationLink,
 } from '../accounts/identity/members/invitations.js';
 import {
@@ -114,7 +114,7 @@ function addInvitations(router: Router, deps: ConsoleDeps): void {
   router.post('/customers/:slug/invitations/:id/revoke', async (req, res) => {
     const { id: orgId, slug } = await readCustomer(deps, req);
     const id = readPathId(req, 'id', 'invitation');
-    await changeAsOperator(deps, req, res, (tx, source) => revokeAsOperator(tx, orgId, id, source));
+    await changeAsOperator(deps, req, res, (tx, source) => revokeInvitation(tx, orgId, id, source, true));
     res.redirect(303, toAddress(`${addressOf(slug)}/people`, { done: 'revoked' }));
   });
 }

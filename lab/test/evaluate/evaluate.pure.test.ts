@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { EvaluationSummary } from '../../evaluate/evaluation.js';
+import type { Evaluation } from '../../evaluate/evaluate.js';
 import { type EmosCoefficients, fitEmos } from '../../evaluate/emos.js';
 import { ownScript } from '../../../test/support/own-build.js';
 import { createFolder, days, evaluate, flags, header, toCsv, type Day } from './run-evaluate.js';
@@ -26,7 +26,7 @@ function fitOf(rows: readonly Day[]): EmosCoefficients {
   return fit.coefficients;
 }
 
-function expectCoefficients(summary: EvaluationSummary, expected: EmosCoefficients): void {
+function expectCoefficients(summary: Evaluation['summary'], expected: EmosCoefficients): void {
   const found = summary.coefficients as EmosCoefficients;
   for (const name of names) expect(Math.abs(found[name] - expected[name])).toBeLessThan(1e-3);
 }
@@ -426,7 +426,7 @@ it('the command prints one JSON object and writes a report', async () => {
   const html = folder.path('report.html');
   const args = [...ownScript('lab/evaluate'), file, ...flags.slice(1), '--train-days', '30'];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, [...args, '--html', html]);
-  expect((JSON.parse(stdout) as EvaluationSummary).n).toBe(50);
+  expect((JSON.parse(stdout) as Evaluation['summary']).n).toBe(50);
   expect(stderr).toBe('evaluate: Not tested: 30 rows with fewer than 30 earlier dates with data.\n');
   expect(readFileSync(html, 'utf8')).toContain('</html>');
 });

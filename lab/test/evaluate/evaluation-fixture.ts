@@ -1,4 +1,5 @@
-import type { EvaluatedCase, EvaluateOptions, Evaluation } from '../../evaluate/evaluation.js';
+import type { Evaluation } from '../../evaluate/evaluate.js';
+import type { EvaluatedCase, EvaluateOptions } from '../../evaluate/evaluation.js';
 
 /** A name that would inject a script if it were rendered unescaped. */
 export const hostile = '</style><img src=x onerror=alert(1)>\u202Eمدينة🌡';

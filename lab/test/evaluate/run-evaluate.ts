@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runEvaluateCommand } from '../../evaluate/command.js';
-import type { EvaluationSummary } from '../../evaluate/evaluation.js';
+import type { Evaluation } from '../../evaluate/evaluate.js';
 import { formatEpochDay, parseDay } from '../../evaluate/training.js';
 import { gaussian, uniform } from '../../../src/markets/venue/simulation/random.js';
 
@@ -11,7 +11,7 @@ export interface EvaluateRun {
   code: number;
   stdout: string;
   stderr: string;
-  readonly summary: EvaluationSummary;
+  readonly summary: Evaluation['summary'];
 }
 
 /** Runs the command in this process, with the CSV on standard input unless the arguments name a file. */
@@ -29,7 +29,7 @@ export async function evaluate(csv: string, args: string[]): Promise<EvaluateRun
     stdout,
     stderr,
     get summary() {
-      return JSON.parse(stdout) as EvaluationSummary;
+      return JSON.parse(stdout) as Evaluation['summary'];
     },
   };
 }

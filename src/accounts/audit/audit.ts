@@ -1,8 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { Tx, Database, Orm } from '../../core/db/client.js';
-import { asStored, genesisHash, hashRow, OPERATOR_CHAIN } from './chain.js';
-import { lockChain, lockOperatorChain, moveChainEnd } from './queries.js';
-import { auditLog, operatorChain, operatorLog } from './table.js';
+import { asStored, hashRow, OPERATOR_CHAIN } from './chain.js';
+import { insertRow, lockChain, moveChainEnd } from './queries.js';
 import type { Clock } from '../../core/time.js';
 import { retryOnConflict } from '../../core/db/sql.js';
 
@@ -25,35 +24,25 @@ export interface AuditEntry {
  * locks, and in id order for several Organizations.
  */
 export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
-  const end = await lockChain(tx, orgId, genesisHash(orgId));
+  const end = await lockChain(tx, orgId);
   const seq = end.seq + 1;
-  const { at, ...rest } = toRow(entry);
+  const { at, details = {}, ip = null, requestId = null, ...rest } = entry;
   // With `seq` in the id, rows from the same millisecond stay in order.
-  const row = { orgId, seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
-  const hash = hashRow(end.hash, { ...row, at: at.toISOString() });
-  await tx.insert(auditLog).values({ ...row, at, hash });
-  await moveChainEnd(tx, { orgId, seq, hash });
+  const id = uuid({ msecs: at.getTime(), seq });
+  const row = { seq, ...rest, details: asStored(details), ip, requestId, id };
+  const hash = hashRow(end.hash, { ...row, orgId, at: at.toISOString() });
+  await insertRow(tx, orgId, { ...row, at, hash });
+  await moveChainEnd(tx, orgId, { seq, hash });
 }
 
 /** Locks in id order, for a transaction that then writes to the logs in any order. */
 export async function lockLogs(tx: Tx, orgIds: readonly string[]): Promise<void> {
-  for (const id of orgIds.toSorted()) await lockChain(tx, id, genesisHash(id));
+  for (const id of orgIds.toSorted()) await lockChain(tx, id);
 }
 
 /** To avoid deadlocks, call this after locking the chains of all Organizations. */
-export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
-  const end = await lockOperatorChain(tx, genesisHash(OPERATOR_CHAIN));
-  const seq = end.seq + 1;
-  const { at, ...rest } = toRow(entry);
-  const row = { seq, ...rest, id: uuid({ msecs: at.getTime(), seq }) };
-  const hash = hashRow(end.hash, { ...row, orgId: OPERATOR_CHAIN, at: at.toISOString() });
-  await tx.insert(operatorLog).values({ ...row, at, hash });
-  await tx.update(operatorChain).set({ seq, hash });
-}
-
-function toRow({ details, ip, requestId, ...rest }: AuditEntry) {
-  return { ...rest, details: asStored(details ?? {}), ip: ip ?? null, requestId: requestId ?? null };
-}
+export const recordOperatorAudit = (tx: Tx, entry: AuditEntry): Promise<void> =>
+  recordAudit(tx, OPERATOR_CHAIN, entry);
 
 /** Checked again in the change's transaction, with locks held until the commit. */
 export interface Authority {

@@ -1,45 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { auditLog } from './table.js';
 
-/** `end`: the recorded end of the chain is wrong. `rewritten`: the chain differs from an earlier record of it. */
-type ProblemKind = 'changed' | 'removed' | 'inserted' | 'end' | 'rewritten';
-
-/** For a missing row, only `seq` is known. */
-export interface ChainProblem {
-  kind: ProblemKind;
-  seq: number | null;
-  id: string | null;
-  action: string | null;
-  detail: string;
-}
-
-export interface RowName {
-  seq: number | null;
-  id: string;
-  action: string;
-}
-
-export const problemOf = (kind: ProblemKind, row: RowName, detail: string): ChainProblem => ({
-  kind,
-  seq: row.seq,
-  id: row.id,
-  action: row.action,
-  detail,
-});
-
-export const problemAt = (kind: ProblemKind, seq: number | null, detail: string): ChainProblem => ({
-  kind,
-  seq,
-  id: null,
-  action: null,
-  detail,
-});
-
-export const rows = (first: number, last: number): string =>
-  first === last ? `row ${first}` : `rows ${first} to ${last}`;
-
-export const isOrAre = (first: number, last: number): string => (first === last ? 'is' : 'are');
-
 export type ChainedRow = Omit<typeof auditLog.$inferSelect, 'seq' | 'hash' | 'at'> & {
   seq: number;
   /** RFC 3339 in UTC, with milliseconds. */

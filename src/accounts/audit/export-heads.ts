@@ -2,7 +2,7 @@ import { access, rename, writeFile } from 'node:fs/promises';
 import type { Orm } from '../../core/db/client.js';
 import type { Job } from '../../core/db/jobs.js';
 import type { Context } from '../../core/http/context.js';
-import { jsonWriter, readNotedHeads } from './verify-report.js';
+import { areIntact, readNotedHeads, toHeads } from './verify-report.js';
 import { verifyChains } from './verify.js';
 
 export function auditExportJobs({
@@ -43,22 +43,11 @@ interface ExportOutcome {
 export async function exportHeads(orm: Orm, target: string): Promise<ExportOutcome> {
   const isUrl = /^https?:/.test(target);
   const noted = !isUrl && (await exists(target)) ? await readNotedHeads(target) : undefined;
-  const lines: string[] = [];
-  const writer = jsonWriter((line) => lines.push(line));
-  let chains = 0;
-  await verifyChains(
-    orm,
-    (report) => {
-      chains++;
-      writer.add(report);
-    },
-    { noted },
-  );
-  const isIntact = writer.end();
-  if (!isIntact) return { isIntact, chains };
-  const heads = `${lines.join('\n')}\n`;
-  await (isUrl ? putTo(target, heads) : replaceFile(target, heads));
-  return { isIntact, chains };
+  const reports = await verifyChains(orm, { noted });
+  const isIntact = areIntact(reports);
+  const heads = `${toHeads(reports)}\n`;
+  if (isIntact) await (isUrl ? putTo(target, heads) : replaceFile(target, heads));
+  return { isIntact, chains: reports.length };
 }
 
 const exists = (file: string): Promise<boolean> =>

@@ -5,32 +5,38 @@ import { selectRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
+import { genesisHash, OPERATOR_CHAIN } from './chain.js';
 import type { AuditFilter } from './filter.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
-export type ChainEnd = typeof auditChains.$inferSelect;
+type ChainEnd = Pick<typeof auditChains.$inferSelect, 'seq' | 'hash'>;
 
 /** Creates a missing end in the same statement, so that two transactions cannot both begin the chain. */
-export async function lockChain(tx: Tx, orgId: string, genesis: string): Promise<ChainEnd> {
-  const [end] = await tx
-    .insert(auditChains)
-    .values({ orgId, seq: 0, hash: genesis })
-    .onConflictDoUpdate({ target: auditChains.orgId, set: { seq: sql`${auditChains.seq}` } })
-    .returning();
+export async function lockChain(tx: Tx, orgId: string): Promise<ChainEnd> {
+  const first = { seq: 0, hash: genesisHash(orgId) };
+  const [end] =
+    orgId === OPERATOR_CHAIN
+      ? await tx
+          .insert(operatorChain)
+          .values(first)
+          .onConflictDoUpdate({ target: operatorChain.id, set: { seq: sql`${operatorChain.seq}` } })
+          .returning()
+      : await tx
+          .insert(auditChains)
+          .values({ orgId, ...first })
+          .onConflictDoUpdate({ target: auditChains.orgId, set: { seq: sql`${auditChains.seq}` } })
+          .returning();
   return end!;
 }
 
-export async function moveChainEnd(tx: Tx, { orgId, seq, hash }: ChainEnd): Promise<void> {
-  await tx.update(auditChains).set({ seq, hash }).where(eq(auditChains.orgId, orgId));
+export async function moveChainEnd(tx: Tx, orgId: string, end: ChainEnd): Promise<void> {
+  if (orgId === OPERATOR_CHAIN) await tx.update(operatorChain).set(end);
+  else await tx.update(auditChains).set(end).where(eq(auditChains.orgId, orgId));
 }
 
-export async function lockOperatorChain(tx: Tx, genesis: string): Promise<Omit<ChainEnd, 'orgId'>> {
-  const [end] = await tx
-    .insert(operatorChain)
-    .values({ seq: 0, hash: genesis })
-    .onConflictDoUpdate({ target: operatorChain.id, set: { seq: sql`${operatorChain.seq}` } })
-    .returning();
-  return end!;
+export async function insertRow(tx: Tx, orgId: string, row: typeof operatorLog.$inferInsert): Promise<void> {
+  if (orgId === OPERATOR_CHAIN) await tx.insert(operatorLog).values(row);
+  else await tx.insert(auditLog).values({ orgId, ...row });
 }
 
 export type AuditRow = typeof auditLog.$inferSelect;

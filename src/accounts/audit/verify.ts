@@ -1,8 +1,8 @@
-import { and, asc, count, eq, gt, isNotNull, isNull, lt, sql } from 'drizzle-orm';
+import { and, asc, count, eq, gt, isNotNull, isNull, sql } from 'drizzle-orm';
 import type { Orm } from '../../core/db/client.js';
+import { formatCount } from '../../core/pages/format.js';
 import { organizations } from '../organizations/table.js';
-import { genesisHash, hashRow, OPERATOR_CHAIN, problemAt, type ChainProblem } from './chain.js';
-import { ChainWalk, type StoredRow } from './chain-walk.js';
+import { genesisHash, hashRow, OPERATOR_CHAIN, type ChainedRow } from './chain.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
 export interface ChainReport {
@@ -14,11 +14,11 @@ export interface ChainReport {
   hash: string;
   /** Rows from before the chain, which no hash protects. */
   unchained: number;
-  problemCount: number;
-  problems: ChainProblem[];
+  /** The first MAX_PROBLEMS. */
+  problems: string[];
 }
 
-export type NotedHead = Omit<ChainReport, 'problemCount' | 'problems'>;
+export type NotedHead = Omit<ChainReport, 'problems'>;
 
 export interface VerifyOptions {
   orgId?: string | undefined;
@@ -28,31 +28,32 @@ export interface VerifyOptions {
 }
 
 const BATCH = 1_000;
+/** Bounds memory, however broken the chain is. */
+const MAX_PROBLEMS = 100;
 
 /** In slug order. Reads one snapshot in batches, so writes can continue and memory does not grow with the log. */
-export async function verifyChains(
+export function verifyChains(
   orm: Orm,
-  onReport: (report: ChainReport) => void,
   { orgId, noted = [], onProgress = () => undefined, batchSize = BATCH }: VerifyOptions = {},
-): Promise<void> {
+): Promise<ChainReport[]> {
   const notedById = new Map(noted.map((head) => [head.orgId, head]));
-  await orm.transaction(
+  const reports: ChainReport[] = [];
+  return orm.transaction(
     async (tx) => {
       const total = await countRows(tx, orgId);
       let done = 0;
       const onRows = (rows: number) => onProgress((done += rows), total);
-      for await (const organization of readOrganizations(tx, orgId, batchSize)) {
+      const verify = async (organization: Organization) => {
         const head = notedById.get(organization.id);
         notedById.delete(organization.id);
-        onReport(await verifyChain(tx, organization, head, { batchSize, onRows }));
-      }
-      if (orgId === undefined) {
-        const head = notedById.get(OPERATOR_CHAIN);
-        notedById.delete(OPERATOR_CHAIN);
-        onReport(await verifyChain(tx, await readOperator(tx), head, { batchSize, onRows }));
-      }
+        reports.push(await verifyChain(tx, organization, head, { batchSize, onRows }));
+      };
+      for await (const organization of readOrganizations(tx, orgId, batchSize)) await verify(organization);
+      if (orgId === undefined) await verify(await readOperator(tx));
+      const problems = ['The Organization was recorded, but it and its log are missing.'];
       for (const head of notedById.values())
-        if (orgId === undefined || head.orgId === orgId) onReport(missingOrganization(head));
+        if (orgId === undefined || head.orgId === orgId) reports.push({ ...head, problems });
+      return reports;
     },
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
@@ -101,26 +102,36 @@ async function verifyChain(
   noted: NotedHead | undefined,
   { batchSize, onRows }: { batchSize: number; onRows: (rows: number) => void },
 ): Promise<ChainReport> {
-  const walk = new ChainWalk(orgId, end ?? undefined, noted && noted.seq > 0 ? noted : undefined);
+  const problems: string[] = [];
+  const report = (problem: string) => void (problems.length < MAX_PROBLEMS && problems.push(problem));
+  const first = { seq: 0, hash: genesisHash(orgId) };
+  let head = first;
+  let notedHash: string | undefined;
   for (let after: number | undefined; ;) {
     const rows = await readRows(tx, orgId, after, batchSize);
-    for (const row of rows) walk.add(row);
+    for (const { seq, ...row } of rows) {
+      // The row after a gap cannot be checked without its predecessor's hash, but the next row's hash confirms it.
+      if (seq > head.seq + 1) report(`Row ${head.seq + 1} is missing.`);
+      else if (seq <= head.seq || hashRow(head.hash, { seq, ...row }) !== row.hash)
+        report(`Row ${seq} does not match its hash or its number.`);
+      if (seq > head.seq) head = { seq, hash: row.hash };
+      if (seq === noted?.seq) notedHash = row.hash;
+    }
     onRows(rows.length);
     if (rows.length < batchSize) break;
     after = rows.at(-1)!.seq;
   }
-  const unchained = await readUnchained(tx, orgId);
-  for (const row of unchained.late) walk.addUnchained(row);
-  if (noted && noted.seq > 0) walk.countUnchained(unchained.before, noted.unchained);
-  const problems = walk.finish();
-  const { problemCount, head } = walk;
-  return { organization: slug, orgId, ...head, unchained: unchained.before, problemCount, problems };
-}
-
-function missingOrganization({ organization, orgId, seq, hash, unchained }: NotedHead): ChainReport {
-  const detail = 'The Organization was recorded, but it and its log are missing.';
-  const problems = [problemAt('rewritten', seq, detail)];
-  return { organization, orgId, seq, hash, unchained, problemCount: 1, problems };
+  const { seq, hash } = end ?? first;
+  if (seq !== head.seq || hash !== head.hash)
+    report(`The recorded end of the chain, row ${seq}, does not match the last row, ${head.seq}.`);
+  const { before, late } = await countUnchained(tx, orgId);
+  if (late > 0) report(`${formatCount(late, 'row')} without a number came after the chain had begun.`);
+  if (noted && noted.seq > 0) {
+    if (notedHash !== noted.hash) report(`Row ${noted.seq} does not match the head that was kept.`);
+    if (before !== noted.unchained)
+      report(`${noted.unchained} rows from before the chain were recorded, but ${before} exist.`);
+  }
+  return { organization: slug, orgId, ...head, unchained: before, problems };
 }
 
 /** The slug is unique: no other contains parentheses. */
@@ -169,7 +180,7 @@ async function readRows(
   orgId: string,
   after: number | undefined,
   limit: number,
-): Promise<StoredRow[]> {
+): Promise<(ChainedRow & { hash: string })[]> {
   const { log, isOwn } = logOf(orgId);
   const columns = {
     id: log.id,
@@ -197,7 +208,8 @@ async function readRows(
   }));
 }
 
-async function readUnchained(tx: Orm, orgId: string) {
+/** `late`: with an id above that of the first chained row. */
+async function countUnchained(tx: Orm, orgId: string): Promise<{ before: number; late: number }> {
   const { log, isOwn } = logOf(orgId);
   const [first] = await tx
     .select({ id: log.id })
@@ -205,19 +217,12 @@ async function readUnchained(tx: Orm, orgId: string) {
     .where(and(isOwn, isNotNull(log.seq)))
     .orderBy(asc(log.seq))
     .limit(1);
-  const unchained = and(isOwn, isNull(log.seq));
-  const [before] = await tx
-    .select({ count: count() })
+  const isLate = first ? gt(log.id, first.id) : sql`false`;
+  const [found] = await tx
+    .select({ all: count(), late: sql`count(*) filter (where ${isLate})`.mapWith(Number) })
     .from(log)
-    .where(and(unchained, first && lt(log.id, first.id)));
-  if (!first) return { before: before!.count, late: [] };
-  const late = await tx
-    .select({ seq: log.seq, id: log.id, action: log.action })
-    .from(log)
-    .where(and(unchained, gt(log.id, first.id)))
-    .orderBy(asc(log.id))
-    .limit(BATCH);
-  return { before: before!.count, late };
+    .where(and(isOwn, isNull(log.seq)));
+  return { before: found!.all - found!.late, late: found!.late };
 }
 
 async function countRows(tx: Orm, orgId: string | undefined): Promise<number> {

@@ -1,13 +1,9 @@
 import { z } from 'zod';
-import { hasBody, readJsonBody } from '../../core/http/body.js';
 import { readRange, sendPage } from '../../core/http/page.js';
 import { isUuid, readPathId } from '../../core/http/request.js';
-import { sendJson, toJson } from '../../core/http/json.js';
-import { parseExactly } from '../../core/http/validate.js';
 import { json } from '../../core/reference/define-route.js';
 import { DEFAULT_GRACE_MINUTES, rotateApiKeySchema } from '../api-keys/schema.js';
 import { listParts, operatorRoute } from '../identity/operator/define-route.js';
-import { changeAsOperator, MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
 import { listServiceKeys, type ServiceKey } from './queries.js';
 import {
   newServiceKeySchema,
@@ -40,13 +36,10 @@ export const serviceKeyRoutes = [
     operationId: 'createServiceKey',
     body: serviceKeyInputSchema,
     responses: { 201: json('The new key and its secret.', newServiceKeySchema) },
-    handler: (deps) => async (req, res) => {
-      const { expiresAt, ...input } = await readInput(req, res, serviceKeyInputSchema);
-      const values = { ...input, expiresAt: expiresAt ? new Date(expiresAt) : null };
-      const { key, secret } = await changeAsOperator(deps, req, res, (tx, source) =>
-        createServiceKey(tx, values, source),
-      );
-      sendJson(res, 201, toJson({ serviceKey: toServiceKeyJson(key, deps.clock.now()), secret }));
+    async answer({ input: { expiresAt, ...rest }, change }, { clock }) {
+      const values = { ...rest, expiresAt: expiresAt ? new Date(expiresAt) : null };
+      const { key, secret } = await change((tx, source) => createServiceKey(tx, values, source));
+      return { serviceKey: toServiceKeyJson(key, clock.now()), secret };
     },
   }),
   operatorRoute({
@@ -56,16 +49,13 @@ export const serviceKeyRoutes = [
     body: rotateApiKeySchema,
     isBodyOptional: true,
     responses: { 201: json('The new key, its secret, and the old key.', rotatedServiceKeySchema) },
-    handler: (deps) => async (req, res) => {
+    async answer({ req, input: { graceMinutes = DEFAULT_GRACE_MINUTES }, change }, { clock }) {
       const id = readPathId(req, 'id', 'service key');
-      const body = hasBody(req) ? (await readJsonBody(req, res, MAX_BODY_BYTES)).value : {};
-      const { graceMinutes = DEFAULT_GRACE_MINUTES } = parseExactly(rotateApiKeySchema, body);
-      const { key, secret, previous } = await changeAsOperator(deps, req, res, (tx, source) =>
+      const { key, secret, previous } = await change((tx, source) =>
         rotateServiceKey(tx, id, graceMinutes, source),
       );
-      const now = deps.clock.now();
-      const serviceKey = toServiceKeyJson(key, now);
-      sendJson(res, 201, toJson({ serviceKey, secret, previous: toServiceKeyJson(previous, now) }));
+      const now = clock.now();
+      return { serviceKey: toServiceKeyJson(key, now), secret, previous: toServiceKeyJson(previous, now) };
     },
   }),
   operatorRoute({
@@ -73,10 +63,10 @@ export const serviceKeyRoutes = [
     path: '/operator/service-keys/{id}',
     operationId: 'revokeServiceKey',
     responses: { 200: json('The revoked key.', serviceKeyAnswerSchema) },
-    handler: (deps) => async (req, res) => {
+    async answer({ req, change }, { clock }) {
       const id = readPathId(req, 'id', 'service key');
-      const key = await changeAsOperator(deps, req, res, (tx, source) => revokeServiceKey(tx, id, source));
-      sendJson(res, 200, toJson({ serviceKey: toServiceKeyJson(key, deps.clock.now()) }));
+      const key = await change((tx, source) => revokeServiceKey(tx, id, source));
+      return { serviceKey: toServiceKeyJson(key, clock.now()) };
     },
   }),
 ];

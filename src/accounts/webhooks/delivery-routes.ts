@@ -1,16 +1,7 @@
 import { parseInput } from '../../core/http/validate.js';
 import { json } from '../../core/reference/define-route.js';
-import { memberActor } from '../identity/session/authority.js';
-import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
-import { sessionOf } from '../identity/session/session.js';
 import { requireEndpoint, resendDelivery, resendFailed, testEndpoint } from './endpoints.js';
-import {
-  readDeliveries,
-  readDeliveryDetails,
-  readEndpointId,
-  readMessageId,
-  webhookRoute,
-} from './request.js';
+import { readDeliveries, readDeliveryDetails, webhookRoute } from './request.js';
 import {
   deliveryAnswerSchema,
   deliveryListSchema,
@@ -25,9 +16,7 @@ const test = webhookRoute({
   path: '/dashboard/webhooks/{id}/test',
   operationId: 'testWebhook',
   responses: { 202: json('Accepted for delivery.', testAnswerSchema) },
-  handler: (deps) => async (req, res) => {
-    res.status(202).json({ messageId: await testEndpoint(deps, memberActor(req, res), readEndpointId(req)) });
-  },
+  answer: async ({ actor, id }, deps) => ({ messageId: await testEndpoint(deps, actor, id) }),
 });
 
 const deliveries = ({ listDeliveriesSchema }: WebhookSchemas) =>
@@ -37,16 +26,11 @@ const deliveries = ({ listDeliveriesSchema }: WebhookSchemas) =>
     operationId: 'listWebhookDeliveries',
     query: listDeliveriesSchema,
     responses: { 200: json('A page of deliveries.', deliveryListSchema) },
-    handler: (deps) => async (req, res) => {
-      const { orgId } = sessionOf(res);
-      const { id: endpointId } = await requireEndpoint(deps.db.orm, orgId, readEndpointId(req));
-      const query = parseInput(listDeliveriesSchema, req.query);
-      const { deliveries, nextCursor = null } = await readDeliveries(
-        deps.db.orm,
-        { orgId, endpointId },
-        query,
-      );
-      res.json({ deliveries, nextCursor });
+    async answer({ actor: { orgId }, id: endpointId, query }, { db: { orm } }) {
+      await requireEndpoint(orm, orgId, endpointId);
+      const filter = parseInput(listDeliveriesSchema, query);
+      const { deliveries, nextCursor = null } = await readDeliveries(orm, { orgId, endpointId }, filter);
+      return { deliveries, nextCursor };
     },
   });
 
@@ -55,11 +39,9 @@ const readOne = webhookRoute({
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}',
   operationId: 'getWebhookDelivery',
   responses: { 200: json('The delivery.', deliveryAnswerSchema) },
-  handler: (deps) => async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const { id: endpointId } = await requireEndpoint(deps.db.orm, orgId, readEndpointId(req));
-    const key = { orgId, endpointId, messageId: readMessageId(req) };
-    res.json({ delivery: await readDeliveryDetails(deps.db.orm, key) });
+  async answer({ actor: { orgId }, id: endpointId, messageId }, { db: { orm } }) {
+    await requireEndpoint(orm, orgId, endpointId);
+    return { delivery: await readDeliveryDetails(orm, { orgId, endpointId, messageId }) };
   },
 });
 
@@ -68,11 +50,10 @@ const resendOne = webhookRoute({
   path: '/dashboard/webhooks/{id}/deliveries/{messageId}/resend',
   operationId: 'resendWebhookDelivery',
   responses: { 202: json('Accepted for delivery.', deliveryAnswerSchema) },
-  handler: (deps) => async (req, res) => {
-    const actor = memberActor(req, res);
-    const key = { orgId: actor.orgId, endpointId: readEndpointId(req), messageId: readMessageId(req) };
-    await resendDelivery(deps, actor, key.endpointId, key.messageId);
-    res.status(202).json({ delivery: await readDeliveryDetails(deps.db.orm, key) });
+  async answer({ actor, id: endpointId, messageId }, deps) {
+    await resendDelivery(deps, actor, endpointId, messageId);
+    const key = { orgId: actor.orgId, endpointId, messageId };
+    return { delivery: await readDeliveryDetails(deps.db.orm, key) };
   },
 });
 
@@ -80,13 +61,11 @@ const resend = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/resend',
   operationId: 'resendFailedWebhookDeliveries',
-  body: { schema: resendWebhookSchema, maxBytes: MAX_BODY_BYTES },
+  body: resendWebhookSchema,
   responses: { 200: json('The number of messages resent.', resentAnswerSchema) },
-  handler: (deps) => async (req, res) => {
-    const id = readEndpointId(req);
-    const { since } = await readInput(req, res, resendWebhookSchema);
-    res.json({ resent: await resendFailed(deps, memberActor(req, res), id, new Date(since)) });
-  },
+  answer: async ({ actor, id, input }, deps) => ({
+    resent: await resendFailed(deps, actor, id, new Date(input.since)),
+  }),
 });
 
 export const deliveryRoutes = (schemas: WebhookSchemas) => [

@@ -1,6 +1,5 @@
 import { json } from '../../core/reference/define-route.js';
 import { deletedResponses, operatorRoute } from '../identity/operator/define-route.js';
-import { readInput, readSlug, sendDeleted } from '../identity/operator/http.js';
 import { getOrganization } from '../identity/organizations/organizations.js';
 import { operatorActor } from '../identity/session/authority.js';
 import { createEndpoint, deleteEndpoint, updateEndpoint } from './endpoints.js';
@@ -13,9 +12,9 @@ const list = operatorRoute({
   path: '/operator/organizations/{slug}/webhooks',
   operationId: 'listOrganizationWebhooks',
   responses: { 200: json('All endpoints.', webhookListSchema) },
-  handler: (deps) => async (req, res) => {
-    const { id } = await getOrganization(deps.db.orm, readSlug(req));
-    res.json({ webhooks: await listEndpoints(deps.db.orm, id) });
+  async answer({ params }, deps) {
+    const { id } = await getOrganization(deps.db.orm, params.slug);
+    return { webhooks: await listEndpoints(deps.db.orm, id) };
   },
 });
 
@@ -26,12 +25,10 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
     operationId: 'createOrganizationWebhook',
     body: webhookInputSchema,
     responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const input = await readInput(req, res, webhookInputSchema);
-      const { id } = await getOrganization(deps.db.orm, slug);
+    async answer({ params, input, req, res }, deps) {
+      const { id } = await getOrganization(deps.db.orm, params.slug);
       const { endpoint: webhook, secret } = await createEndpoint(deps, operatorActor(req, res, id), input);
-      res.status(201).json({ webhook, secret });
+      return { webhook, secret };
     },
   });
 
@@ -42,12 +39,10 @@ const put = ({ webhookInputSchema }: WebhookSchemas) =>
     operationId: 'putOrganizationWebhook',
     body: webhookInputSchema,
     responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
+    async answer({ params, input, req, res }, deps) {
       const endpointId = readEndpointId(req);
-      const input = await readInput(req, res, webhookInputSchema);
-      const { id } = await getOrganization(deps.db.orm, slug);
-      res.json({ webhook: await updateEndpoint(deps, operatorActor(req, res, id), endpointId, input) });
+      const { id } = await getOrganization(deps.db.orm, params.slug);
+      return { webhook: await updateEndpoint(deps, operatorActor(req, res, id), endpointId, input) };
     },
   });
 
@@ -56,12 +51,10 @@ const remove = operatorRoute({
   path: '/operator/organizations/{slug}/webhooks/{id}',
   operationId: 'deleteOrganizationWebhook',
   responses: deletedResponses,
-  handler: (deps) => async (req, res) => {
-    const slug = readSlug(req);
+  async answer({ params, req, res }, deps) {
     const endpointId = readEndpointId(req);
-    const { id } = await getOrganization(deps.db.orm, slug);
+    const { id } = await getOrganization(deps.db.orm, params.slug);
     await deleteEndpoint(deps, operatorActor(req, res, id), endpointId);
-    sendDeleted(res);
   },
 });
 

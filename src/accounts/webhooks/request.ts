@@ -1,12 +1,15 @@
-import type { Request, RequestHandler } from 'express';
+import type { Request } from 'express';
 import { z } from 'zod';
 import type { Orm } from '../../core/db/client.js';
+import { hasBody } from '../../core/http/body.js';
 import { cutPage } from '../../core/http/page.js';
 import { readPathId } from '../../core/http/request.js';
 import type { Example, ExampleRequest, Route, RouteDescription } from '../../core/reference/define-route.js';
 import { exampleWorld } from '../reference/example-world.js';
 import { problemExample } from '../../core/reference/problem-examples.js';
 import { decodeCursor, encodeCursor } from '../../core/ids.js';
+import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
+import { memberActor, type MemberActor } from '../identity/session/authority.js';
 import { requireRole } from '../identity/session/session.js';
 import { managingRoles } from '../organizations/table.js';
 import { noDelivery, type EndpointDeps } from './endpoints.js';
@@ -24,14 +27,35 @@ import { bodyOf } from './send.js';
 /** A URL may contain the receiver's credential. */
 export const mayManage = requireRole(...managingRoles);
 
-interface OwnParts extends Omit<RouteDescription, 'tag' | 'credential' | 'params'> {
-  handler: (deps: EndpointDeps) => RequestHandler;
+interface Call<Body extends z.ZodType> {
+  actor: MemberActor;
+  /** Empty if the path does not name one. */
+  id: string;
+  messageId: string;
+  input: z.output<Body>;
+  query: Request['query'];
 }
 
-export function webhookRoute({ handler, ...own }: OwnParts): Route<EndpointDeps> {
+interface OwnParts<Body extends z.ZodType> extends Omit<
+  RouteDescription,
+  'tag' | 'credential' | 'params' | 'body'
+> {
+  body?: Body;
+  isBodyOptional?: boolean;
+  /** The body of the response. */
+  answer: (call: Call<Body>, deps: EndpointDeps) => Promise<object>;
+}
+
+export function webhookRoute<Body extends z.ZodType = z.ZodUndefined>({
+  answer,
+  body: schema,
+  isBodyOptional: isOptional = false,
+  ...own
+}: OwnParts<Body>): Route<EndpointDeps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as keyof typeof parameters);
   return {
     ...own,
+    ...(schema && { body: { schema, isOptional, maxBytes: MAX_BODY_BYTES } }),
     tag: 'Webhooks',
     credential: 'session',
     ...(names.length === 0
@@ -47,7 +71,17 @@ export function webhookRoute({ handler, ...own }: OwnParts): Route<EndpointDeps>
         request: { ...request, credential: 'memberSession' },
       }),
     ],
-    handler: (deps) => [mayManage, handler(deps)],
+    handler: (deps) => [
+      mayManage,
+      async (req, res) => {
+        const id = names.includes('id') ? readEndpointId(req) : '';
+        const messageId = names.includes('messageId') ? readMessageId(req) : '';
+        const isSent = schema && (!isOptional || hasBody(req));
+        const input = isSent ? await readInput(req, res, schema) : schema?.parse({});
+        const call = { actor: memberActor(req, res), id, messageId, input: input!, query: req.query };
+        res.status(Number(Object.keys(own.responses)[0])).json(await answer(call, deps));
+      },
+    ],
   };
 }
 

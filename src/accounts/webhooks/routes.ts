@@ -1,8 +1,4 @@
-import { hasBody } from '../../core/http/body.js';
 import { json } from '../../core/reference/define-route.js';
-import { memberActor } from '../identity/session/authority.js';
-import { MAX_BODY_BYTES, readInput } from '../identity/operator/http.js';
-import { sessionOf } from '../identity/session/session.js';
 import {
   createEndpoint,
   deleteEndpoint,
@@ -11,7 +7,7 @@ import {
   updateEndpoint,
 } from './endpoints.js';
 import { listEndpoints } from './queries.js';
-import { readEndpointId, webhookRoute } from './request.js';
+import { webhookRoute } from './request.js';
 import {
   newWebhookSchema,
   rotateWebhookSchema,
@@ -25,9 +21,7 @@ const list = webhookRoute({
   path: '/dashboard/webhooks',
   operationId: 'listWebhooks',
   responses: { 200: json('All endpoints.', webhookListSchema) },
-  handler: (deps) => async (_req, res) => {
-    res.json({ webhooks: await listEndpoints(deps.db.orm, sessionOf(res).orgId) });
-  },
+  answer: async ({ actor }, deps) => ({ webhooks: await listEndpoints(deps.db.orm, actor.orgId) }),
 });
 
 const create = ({ webhookInputSchema }: WebhookSchemas) =>
@@ -35,12 +29,11 @@ const create = ({ webhookInputSchema }: WebhookSchemas) =>
     method: 'post',
     path: '/dashboard/webhooks',
     operationId: 'createWebhook',
-    body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
+    body: webhookInputSchema,
     responses: { 201: json('The endpoint and its secret.', newWebhookSchema) },
-    handler: (deps) => async (req, res) => {
-      const given = await readInput(req, res, webhookInputSchema);
-      const { endpoint: webhook, secret } = await createEndpoint(deps, memberActor(req, res), given);
-      res.status(201).json({ webhook, secret });
+    async answer({ actor, input }, deps) {
+      const { endpoint: webhook, secret } = await createEndpoint(deps, actor, input);
+      return { webhook, secret };
     },
   });
 
@@ -49,9 +42,7 @@ const read = webhookRoute({
   path: '/dashboard/webhooks/{id}',
   operationId: 'getWebhook',
   responses: { 200: json('The endpoint.', webhookAnswerSchema) },
-  handler: (deps) => async (req, res) => {
-    res.json({ webhook: await requireEndpoint(deps.db.orm, sessionOf(res).orgId, readEndpointId(req)) });
-  },
+  answer: async ({ actor, id }, deps) => ({ webhook: await requireEndpoint(deps.db.orm, actor.orgId, id) }),
 });
 
 const update = ({ webhookInputSchema }: WebhookSchemas) =>
@@ -59,13 +50,9 @@ const update = ({ webhookInputSchema }: WebhookSchemas) =>
     method: 'put',
     path: '/dashboard/webhooks/{id}',
     operationId: 'updateWebhook',
-    body: { schema: webhookInputSchema, maxBytes: MAX_BODY_BYTES },
+    body: webhookInputSchema,
     responses: { 200: json('The endpoint as it is now.', webhookAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const id = readEndpointId(req);
-      const given = await readInput(req, res, webhookInputSchema);
-      res.json({ webhook: await updateEndpoint(deps, memberActor(req, res), id, given) });
-    },
+    answer: async ({ actor, id, input }, deps) => ({ webhook: await updateEndpoint(deps, actor, id, input) }),
   });
 
 const remove = webhookRoute({
@@ -73,24 +60,19 @@ const remove = webhookRoute({
   path: '/dashboard/webhooks/{id}',
   operationId: 'deleteWebhook',
   responses: { 200: json('The endpoint as it was.', webhookAnswerSchema) },
-  handler: (deps) => async (req, res) => {
-    res.json({ webhook: await deleteEndpoint(deps, memberActor(req, res), readEndpointId(req)) });
-  },
+  answer: async ({ actor, id }, deps) => ({ webhook: await deleteEndpoint(deps, actor, id) }),
 });
 
 const rotate = webhookRoute({
   method: 'post',
   path: '/dashboard/webhooks/{id}/rotate',
   operationId: 'rotateWebhookSecret',
-  body: { schema: rotateWebhookSchema, isOptional: true, maxBytes: MAX_BODY_BYTES },
+  body: rotateWebhookSchema,
+  isBodyOptional: true,
   responses: { 201: json('The endpoint and its new secret.', newWebhookSchema) },
-  handler: (deps) => async (req, res) => {
-    const id = readEndpointId(req);
-    const { graceMinutes } = hasBody(req)
-      ? await readInput(req, res, rotateWebhookSchema)
-      : rotateWebhookSchema.parse({});
-    const { endpoint: webhook, secret } = await rotateSecret(deps, memberActor(req, res), id, graceMinutes);
-    res.status(201).json({ webhook, secret });
+  async answer({ actor, id, input }, deps) {
+    const { endpoint: webhook, secret } = await rotateSecret(deps, actor, id, input.graceMinutes);
+    return { webhook, secret };
   },
 });
 

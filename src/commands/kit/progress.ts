@@ -9,15 +9,12 @@ export interface Progress {
   /** @param share from 0 to 1; undefined if the total is unknown */
   show(share: number | undefined, text: string): void;
   note(text: string): void;
-  /** The next `show` draws the bar again. */
-  clear(): void;
   stop(): void;
 }
 
 export const noProgress: Progress = {
   show: () => undefined,
   note: () => undefined,
-  clear: () => undefined,
   stop: () => undefined,
 };
 
@@ -31,10 +28,6 @@ export function createProgress(screen: Screen, linesEveryMs = Infinity): Progres
   let lineAt = performance.now();
   let isShown = false;
   let isCleared = false;
-  function clear(): void {
-    if (isShown) screen.write('\r\u001B[K');
-    isCleared = isShown;
-  }
   /** When the bar stops, it clears the line at the saved cursor, so save the cursor again after other output. */
   function saveCursor(): void {
     if (isCleared) screen.write('\u001B7');
@@ -54,10 +47,9 @@ export function createProgress(screen: Screen, linesEveryMs = Infinity): Progres
       }
     },
     note(text) {
-      clear();
-      screen.write(`${text}\n`);
+      screen.write(`${isShown ? '\r\u001B[K' : ''}${text}\n`);
+      isCleared = isShown;
     },
-    clear,
     stop() {
       saveCursor();
       if (isShown) bar?.stop();

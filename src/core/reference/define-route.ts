@@ -63,7 +63,7 @@ interface RequestBody {
   maxBytes: number;
 }
 
-type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
+export type ParameterNames<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}`
   ? Name | ParameterNames<Rest>
   : never;
 type HandlerOf<Path extends string> = RequestHandler<Record<ParameterNames<Path>, string>>;

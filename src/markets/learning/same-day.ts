@@ -272,10 +272,3 @@ export function probabilityAtMost(
   const above = survivalAbove((temperatureF - location) / scale, (boundF - location) / scale);
   return 1 - (1 - hasPeaked) * above;
 }
-
-/** Precise even when small. */
-export function probabilityAbove(distribution: CensoredDistribution, temperatureF: number): number {
-  const { boundF, location, scale, hasPeaked } = distribution;
-  if (temperatureF < boundF) return 1;
-  return (1 - hasPeaked) * survivalAbove((temperatureF - location) / scale, (boundF - location) / scale);
-}

@@ -26,10 +26,10 @@ export const reconciliationRoutes = [
     responses: {
       200: json('The comparison.', reconciliationSchema),
     },
-    handler: (deps: LiveDeps) => async (req, res) => {
-      const { slug } = await getOrganization(deps.db.orm, readSlug(req));
+    async answer({ params }, deps: LiveDeps) {
+      const { slug } = await getOrganization(deps.db.orm, params.slug);
       const own = liveOf(deps, slug);
-      sendJson(res, 200, toJson(own ? reportJson(own.report) : offJson(slug)));
+      return own ? reportJson(own.report) : offJson(slug);
     },
   }),
   operatorRoute({

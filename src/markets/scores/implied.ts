@@ -1,4 +1,5 @@
 import { probabilityWithin, type TemperatureDistribution } from '../market/distribution.js';
+import { minimize } from '../learning/minimize.js';
 import { normalCdf, normalDensity } from '../../core/statistics/distributions.js';
 import type { DegreeRange } from '../market/brackets.js';
 
@@ -15,6 +16,8 @@ const PRICE_ERROR = 0.015;
 const USUAL_DEVIATION = 2;
 const SPREAD = 0.5;
 const MIN_DEVIATION = 0.4;
+/** Slopes below this are far finer than the error of prices. */
+const TOLERANCE = 1e-6;
 
 interface Possible {
   /** For a maximum; `atMost` is for a minimum. */
@@ -75,34 +78,31 @@ function shareUpTo(
 
 /**
  * Minimises Σ ((Φ((edge − mean) / deviation) − cumulative) / PRICE_ERROR)² + (ln (deviation / USUAL_DEVIATION) /
- * SPREAD)² by Levenberg-Marquardt (D. W. Marquardt, J. SIAM 11, 1963).
+ * SPREAD)², over the mean and ln deviation.
  */
 export function fitNormal(shares: readonly Share[], step = 1): TemperatureDistribution {
   const edges = cumulative(shares, step);
-  let mean = shares.reduce((sum, share) => sum + share.probability * centreOf(share), 0);
-  let log = Math.log(USUAL_DEVIATION);
-  let { cost, gradient, curvature } = costAt(edges, mean, log);
-  let damping = 1e-3;
-  for (let step = 0; step < 60 && damping < 1e9; step++) {
-    const [[a, b], [, d]] = curvature;
-    const [p, q] = [a * (1 + damping), d * (1 + damping)];
-    const determinant = p * q - b * b;
-    const nextMean = mean - (q * gradient[0] - b * gradient[1]) / determinant;
-    const nextLog = Math.max(
-      Math.log(MIN_DEVIATION),
-      log - (p * gradient[1] - b * gradient[0]) / determinant,
-    );
-    const next = costAt(edges, nextMean, nextLog);
-    if (!(next.cost < cost)) {
-      damping *= 10;
-      continue;
-    }
-    const isDone = cost - next.cost < 1e-12 * cost;
-    [mean, log, { cost, gradient, curvature }] = [nextMean, nextLog, next];
-    if (isDone) break;
-    damping /= 10;
-  }
-  return { mean, deviation: Math.exp(log), atLeast: null };
+  const centre = shares.reduce((sum, share) => sum + share.probability * centreOf(share), 0);
+  const deviationAt = (log: number) => Math.max(MIN_DEVIATION, USUAL_DEVIATION * Math.exp(log));
+  const { point } = minimize(
+    ([shift, log], slopes) => {
+      const deviation = deviationAt(log!);
+      let cost = (log! / SPREAD) ** 2;
+      slopes.set([0, (2 * log!) / SPREAD ** 2]);
+      for (const { edge, below } of edges) {
+        const z = (edge - centre - shift!) / deviation;
+        const miss = (normalCdf(z) - below) / PRICE_ERROR;
+        const slope = (-2 * miss * normalDensity(z)) / PRICE_ERROR;
+        cost += miss ** 2;
+        slopes[0]! += slope / deviation;
+        if (deviation > MIN_DEVIATION) slopes[1]! += slope * z;
+      }
+      return cost;
+    },
+    [0, 0],
+    TOLERANCE,
+  );
+  return { mean: centre + point[0]!, deviation: deviationAt(point[1]!), atLeast: null };
 }
 
 /** Half a step above the lower outcome, with the cumulative probability below. */
@@ -116,28 +116,3 @@ function cumulative(shares: readonly Share[], step: number): { edge: number; bel
 
 const centreOf = ({ lowest, highest }: DegreeRange): number =>
   ((lowest ?? highest! - 2) + (highest ?? lowest! + 2)) / 2;
-
-/** Half the gradient and half the Gauss-Newton curvature, without terms that vanish near the optimum. */
-function costAt(edges: readonly { edge: number; below: number }[], mean: number, log: number) {
-  const deviation = Math.exp(log);
-  const usual = (log - Math.log(USUAL_DEVIATION)) / SPREAD;
-  let cost = usual ** 2;
-  const gradient: [number, number] = [0, usual / SPREAD];
-  const curvature: [[number, number], [number, number]] = [
-    [1e-9, 0],
-    [0, 1 / SPREAD ** 2],
-  ];
-  for (const { edge, below } of edges) {
-    const z = (edge - mean) / deviation;
-    const miss = (normalCdf(z) - below) / PRICE_ERROR;
-    const byMean = -normalDensity(z) / deviation / PRICE_ERROR;
-    const byLog = (-normalDensity(z) * z) / PRICE_ERROR;
-    cost += miss ** 2;
-    gradient[0] += miss * byMean;
-    gradient[1] += miss * byLog;
-    curvature[0][0] += byMean ** 2;
-    curvature[0][1] += byMean * byLog;
-    curvature[1][1] += byLog ** 2;
-  }
-  return { cost, gradient, curvature };
-}

@@ -3,20 +3,13 @@ import { z } from 'zod';
 import { readHashedSecret } from '../../accounts/api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../../accounts/api-keys/key-use.js';
 import { operatorRoute } from '../../accounts/identity/operator/define-route.js';
-import {
-  changeAsOperator,
-  MAX_BODY_BYTES,
-  readInput,
-  readSlug,
-  sendPut,
-} from '../../accounts/identity/operator/http.js';
+import { answerPut, readSlug } from '../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import type { Orm } from '../../core/db/client.js';
-import { readJsonBody } from '../../core/http/body.js';
 import type { Context } from '../../core/http/context.js';
 import { exact, parseNumbersAsText, sendJson, toJson } from '../../core/http/json.js';
 import { parseQuery } from '../../core/http/page.js';
-import { parseExactly, parseInput } from '../../core/http/validate.js';
+import { parseInput } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { toPrice } from '../entitlements/price.js';
 import { readCredits, readEntries, type CreditGrant, type Credits } from './credits.js';
@@ -84,19 +77,16 @@ export const operatorCreditRoutes = [
       200: json('Granted before by the same request.', grantAnswerSchema),
       201: json('Granted.', grantAnswerSchema),
     },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
+    async answer({ params, input: { livemode, ...sent }, text, change, req, res }, deps) {
       const grantKey = readGrantKey(req);
-      const { value, text } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { livemode, ...sent } = parseExactly(grantSchema, value);
       const { amount } = parseNumbersAsText(text) as { amount: string };
       const input = { ...sent, amount: toPrice(amount, 'amount') };
-      const put = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const id = await readAccountId(tx, slug, livemode);
+      const put = await change(async (tx, source) => {
+        const id = await readAccountId(tx, params.slug, livemode);
         return putGrant(tx, id, grantKey, input, source);
       });
       countGrant(deps.metrics, put);
-      sendPut(res, put, presentGrant);
+      return answerPut(res, put, presentGrant);
     },
   }),
   operatorRoute({
@@ -105,15 +95,13 @@ export const operatorCreditRoutes = [
     operationId: 'voidCreditGrant',
     body: creditReasonSchema,
     responses: { 200: json('Voided.', grantAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
+    async answer({ params, input: { reason, livemode }, change, req }) {
       const grantKey = readGrantKey(req);
-      const { reason, livemode } = await readInput(req, res, creditReasonSchema);
-      const grant = await changeAsOperator(deps, req, res, async (tx, source) => {
-        const id = await readAccountId(tx, slug, livemode);
+      const grant = await change(async (tx, source) => {
+        const id = await readAccountId(tx, params.slug, livemode);
         return voidGrant(tx, id, grantKey, reason, source);
       });
-      sendJson(res, 200, toJson(presentGrant(grant)));
+      return presentGrant(grant);
     },
   }),
   operatorRoute({
@@ -122,15 +110,12 @@ export const operatorCreditRoutes = [
     operationId: 'forgiveOverdraft',
     body: creditReasonSchema,
     responses: { 200: json('Forgiven, or there was none.', forgivenSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const productSlug = readSlug(req, 'productSlug');
-      const { reason, livemode } = await readInput(req, res, creditReasonSchema);
-      const forgiven = await changeAsOperator(deps, req, res, async (tx, source) => {
+    async answer({ params: { slug, productSlug }, input: { reason, livemode }, change }) {
+      const forgiven = await change(async (tx, source) => {
         const id = await readAccountId(tx, slug, livemode);
         return forgiveOverdraft(tx, id, productSlug, reason, source);
       });
-      sendJson(res, 200, toJson({ productSlug, forgiven: exact(forgiven) }));
+      return { productSlug, forgiven: exact(forgiven) };
     },
   }),
   operatorRoute({

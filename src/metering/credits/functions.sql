@@ -1,12 +1,15 @@
+drop function if exists gauge_burn(
+  uuid[], numeric[], timestamptz[], timestamptz[], text[], int[], int[], int[], uuid[], numeric[], uuid[], timestamptz[], numeric[], timestamptz, bool
+);
+--> statement-breakpoint
 -- Brings an account up to `at_time` (expiry, rollover, repayment of overdrafts), then burns `costs[i]` for the product `asked[i]`
 -- and the hour `hours[i]`, in that order. An account without a row is ten empty arrays. `took_*` are the ledger's entries.
 -- Reads no table, so the result is the same on every server and for every shard. A spent grant leaves the arrays; an expired
--- one stays for 8 days, because an event may come up to 7 days late. `only_open` burns only grants that are open at the time,
--- whatever the hour of the usage.
+-- one stays for 8 days, because an event may come up to 7 days late.
 create or replace function gauge_burn(
   inout grants uuid[], inout rests numeric[], inout starts timestamptz[], inout ends timestamptz[], inout scopes text[],
   inout priorities int[], inout roll_percents int[], inout roll_days int[], inout debtors uuid[], inout debts numeric[],
-  asked uuid[], hours timestamptz[], costs numeric[], at_time timestamptz, only_open bool default false,
+  asked uuid[], hours timestamptz[], costs numeric[], at_time timestamptz,
   out took_kinds text[], out took_from uuid[], out took_for uuid[], out took_hours timestamptz[], out took numeric[]
 ) language plpgsql immutable as $$
 declare
@@ -38,13 +41,14 @@ begin
     is_changed := is_changed or rests[g] = 0;
   end loop;
   if is_changed then
-    select coalesce(array_agg(u.a order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.b order by u.f, u.d, u.a), '{}'),
-      coalesce(array_agg(u.c order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.d order by u.f, u.d, u.a), '{}'),
-      coalesce(array_agg(u.e order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.f order by u.f, u.d, u.a), '{}'),
-      coalesce(array_agg(u.g order by u.f, u.d, u.a), '{}'), coalesce(array_agg(u.h order by u.f, u.d, u.a), '{}')
+    select coalesce(array_agg(u.id order by u.priority, u.end_at, u.id), '{}'), coalesce(array_agg(u.rest order by u.priority, u.end_at, u.id), '{}'),
+      coalesce(array_agg(u.start_at order by u.priority, u.end_at, u.id), '{}'), coalesce(array_agg(u.end_at order by u.priority, u.end_at, u.id), '{}'),
+      coalesce(array_agg(u.scope order by u.priority, u.end_at, u.id), '{}'), coalesce(array_agg(u.priority order by u.priority, u.end_at, u.id), '{}'),
+      coalesce(array_agg(u.roll_percent order by u.priority, u.end_at, u.id), '{}'), coalesce(array_agg(u.days order by u.priority, u.end_at, u.id), '{}')
     into grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days
-    from unnest(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days) as u (a, b, c, d, e, f, g, h)
-    where u.b > 0;
+    from unnest(grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
+      as u (id, rest, start_at, end_at, scope, priority, roll_percent, days)
+    where u.rest > 0;
   end if;
   if cardinality(debtors) > 0 then
     for d in 1..cardinality(debtors) loop
@@ -61,15 +65,15 @@ begin
       end loop;
     end loop;
     if 0 = any (debts) then
-      select coalesce(array_agg(u.a), '{}'), coalesce(array_agg(u.b), '{}') into debtors, debts
-      from unnest(debtors, debts) as u (a, b) where u.b > 0;
+      select coalesce(array_agg(u.id), '{}'), coalesce(array_agg(u.debt), '{}') into debtors, debts
+      from unnest(debtors, debts) as u (id, debt) where u.debt > 0;
     end if;
   end if;
   for d in 1..cardinality(asked) loop
     cost := costs[d];
     for g in 1..cardinality(grants) loop
       exit when cost = 0;
-      if rests[g] > 0 and ends[g] > (case when only_open then at_time else hours[d] end) and starts[g] <= at_time
+      if rests[g] > 0 and ends[g] > hours[d] and starts[g] <= at_time
         and (scopes[g] = '' or position(asked[d]::text in scopes[g]) > 0) then
         part := least(cost, rests[g]);
         rests[g] := rests[g] - part;

@@ -30,7 +30,7 @@ async function expectChain(orgId: string, length: number): Promise<void> {
   expect(await verify(database.db, orgId)).toMatchObject({
     seq: length,
     hash,
-    problemCount: 0,
+    problems: [],
     unchained: 0,
   });
 }
@@ -137,7 +137,7 @@ describe('audit row ids', () => {
       .where(sql`org_id = ${id}`)
       .orderBy(auditLog.id);
     expect(rows.map(({ seq }) => seq)).toEqual([301, ...Array.from({ length: 300 }, (_, i) => i + 1)]);
-    expect(await verify(database.db, id)).toMatchObject({ seq: 301, problemCount: 0 });
+    expect(await verify(database.db, id)).toMatchObject({ seq: 301, problems: [] });
   });
 });
 

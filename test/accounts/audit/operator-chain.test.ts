@@ -40,8 +40,7 @@ const put = (path: string, token: string, body: object) =>
   });
 
 async function operatorReport(): Promise<ChainReport> {
-  const reports: ChainReport[] = [];
-  await verifyChains(database.db.orm, (report) => void reports.push(report));
+  const reports = await verifyChains(database.db.orm);
   return reports.find(({ orgId }) => orgId === 'operator')!;
 }
 
@@ -121,7 +120,7 @@ describe('exported heads', () => {
     await database.db.orm.execute(sql`update operator_log set actor = 'nobody' where seq = 2`);
     expect(await exportHeads(database.db.orm, file)).toMatchObject({ isIntact: false });
     expect(readFileSync(file, 'utf8')).toBe(kept);
-    expect((await operatorReport()).problems).toMatchObject([{ kind: 'changed', seq: 2 }]);
+    expect((await operatorReport()).problems).toEqual(['Row 2 does not match its hash or its number.']);
     await database.db.orm.execute(sql`delete from operator_log`);
     await database.db.orm.execute(sql`delete from operator_chain`);
     // Only the exported heads reveal that the whole log was deleted.

@@ -1,7 +1,7 @@
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { recordAudit, type AuditEntry } from '../../../src/accounts/audit/audit.js';
-import { genesisHash, hashRow } from '../../../src/accounts/audit/chain.js';
+import { hashRow } from '../../../src/accounts/audit/chain.js';
 import { lockChain, moveChainEnd } from '../../../src/accounts/audit/queries.js';
 import { verifyChains, type ChainReport, type NotedHead } from '../../../src/accounts/audit/verify.js';
 import { inChange } from '../../support/change.js';
@@ -31,7 +31,7 @@ export async function writeRowsAtOnce(
   values: { action?: string; target?: string } = {},
 ): Promise<void> {
   await inChange(db, async (tx) => {
-    const end = await lockChain(tx, orgId, genesisHash(orgId));
+    const end = await lockChain(tx, orgId);
     let { seq, hash } = end;
     const rows = Array.from({ length: count }, (_, i) => {
       seq++;
@@ -49,7 +49,7 @@ export async function writeRowsAtOnce(
       return { ...row, at, hash };
     });
     await tx.insert(auditLog).values(rows);
-    await moveChainEnd(tx, { orgId, seq, hash });
+    await moveChainEnd(tx, orgId, { seq, hash });
   });
 }
 
@@ -58,18 +58,9 @@ export async function verify(
   orgId: string,
   options: { noted?: NotedHead[]; batchSize?: number } = {},
 ): Promise<ChainReport> {
-  const reports: ChainReport[] = [];
-  await verifyChains(db.orm, (report) => void reports.push(report), { orgId, ...options });
-  return reports[0]!;
+  const [report] = await verifyChains(db.orm, { orgId, ...options });
+  return report!;
 }
-
-/** Returns each problem as `kind seq id`. */
-export const findProblems = async (
-  db: Database,
-  orgId: string,
-  options: Parameters<typeof verify>[2] = {},
-): Promise<string[]> =>
-  (await verify(db, orgId, options)).problems.map(({ kind, seq, id }) => `${kind} ${seq} ${id ?? '-'}`);
 
 /** Swaps the numbers of two rows via an unused number, because numbers must be unique. */
 export async function swapRows(db: Database, orgId: string, a: number, b: number): Promise<void> {

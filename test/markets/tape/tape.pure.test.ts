@@ -524,7 +524,7 @@ describe('the prints on a tape', () => {
       clock.advance(30_000);
     }
     await Promise.all([withPrints!.close(), without!.close()]);
-    const marks = (path: string) => tapeFeed({ files: [path], everyMs: 60_000 }).lookBack(fills);
+    const marks = (path: string) => tapeFeed([path], 60_000).lookBack(fills);
     const known = await marks(file);
     expect(known).toHaveLength(fills.length);
     expect(known.every(({ hasPrints }) => hasPrints)).toBe(true);

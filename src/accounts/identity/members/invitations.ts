@@ -153,28 +153,19 @@ const isSame = (earlier: Invitation, { email, role, days }: InvitationInput): bo
   earlier.expiresAt.getTime() - earlier.createdAt.getTime() === days * DAY_MS;
 
 /** Does nothing if the invitation is already revoked. */
-export async function revokeInvitation(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
-  await lockOrganization(tx, { id: orgId });
-  const me = await requireManager(tx, orgId, source.actor);
-  await revoke(tx, orgId, id, (role) => mayManage(me.role, role), source);
-}
-
-export async function revokeAsOperator(tx: Tx, orgId: string, id: string, source: Source): Promise<void> {
-  await lockOrganization(tx, { id: orgId });
-  await revoke(tx, orgId, id, () => true, source);
-}
-
-async function revoke(
+export async function revokeInvitation(
   tx: Tx,
   orgId: string,
   id: string,
-  mayRevoke: (role: Role) => boolean,
   source: Source,
+  isByOperator = false,
 ): Promise<void> {
+  await lockOrganization(tx, { id: orgId });
+  const me = isByOperator ? undefined : await requireManager(tx, orgId, source.actor);
   const invitation = await findInvitation(tx, orgId, { id }, source.at);
   if (!invitation) throw new AppError('not_found', 'There is no such invitation.');
   const { email, role } = invitation;
-  if (!mayRevoke(role)) throw ownersOnly();
+  if (me && !mayManage(me.role, role)) throw ownersOnly();
   if (invitation.acceptedAt !== null)
     throw new AppError(
       'not_found',

@@ -53,7 +53,12 @@ export async function changeRole(
   if (!mayManage(me.role, member.role) || !mayManage(me.role, role)) throw ownersOnly();
   if (member.role === role) return;
   await refuseLastOwner(tx, orgId, member);
-  if (!(await updateRole(tx, orgId, { userId, role }))) throw new ConcurrentChangeError();
+  await setRole(tx, orgId, member, role, source);
+}
+
+async function setRole(tx: Tx, orgId: string, member: Member, role: Role, source: Source): Promise<void> {
+  // Deleting a user does not take the Organization's lock.
+  if (!(await updateRole(tx, orgId, { ...member, role }))) throw new ConcurrentChangeError();
   const details = { before: { role: member.role }, after: { role } };
   await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: member.email, details });
 }
@@ -67,7 +72,11 @@ export async function removeMember(tx: Tx, orgId: string, userId: string, source
     throw isManager(me.role) ? ownersOnly() : managersOnly();
   }
   await refuseLastOwner(tx, orgId, member);
-  if ((await deleteMembership(tx, orgId, userId)) === undefined) throw new ConcurrentChangeError();
+  await deleteMember(tx, orgId, member, source);
+}
+
+async function deleteMember(tx: Tx, orgId: string, member: Member, source: Source): Promise<void> {
+  if (!(await deleteMembership(tx, orgId, member.userId))) throw new ConcurrentChangeError();
   const details = { before: { role: member.role } };
   await recordAudit(tx, orgId, { ...source, action: 'member.removed', target: member.email, details });
 }
@@ -134,13 +143,8 @@ export async function putMember(
     await recordAudit(tx, orgId, entry);
     return { isNew: true, resource: member };
   }
-  if (current.role === role) return { isNew: false, resource: current };
-  const member = { ...current, role };
-  // Deleting a user does not take the Organization's lock.
-  if (!(await updateRole(tx, orgId, member))) throw new ConcurrentChangeError();
-  const details = { before: { role: current.role }, after: { role } };
-  await recordAudit(tx, orgId, { ...source, action: 'member.role_changed', target: email, details });
-  return { isNew: false, resource: member };
+  if (current.role !== role) await setRole(tx, orgId, current, role, source);
+  return { isNew: false, resource: { ...current, role } };
 }
 
 const unprovenAddress = (email: string) =>
@@ -157,20 +161,13 @@ export async function removeMemberByEmail(
   source: Source,
 ): Promise<void> {
   const { id: orgId } = await getLockedOrganization(tx, slug);
-  const user = await getUser(tx, email);
-  const role = await deleteMembership(tx, orgId, user.id);
-  if (role === undefined) throw notAMember(slug, email);
-  const entry = { ...source, action: 'member.removed', target: email, details: { before: { role } } };
-  await recordAudit(tx, orgId, entry);
+  await deleteMember(tx, orgId, await getMember(tx, slug, email), source);
 }
 
 export async function getMember(orm: Orm, slug: string, email: string): Promise<Member> {
   const { id: orgId } = await getOrganization(orm, slug);
   const user = await getUser(orm, email);
   const member = await findMember(orm, orgId, user.id);
-  if (!member) throw notAMember(slug, email);
-  return member;
+  if (member) return member;
+  throw new AppError('not_found', `The user "${email}" is not a member of the Organization "${slug}".`);
 }
-
-const notAMember = (slug: string, email: string) =>
-  new AppError('not_found', `The user "${email}" is not a member of the Organization "${slug}".`);

@@ -1,4 +1,11 @@
+import type { Request, Response } from 'express';
 import { z } from 'zod';
+import type { ChangeDeps } from '../../audit/audit.js';
+import type { Tx } from '../../../core/db/client.js';
+import { hasBody, readJsonBody } from '../../../core/http/body.js';
+import { sendJson, toJson } from '../../../core/http/json.js';
+import { parseExactly } from '../../../core/http/validate.js';
+import type { Source } from '../source.js';
 import type { Context } from '../../../core/http/context.js';
 import { nextCursorField } from '../../../core/http/fields.js';
 import {
@@ -6,20 +13,37 @@ import {
   json,
   type Example,
   type ExampleRequest,
+  type ParameterNames,
   type Route,
   type RouteDefinition,
 } from '../../../core/reference/define-route.js';
 import { exampleWorld } from '../../reference/example-world.js';
 import { problemExample } from '../../../core/reference/problem-examples.js';
-import { MAX_BODY_BYTES } from './http.js';
+import { changeAsOperator, MAX_BODY_BYTES, readParameters, sendDeleted } from './http.js';
 import { pageSchema } from '../../../core/http/page.js';
 import { emailSchema, slugSchema } from './schema.js';
 
-type OwnParts<Path extends string, Deps> = Omit<
+interface Call<Path extends string, Body extends z.ZodType> {
+  /** Slugs and addresses are checked before the body is read. */
+  params: Record<ParameterNames<Path>, string>;
+  input: z.output<Body>;
+  /** The body as sent, for its exact numbers. */
+  text: string;
+  change: <T>(work: (tx: Tx, source: Source) => Promise<T>) => Promise<T>;
+  req: Request;
+  res: Response;
+}
+
+type OwnParts<Path extends string, Deps, Body extends z.ZodType> = Omit<
   RouteDefinition<Path, Deps>,
-  'tag' | 'credential' | 'params' | 'body'
+  'tag' | 'credential' | 'params' | 'body' | 'handler'
 > & {
-  body?: z.ZodType;
+  /** The body of the response; none for 204. */
+  answer?: (call: Call<Path, Body>, deps: Deps) => Promise<object | void>;
+  /** Instead of `answer`. */
+  handler?: RouteDefinition<Path, Deps>['handler'];
+  body?: Body;
+  /** A missing body is read as an empty object. */
   isBodyOptional?: boolean;
   /** Schemas of the body's other formats, by media type. */
   otherFormats?: Record<string, z.ZodType>;
@@ -27,15 +51,34 @@ type OwnParts<Path extends string, Deps> = Omit<
   maxBytes?: number;
 };
 
-export function operatorRoute<Path extends string, Deps = Context>({
+export function operatorRoute<
+  Path extends string,
+  Deps extends ChangeDeps = Context,
+  Body extends z.ZodType = z.ZodUndefined,
+>({
+  answer,
   body,
   isBodyOptional = false,
   otherFormats,
   maxBytes = MAX_BODY_BYTES,
   ...own
-}: OwnParts<Path, Deps>): Route<Deps> {
+}: OwnParts<Path, Deps, Body>): Route<Deps> {
   const names = [...own.path.matchAll(/\{(\w+)\}/g)].map((match) => match[1] as ParameterName);
   return defineRoute<Path, Deps>({
+    handler: (deps) => async (req: Request, res: Response) => {
+      const params = readParameters(req) as Record<ParameterNames<Path>, string>;
+      const hasNone = !body || (isBodyOptional && !hasBody(req));
+      const sent = hasNone ? undefined : await readJsonBody(req, res, maxBytes);
+      const input = body && parseExactly(body, sent ? sent.value : {});
+      const change: Call<Path, Body>['change'] = (work) => changeAsOperator(deps, req, res, work);
+      const result = await answer!(
+        { params, input: input as z.output<Body>, text: sent?.text ?? '', change, req, res },
+        deps,
+      );
+      if (!result) return sendDeleted(res);
+      const status = res.statusCode === 201 ? 201 : Number(Object.keys(own.responses)[0]);
+      sendJson(res, status, toJson(result));
+    },
     ...own,
     tag: 'Operator',
     credential: 'operator',

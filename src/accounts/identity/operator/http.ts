@@ -23,6 +23,14 @@ export function readEmail(req: Request): string {
   return readParameter(emailSchema, 'email', String(req.params.email).trim().toLowerCase());
 }
 
+export function readParameters(req: Request): Record<string, string> {
+  const params = { ...(req.params as Record<string, string>) };
+  if ('slug' in params) params.slug = readSlug(req);
+  if ('productSlug' in params) params.productSlug = readSlug(req, 'productSlug');
+  if ('email' in params) params.email = readEmail(req);
+  return params;
+}
+
 function readParameter(schema: z.ZodType<string>, name: string, value: unknown): string {
   const parsed = schema.safeParse(value, parseOptions);
   if (parsed.success) return parsed.data;
@@ -55,13 +63,13 @@ export function changeAsOperator<T>(
 }
 
 /** 201 for a created resource, 200 for an existing one, changed or not. */
-export function sendPut<T>(
-  res: Response,
-  { isNew, resource }: Put<T>,
-  present: (resource: T) => object,
-): void {
-  sendJson(res, isNew ? 201 : 200, toJson(present(resource)));
+export function answerPut<T>(res: Response, { isNew, resource }: Put<T>, present: (resource: T) => object) {
+  res.status(isNew ? 201 : 200);
+  return present(resource);
 }
+
+export const sendPut = <T>(res: Response, put: Put<T>, present: (resource: T) => object): void =>
+  sendJson(res, put.isNew ? 201 : 200, toJson(present(put.resource)));
 
 export function sendDeleted(res: Response): void {
   res.status(204).end();

@@ -27,6 +27,7 @@ import { hashToken, readToken, sendToken } from '../session/session-cookie.js';
 import { arrivalOf, type ReadSession } from '../session/session.js';
 import { passLimits, perAddressLimit } from '../../../core/http/rate-limit.js';
 import {
+  CannotSignIn,
   answerChallenge,
   findPasskeyOwner,
   signInByPasskey,
@@ -34,7 +35,7 @@ import {
   type RoleChanges,
 } from './sign-in.js';
 import { mountRoutes } from '../../../core/reference/define-route.js';
-import { CannotSignIn, signInRoutes, type RenderForm } from './sign-in-routes.js';
+import { signInRoutes, type RenderForm } from './sign-in-routes.js';
 
 const notices = {
   'signed-out': 'You are signed out.',

@@ -20,9 +20,6 @@ const reasons: Record<string, string> = {
   exhausted: 'Too many codes were wrong. Please start again with your password.',
 };
 
-/** Shown on the sign-in page, whatever its code. */
-export class CannotSignIn extends AppError {}
-
 export type RenderForm = (
   req: Request,
   res: Response,

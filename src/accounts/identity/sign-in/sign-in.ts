@@ -24,6 +24,7 @@ import {
   MAX_CODES,
   type findChallenge,
 } from '../second-factor/queries.js';
+import { AppError } from '../../../core/errors.js';
 import type { SecretBox } from '../../../core/secret-box.js';
 import {
   acceptPasskey,
@@ -40,6 +41,9 @@ import { startSession, type Arrival, type SessionStart } from '../session/sessio
 import type { ClaimedRoles } from '../table.js';
 import { findUser, type User } from '../users/queries.js';
 import { proveUser } from '../users/users.js';
+
+/** Shown on the sign-in page, whatever its code. */
+export class CannotSignIn extends AppError {}
 
 /**
  * Other characters become ASCII letters, too: U+212A becomes k, but `jac\u212a@` is not `jack@`. Domains become ASCII,

@@ -2,7 +2,7 @@ import * as client from 'openid-client';
 import type { Context } from '../../../core/http/context.js';
 import { MINUTE_MS, SECOND_MS } from '../../../core/time.js';
 import type { SingleSignOnConfig } from './config.js';
-import { CannotSignIn } from '../sign-in/sign-in-routes.js';
+import { CannotSignIn } from '../sign-in/sign-in.js';
 import { findClaim, readRoleValues } from './role-claim.js';
 
 /** From a token that the issuer signed for this service. */

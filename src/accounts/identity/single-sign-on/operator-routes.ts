@@ -1,5 +1,4 @@
 import { deletedResponses, operatorRoute } from '../operator/define-route.js';
-import { changeAsOperator, readEmail, sendDeleted } from '../operator/http.js';
 import { unlink } from './single-sign-on.js';
 
 export const singleSignOnRoutes = [
@@ -8,10 +7,6 @@ export const singleSignOnRoutes = [
     path: '/operator/users/{email}/single-sign-on',
     operationId: 'deleteUserSingleSignOn',
     responses: deletedResponses,
-    handler: (deps) => async (req, res) => {
-      const email = readEmail(req);
-      await changeAsOperator(deps, req, res, (tx, source) => unlink(tx, email, source));
-      sendDeleted(res);
-    },
+    answer: ({ params, change }) => change((tx, source) => unlink(tx, params.email, source)),
   }),
 ];

@@ -13,7 +13,7 @@ import { generateToken, hashToken, hostCookie, sendToken, tokenShape } from '../
 import { arrivalOf } from '../session/session.js';
 import { HOME, toLocalPath } from '../sign-in/schema.js';
 import type { Devices } from '../sign-in/sign-in-limits.js';
-import { CannotSignIn } from '../sign-in/sign-in-routes.js';
+import { CannotSignIn } from '../sign-in/sign-in.js';
 import { TOLERANCE_SECONDS, type Claims, type Issuer } from './issuer.js';
 import { insertSingleSignOn, spendSingleSignOn } from './queries.js';
 import { signInAs } from './single-sign-on.js';

@@ -1,10 +1,9 @@
 import { retryOnConflict } from '../../../core/db/sql.js';
 import { hangUpSignal } from '../../../core/http/request.js';
-import { sendJson, toJson } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
 import { emailSchema, userAnswerSchema, userSchema } from '../operator/schema.js';
 import { deletedResponses, listParts, operatorRoute, putResponses } from '../operator/define-route.js';
-import { changeAsOperator, readEmail, readInput, sendDeleted, sendPut } from '../operator/http.js';
+import { answerPut } from '../operator/http.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { mailAccountNotice } from './notices.js';
 import { listUsers, type User } from './queries.js';
@@ -35,9 +34,7 @@ export const userRoutes = [
     path: '/operator/users/{email}',
     operationId: 'getUser',
     responses: { 200: json('The User.', userAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      sendJson(res, 200, toJson(userJson(await getUser(deps.db.orm, readEmail(req)))));
-    },
+    answer: async ({ params }, deps) => userJson(await getUser(deps.db.orm, params.email)),
   }),
   operatorRoute({
     method: 'put',
@@ -45,12 +42,10 @@ export const userRoutes = [
     operationId: 'putUser',
     body: userSchema,
     responses: putResponses(userAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const email = readEmail(req);
-      const { name, password } = await readInput(req, res, userSchema);
+    async answer({ params: { email }, input: { name, password }, change, res }, deps) {
       const choose = async () => {
         const choice = await choosePassword(deps.db.orm, email, password, hangUpSignal(res));
-        return changeAsOperator(deps, req, res, async (tx, source) => {
+        return change(async (tx, source) => {
           const put = await putUser(tx, email, { name, ...choice }, source);
           if (!put.isNew && choice.seenHash !== choice.passwordHash)
             await mailAccountNotice(tx, deps, email, 'password', source, true);
@@ -58,7 +53,7 @@ export const userRoutes = [
         });
       };
       const put = await retryOnConflict(choose, (error) => error instanceof PasswordChanged);
-      sendPut(res, put, userJson);
+      return answerPut(res, put, userJson);
     },
   }),
   operatorRoute({
@@ -66,36 +61,25 @@ export const userRoutes = [
     path: '/operator/users/{email}',
     operationId: 'deleteUser',
     responses: deletedResponses,
-    handler: (deps) => async (req, res) => {
-      const email = readEmail(req);
-      await changeAsOperator(deps, req, res, (tx, source) => removeUser(tx, email, source));
-      sendDeleted(res);
-    },
+    answer: ({ params, change }) => change((tx, source) => removeUser(tx, params.email, source)),
   }),
   operatorRoute({
     method: 'delete',
     path: '/operator/users/{email}/sessions',
     operationId: 'deleteUserSessions',
     responses: { 204: { description: 'Signed out everywhere.' } },
-    handler: (deps) => async (req, res) => {
-      const email = readEmail(req);
-      await changeAsOperator(deps, req, res, (tx, source) => endSessions(tx, email, source));
-      sendDeleted(res);
-    },
+    answer: ({ params, change }) => change((tx, source) => endSessions(tx, params.email, source)),
   }),
   operatorRoute({
     method: 'delete',
     path: '/operator/users/{email}/second-factor',
     operationId: 'deleteUserSecondFactor',
     responses: { 204: { description: 'The second factor was removed.' } },
-    handler: (deps) => async (req, res) => {
-      const email = readEmail(req);
-      await changeAsOperator(deps, req, res, async (tx, source) => {
+    answer: ({ params: { email }, change }, deps) =>
+      change(async (tx, source) => {
         await removeSecondFactor(tx, email, source);
         await mailAccountNotice(tx, deps, email, 'secondFactor', source, true);
-      });
-      sendDeleted(res);
-    },
+      }),
   }),
 ];
 

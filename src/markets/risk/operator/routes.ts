@@ -1,9 +1,4 @@
-import type { Request, Response } from 'express';
 import { byOperator } from '../../../accounts/identity/session/authority.js';
-import { change } from '../../../accounts/audit/audit.js';
-import { readJsonBody } from '../../../core/http/body.js';
-import { sendJson, toJson } from '../../../core/http/json.js';
-import { parseExactly } from '../../../core/http/validate.js';
 import { findLimits } from '../queries.js';
 import type { Context } from '../../../core/http/context.js';
 import { json } from '../../../core/reference/define-route.js';
@@ -13,13 +8,7 @@ import {
   operatorRoute,
   putResponses,
 } from '../../../accounts/identity/operator/define-route.js';
-import {
-  MAX_BODY_BYTES,
-  readSlug,
-  sendDeleted,
-  sendPut,
-  sourceOf,
-} from '../../../accounts/identity/operator/http.js';
+import { answerPut, sourceOf } from '../../../accounts/identity/operator/http.js';
 import {
   getLockedOrganization,
   getOrganization,
@@ -45,9 +34,9 @@ export const tradingControlRoutes = [
     path: limitsPath,
     operationId: 'getTradingLimits',
     responses: { 200: json('The limits.', limitsAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const { id } = await getOrganization(deps.db.orm, readSlug(req));
-      sendJson(res, 200, toJson(limitsJson(await findLimits(deps.db.orm, id))));
+    async answer({ params }, deps) {
+      const { id } = await getOrganization(deps.db.orm, params.slug);
+      return limitsJson(await findLimits(deps.db.orm, id));
     },
   }),
   operatorRoute({
@@ -56,16 +45,9 @@ export const tradingControlRoutes = [
     operationId: 'putTradingLimits',
     body: limitsSchema,
     responses: putResponses(limitsAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const declared = readDeclared(parseExactly(limitsSchema, value));
-      const source = sourceOf(req, res, deps.clock);
-      sendPut(
-        res,
-        await change(deps, byOperator(res), (tx) => putLimits(tx, slug, declared, source)),
-        limitsJson,
-      );
+    async answer({ params: { slug }, input, change, res }) {
+      const put = await change((tx, source) => putLimits(tx, slug, readDeclared(input), source));
+      return answerPut(res, put, limitsJson);
     },
   }),
   operatorRoute({
@@ -73,21 +55,16 @@ export const tradingControlRoutes = [
     path: limitsPath,
     operationId: 'deleteTradingLimits',
     responses: deletedResponses,
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const source = sourceOf(req, res, deps.clock);
-      await change(deps, byOperator(res), (tx) => withdrawLimits(tx, slug, source));
-      sendDeleted(res);
-    },
+    answer: ({ params, change }) => change((tx, source) => withdrawLimits(tx, params.slug, source)),
   }),
   operatorRoute({
     method: 'get',
     path: switchPath,
     operationId: 'getTradingSwitch',
     responses: { 200: json('The switches.', switchAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const { id } = await getOrganization(deps.db.orm, readSlug(req));
-      sendJson(res, 200, toJson(await readSwitch(deps.db.orm, id)));
+    async answer({ params }, deps) {
+      const { id } = await getOrganization(deps.db.orm, params.slug);
+      return readSwitch(deps.db.orm, id);
     },
   }),
   operatorRoute({
@@ -96,16 +73,13 @@ export const tradingControlRoutes = [
     operationId: 'putTradingSwitch',
     body: switchSchema,
     responses: { 200: json('The current switches.', switchAnswerSchema) },
-    handler: (deps: SwitchDeps) => async (req, res) => {
-      const slug = readSlug(req);
-      const input = await readSwitchInput(req, res);
+    answer({ params, input: { state, reason = null }, req, res }, deps: SwitchDeps) {
       const source = sourceOf(req, res, deps.clock);
-      const view = await changeSwitch(deps, byOperator(res), async (tx) => {
-        const { id } = await getLockedOrganization(tx, slug);
-        await setSwitch(tx, id, 'operator', input, source);
+      return changeSwitch(deps, byOperator(res), async (tx) => {
+        const { id } = await getLockedOrganization(tx, params.slug);
+        await setSwitch(tx, id, 'operator', { state, reason }, source);
         return readSwitch(tx, id);
       });
-      sendJson(res, 200, toJson(view));
     },
   }),
   operatorRoute({
@@ -113,9 +87,7 @@ export const tradingControlRoutes = [
     path: servicePath,
     operationId: 'getServiceTradingSwitch',
     responses: { 200: json('The switch.', serviceSwitchAnswerSchema) },
-    handler: (deps) => async (_req, res) => {
-      sendJson(res, 200, toJson(await readServiceSwitch(deps.db.orm)));
-    },
+    answer: (_call, deps) => readServiceSwitch(deps.db.orm),
   }),
   operatorRoute({
     method: 'put',
@@ -123,17 +95,9 @@ export const tradingControlRoutes = [
     operationId: 'putServiceTradingSwitch',
     body: switchSchema,
     responses: { 200: json('The current switches.', serviceSwitchAnswerSchema) },
-    handler: (deps: SwitchDeps) => async (req, res) => {
-      const input = await readSwitchInput(req, res);
+    answer({ input: { state, reason = null }, req, res }, deps: SwitchDeps) {
       const source = sourceOf(req, res, deps.clock);
-      const part = await changeSwitch(deps, byOperator(res), (tx) => setServiceSwitch(tx, input, source));
-      sendJson(res, 200, toJson(part));
+      return changeSwitch(deps, byOperator(res), (tx) => setServiceSwitch(tx, { state, reason }, source));
     },
   }),
 ];
-
-async function readSwitchInput(req: Request, res: Response) {
-  const { value } = await readJsonBody(req, res, MAX_BODY_BYTES);
-  const { state, reason } = parseExactly(switchSchema, value);
-  return { state, reason: reason ?? null };
-}

@@ -1,15 +1,8 @@
 import { DEFAULT_MAX_QUANTITY } from '../table.js';
-import { readJsonBody } from '../../../core/http/body.js';
-import { exact, sendJson, toJson } from '../../../core/http/json.js';
-import { parseExactly } from '../../../core/http/validate.js';
+import { exact } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
 import { listParts, operatorRoute, putResponses } from '../../../accounts/identity/operator/define-route.js';
-import {
-  MAX_BODY_BYTES,
-  changeAsOperator,
-  readSlug,
-  sendPut,
-} from '../../../accounts/identity/operator/http.js';
+import { answerPut } from '../../../accounts/identity/operator/http.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { productSchema, productAnswerSchema } from '../operator/schema.js';
@@ -40,9 +33,7 @@ export const productRoutes = [
     path: '/operator/products/{slug}',
     operationId: 'getProduct',
     responses: { 200: json('The product.', productAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      sendJson(res, 200, toJson(productJson(await getProduct(deps.db.orm, readSlug(req)))));
-    },
+    answer: async ({ params }, deps) => productJson(await getProduct(deps.db.orm, params.slug)),
   }),
   operatorRoute({
     method: 'put',
@@ -50,19 +41,15 @@ export const productRoutes = [
     operationId: 'putProduct',
     body: productSchema,
     responses: putResponses(productAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { unitCap, maxQuantity, credits, ...rest } = parseExactly(productSchema, body.value);
-      const input = {
+    async answer({ params, input: { unitCap, maxQuantity, credits, ...rest }, text, change, res }) {
+      const product = {
         ...rest,
-        credits: readCreditPrice(credits, body.text),
-        unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
-        maxQuantity:
-          maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', body.text),
+        credits: readCreditPrice(credits, text),
+        unitCap: unitCap == null ? null : toExactNumber('unitCap', text),
+        maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', text),
       };
-      const put = await changeAsOperator(deps, req, res, (tx, source) => putProduct(tx, slug, input, source));
-      sendPut(res, put, productJson);
+      const put = await change((tx, source) => putProduct(tx, params.slug, product, source));
+      return answerPut(res, put, productJson);
     },
   }),
 ];

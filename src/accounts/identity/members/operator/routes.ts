@@ -1,16 +1,8 @@
-import { sendJson, toJson } from '../../../../core/http/json.js';
 import { listMembers, type Member } from '../queries.js';
 import { json } from '../../../../core/reference/define-route.js';
 import { emailSchema, memberAnswerSchema, memberSchema } from '../../operator/schema.js';
 import { deletedResponses, listParts, operatorRoute, putResponses } from '../../operator/define-route.js';
-import {
-  changeAsOperator,
-  readEmail,
-  readInput,
-  readSlug,
-  sendDeleted,
-  sendPut,
-} from '../../operator/http.js';
+import { answerPut, readSlug } from '../../operator/http.js';
 import { getOrganization } from '../../organizations/organizations.js';
 import { readRange, sendPage } from '../../../../core/http/page.js';
 import { getMember, putMember, removeMemberByEmail } from '../members.js';
@@ -40,9 +32,8 @@ export const memberRoutes = [
     responses: {
       200: json('The membership.', memberAnswerSchema),
     },
-    handler: (deps) => async (req, res) => {
-      sendJson(res, 200, toJson(memberJson(await getMember(deps.db.orm, readSlug(req), readEmail(req)))));
-    },
+    answer: async ({ params: { slug, email } }, deps) =>
+      memberJson(await getMember(deps.db.orm, slug, email)),
   }),
   operatorRoute({
     method: 'put',
@@ -50,14 +41,9 @@ export const memberRoutes = [
     operationId: 'putMember',
     body: memberSchema,
     responses: putResponses(memberAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const email = readEmail(req);
-      const input = await readInput(req, res, memberSchema);
-      const put = await changeAsOperator(deps, req, res, (tx, source) =>
-        putMember(tx, slug, email, input, source),
-      );
-      sendPut(res, put, memberJson);
+    async answer({ params: { slug, email }, input, change, res }) {
+      const put = await change((tx, source) => putMember(tx, slug, email, input, source));
+      return answerPut(res, put, memberJson);
     },
   }),
   operatorRoute({
@@ -65,12 +51,8 @@ export const memberRoutes = [
     path: '/operator/organizations/{slug}/members/{email}',
     operationId: 'deleteMember',
     responses: deletedResponses,
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const email = readEmail(req);
-      await changeAsOperator(deps, req, res, (tx, source) => removeMemberByEmail(tx, slug, email, source));
-      sendDeleted(res);
-    },
+    answer: ({ params: { slug, email }, change }) =>
+      change((tx, source) => removeMemberByEmail(tx, slug, email, source)),
   }),
 ];
 

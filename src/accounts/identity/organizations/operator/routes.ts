@@ -1,8 +1,7 @@
 import { placeError } from '../../../../core/errors.js';
-import { sendJson, toJson } from '../../../../core/http/json.js';
 import { json } from '../../../../core/reference/define-route.js';
 import { listParts, operatorRoute, putResponses } from '../../operator/define-route.js';
-import { changeAsOperator, readInput, readSlug, sendPut } from '../../operator/http.js';
+import { answerPut } from '../../operator/http.js';
 import { readRange, sendPage } from '../../../../core/http/page.js';
 import { organizationSchema, slugSchema } from '../../operator/schema.js';
 import { getOrganization, putOrganization } from '../organizations.js';
@@ -29,9 +28,7 @@ export const organizationRoutes = [
     responses: {
       200: json('The Organization.', organizationAnswerSchema),
     },
-    handler: (deps) => async (req, res) => {
-      sendJson(res, 200, toJson(organizationJson(await getOrganization(deps.db.orm, readSlug(req)))));
-    },
+    answer: async ({ params }, deps) => organizationJson(await getOrganization(deps.db.orm, params.slug)),
   }),
   operatorRoute({
     method: 'put',
@@ -39,19 +36,15 @@ export const organizationRoutes = [
     operationId: 'putOrganization',
     body: organizationSchema,
     responses: putResponses(organizationAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const input = await readInput(req, res, organizationSchema);
+    async answer({ params, input, change, res }, deps) {
       if (input.requireSingleSignOn && !deps.config.singleSignOn)
         throw placeError(
           'invalid_request',
           '/requireSingleSignOn',
           'needs single sign-on, which this service does not have. Set OIDC_ISSUER first',
         );
-      const put = await changeAsOperator(deps, req, res, (tx, source) =>
-        putOrganization(tx, slug, input, source),
-      );
-      sendPut(res, put, organizationJson);
+      const put = await change((tx, source) => putOrganization(tx, params.slug, input, source));
+      return answerPut(res, put, organizationJson);
     },
   }),
 ];
