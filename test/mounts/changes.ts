@@ -1,5 +1,6 @@
 import { and, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
+import { newFormId } from '../../src/core/ids.js';
 import { hashToken } from '../../src/accounts/identity/session/session-cookie.js';
 import { hashPassword } from '../../src/accounts/identity/password.js';
 import {
@@ -333,8 +334,8 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
     fields: { product: own.productSlugs[2]! },
   })),
   'post /console/customers/{slug}/keys/{id}/revoke': byOperator(({ own }) => own.newKey()),
-  'post /console/customers/{slug}/webhooks/new': byOperator(() => ({
-    fields: { ...endpointFields, id: uuid() },
+  'post /console/customers/{slug}/webhooks/new': byOperator(({ own }) => ({
+    fields: { ...endpointFields, id: newFormId(own.now()) },
   })),
   'post /console/customers/{slug}/webhooks/{id}/edit': byOperator(({ own }) => ({
     id: own.webhook.id,

@@ -258,18 +258,4 @@ describe('the operator API', () => {
       expect((await operator('GET', `/organizations/${slug}`)).status).toBe(404);
     },
   );
-
-  it('requires the credential to change the access', async () => {
-    const { slug, secret, browser } = await setUp('read');
-    const body = JSON.stringify({ name: slug, marketAccess: 'trade' });
-    const url = `${service.url}/operator/organizations/${slug}`;
-    for (const headers of [{}, { authorization: `Bearer ${secret}` }]) {
-      const init = { method: 'PUT', body, headers: { ...headers, 'content-type': 'application/json' } };
-      expect((await fetch(url, init)).status).toBe(401);
-    }
-    const path = `/console/customers/${slug}`;
-    const form = { name: slug, marketAccess: 'trade' };
-    expect((await browser.send('POST', path, { form, headers: html })).status).toBe(404);
-    expect((await operator('GET', `/organizations/${slug}`)).body.marketAccess).toBe('read');
-  });
 });

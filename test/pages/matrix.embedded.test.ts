@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
@@ -40,17 +41,18 @@ async function prepare(
   row: Row,
   actor: Actor,
   of: Populated,
+  { path = '', headers = {} }: { path?: string; headers?: Record<string, string> } = {},
 ): Promise<() => Promise<Answer>> {
   const [method, route] = address.split(' ') as [string, string];
-  const path = (await row.path?.(of, actor)) ?? route;
+  path ||= (await row.path?.(of, actor)) ?? route;
   const form = (await row.form?.(of)) ?? {};
   const person = actor === 'nobody' ? undefined : own.people[actor];
   const browser = person?.browser ?? new Browser(service.url);
   return async () => {
     const answer =
       method === 'get'
-        ? await browser.get(path, html)
-        : await browser.send('POST', path, { form, headers: html });
+        ? await browser.get(path, { ...html, ...headers })
+        : await browser.send('POST', path, { form, headers: { ...html, ...headers } });
     if (row.endsSession && person) {
       browser.cookies.clear();
       expect((await browser.signIn(person.email)).status).toBe(303);
@@ -76,8 +78,30 @@ describe.each(Object.entries(matrix))('%s', (address, row) => {
       expect([answer.status, answer.status >= 500 ? answer.text : '']).toEqual([status, '']);
       expect(answer.text).not.toContain(MARKER);
       if (status >= 400) expect(answer.text).toContain('<!doctype html>');
+      if (actor === 'nobody' && status === 303 && row.own[4] === 200)
+        expect(answer.headers.get('location')).toMatch(/^\/login\?next=%2F/);
     },
   );
+
+  if (address.startsWith('post '))
+    it('refuses a form from another site, and changes nothing', async () => {
+      const { endsSession: _, ...kept } = row;
+      const headers = { 'sec-fetch-site': 'cross-site' };
+      const send = await prepare(address, kept, 'owner', own, { headers });
+      const before = await countedChanges();
+      expect((await send()).status).toBe(403);
+      expect(await countedChanges()).toBe(before);
+    });
+
+  if (/\{(id|\w+Id)\}/.test(address))
+    it('finds nothing by an unknown or malformed id', async () => {
+      for (const id of ['x', '%01', "'", '__proto__', '%F0%9F%91%BE', randomUUID(), 'x'.repeat(300)]) {
+        const path = address.split(' ')[1]!.replaceAll(/\{\w+\}/g, id);
+        const { status, text } = await (await prepare(address, row, 'owner', own, { path }))();
+        expect([id, status]).toEqual([id, 404]);
+        expect(text).toContain('<!doctype html>');
+      }
+    });
 
   if (!row.foreign) return;
   it.each(actors.map((actor, index) => ({ actor, status: row.foreign?.[index] })))(

@@ -1,4 +1,5 @@
 import { v7 as uuid } from 'uuid';
+import { newFormId } from '../../src/core/ids.js';
 import { toAddress } from '../../src/core/pages/address.js';
 import { Browser, PASSWORD } from '../support/accounts.js';
 import type { Populated } from './populated.js';
@@ -30,6 +31,13 @@ export interface Row {
   forOperators?: true;
 }
 
+export type Ids = (of: Populated) => Record<string, unknown> | Promise<Record<string, unknown>>;
+
+/** A row that names the ids in its address instead of writing the path, and then needs no usual `foreign` status. */
+type Rows = Record<string, Row & { ids?: Ids }>;
+
+const forAll: Statuses = [200, 200, 200, 200, 200];
+const redirectsAll: Statuses = [303, 303, 303, 303, 303];
 /** A page for every signed-in person; others are redirected to the sign-in page. */
 const page: Statuses = [303, 200, 200, 200, 200];
 /** A page for roles that may change things. */
@@ -38,6 +46,8 @@ const managersPage: Statuses = [303, 403, 403, 200, 200];
 const managersForm: Statuses = [401, 403, 403, 303, 303];
 /** A form that responds with a page, because the page shows a secret. */
 const managersSecret: Statuses = [401, 403, 403, 201, 201];
+const ownersPage: Statuses = [303, 403, 403, 403, 200];
+const ownersForm: Statuses = [401, 403, 403, 403, 303];
 /** A form about the person's own account. */
 const personsForm: Statuses = [401, 303, 303, 303, 303];
 const personsMistake: Statuses = [401, 400, 400, 400, 400];
@@ -46,6 +56,14 @@ const operatorsForm: Statuses = [401, 403, 403, 403, 403];
 const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
 const noManagersForm: Statuses = [401, 403, 403, 404, 404];
+const noForm: Statuses = [401, 404, 404, 404, 404];
+/** What another Organization's ids get if the row does not say so. */
+const elsewhere = new Map([
+  [page, noPage],
+  [managersPage, noManagersPage],
+  [managersForm, noManagersForm],
+  [managersSecret, noManagersForm],
+]);
 
 const usages = {
   'get /dashboard': { own: page },
@@ -115,7 +133,7 @@ const usages = {
     own: managersPage,
     foreign: managersPage,
   },
-} satisfies Record<string, Row>;
+} satisfies Rows;
 
 const risk = {
   'get /dashboard/portfolio/risk': { own: page },
@@ -128,7 +146,10 @@ const risk = {
     form: () => ({ state: 'open', reason: uuid() }),
     own: managersForm,
   },
-} satisfies Record<string, Row>;
+} satisfies Rows;
+
+const firstKey: Ids = ({ keyIds }) => ({ id: keyIds[0]! });
+const newKey: Ids = (of) => of.newKey();
 
 const keys = {
   'get /dashboard/api-keys': { own: page },
@@ -139,122 +160,75 @@ const keys = {
     foreign: managersPage,
   },
   'post /dashboard/api-keys': {
-    form: () => ({ id: uuid(), name: 'made by a form', livemode: 'false', scopes: 'usage:write' }),
+    form: ({ now }) => ({
+      id: newFormId(now()),
+      name: 'made by a form',
+      livemode: 'false',
+      scopes: 'usage:write',
+    }),
     own: managersSecret,
   },
-  'get /dashboard/api-keys/{id}': {
-    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}`,
-    own: page,
-    foreign: noPage,
-  },
-  'get /dashboard/api-keys/{id}/cut-over': {
-    path: ({ rotated }) => `/dashboard/api-keys/${rotated.newKeyId}/cut-over`,
-    own: page,
-    foreign: noPage,
-  },
-  'get /dashboard/api-keys/{id}/rotate': {
-    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/rotate`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
+  'get /dashboard/api-keys/{id}': { ids: firstKey, own: page },
+  'get /dashboard/api-keys/{id}/cut-over': { ids: ({ rotated }) => ({ id: rotated.newKeyId }), own: page },
+  'get /dashboard/api-keys/{id}/rotate': { ids: firstKey, own: managersPage },
   'post /dashboard/api-keys/{id}/rotate': {
-    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/rotate`,
+    ids: newKey,
     form: () => ({ grace: '60' }),
     own: managersSecret,
-    foreign: noManagersForm,
   },
-  'get /dashboard/api-keys/{id}/rename': {
-    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/rename`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
+  'get /dashboard/api-keys/{id}/rename': { ids: firstKey, own: managersPage },
   'post /dashboard/api-keys/{id}/rename': {
-    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/rename`,
+    ids: newKey,
     form: () => ({ name: 'renamed' }),
     own: managersForm,
-    foreign: noManagersForm,
   },
-  'get /dashboard/api-keys/{id}/revoke': {
-    path: ({ keyIds }) => `/dashboard/api-keys/${keyIds[0]}/revoke`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
-  'post /dashboard/api-keys/{id}/revoke': {
-    path: async (of) => `/dashboard/api-keys/${(await of.newKey()).id}/revoke`,
-    own: managersForm,
-    foreign: noManagersForm,
-  },
-} satisfies Record<string, Row>;
+  'get /dashboard/api-keys/{id}/revoke': { ids: firstKey, own: managersPage },
+  'post /dashboard/api-keys/{id}/revoke': { ids: newKey, own: managersForm },
+} satisfies Rows;
 
 const endpoint = {
   url: 'https://hooks.example.com/',
   livemode: 'true',
   types: 'api_key.created',
 };
+const itsIds: Ids = ({ webhook }) => webhook;
 
 const webhooks = {
   'get /dashboard/webhooks': { own: managersPage },
   'get /dashboard/webhooks/new': { own: managersPage },
-  'post /dashboard/webhooks': { form: () => ({ ...endpoint, id: uuid() }), own: managersSecret },
-  'get /dashboard/webhooks/{id}': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}`,
-    own: managersPage,
-    foreign: noManagersPage,
+  'post /dashboard/webhooks': {
+    form: ({ now }) => ({ ...endpoint, id: newFormId(now()) }),
+    own: managersSecret,
   },
-  'get /dashboard/webhooks/{id}/edit': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/edit`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
+  'get /dashboard/webhooks/{id}': { ids: itsIds, own: managersPage },
+  'get /dashboard/webhooks/{id}/edit': { ids: itsIds, own: managersPage },
   'post /dashboard/webhooks/{id}/edit': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/edit`,
+    ids: itsIds,
     form: () => ({ ...endpoint, isEnabled: 'true' }),
     own: managersForm,
-    foreign: noManagersForm,
   },
-  'get /dashboard/webhooks/{id}/rotate': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/rotate`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
+  'get /dashboard/webhooks/{id}/rotate': { ids: itsIds, own: managersPage },
   'post /dashboard/webhooks/{id}/rotate': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/rotate`,
+    ids: itsIds,
     form: () => ({ graceMinutes: '60' }),
     own: managersSecret,
-    foreign: noManagersForm,
   },
-  'get /dashboard/webhooks/{id}/delete': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/delete`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
+  'get /dashboard/webhooks/{id}/delete': { ids: itsIds, own: managersPage },
   'post /dashboard/webhooks/{id}/delete': {
-    path: async (of) => `/dashboard/webhooks/${await of.newWebhook()}/delete`,
+    ids: async (of) => ({ id: await of.newWebhook() }),
     own: managersForm,
-    foreign: noManagersForm,
   },
-  'post /dashboard/webhooks/{id}/test': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/test`,
-    own: managersForm,
-    foreign: noManagersForm,
-  },
+  'post /dashboard/webhooks/{id}/test': { ids: itsIds, own: managersForm },
   'post /dashboard/webhooks/{id}/resend': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/resend`,
+    ids: itsIds,
     form: () => ({ since: '24' }),
     own: managersForm,
-    foreign: noManagersForm,
   },
-  'get /dashboard/webhooks/{id}/deliveries/{messageId}': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/deliveries/${webhook.messageId}`,
-    own: managersPage,
-    foreign: noManagersPage,
-  },
-  'post /dashboard/webhooks/{id}/deliveries/{messageId}/resend': {
-    path: ({ webhook }) => `/dashboard/webhooks/${webhook.id}/deliveries/${webhook.messageId}/resend`,
-    own: managersForm,
-    foreign: noManagersForm,
-  },
-} satisfies Record<string, Row>;
+  'get /dashboard/webhooks/{id}/deliveries/{messageId}': { ids: itsIds, own: managersPage },
+  'post /dashboard/webhooks/{id}/deliveries/{messageId}/resend': { ids: itsIds, own: managersForm },
+} satisfies Rows;
+
+const newMember: Ids = async (of) => ({ userId: (await of.newMember()).id });
 
 const members = {
   'get /dashboard/members': { own: page },
@@ -266,57 +240,40 @@ const members = {
   },
   'get /dashboard/members/invite': { own: managersPage },
   'post /dashboard/members/invite': {
-    form: () => ({ id: uuid(), email: `guest-${uuid()}@example.com`, role: 'member', days: '7' }),
+    form: ({ now }) => ({
+      id: newFormId(now()),
+      email: `guest-${uuid()}@example.com`,
+      role: 'member',
+      days: '7',
+    }),
     own: managersSecret,
   },
-  'post /dashboard/members/invitations/{id}/revoke': {
-    path: async (of) => `/dashboard/members/invitations/${(await of.newInvitation()).id}/revoke`,
-    own: managersForm,
-    foreign: noManagersForm,
-  },
-  'get /dashboard/members/second-factor': { own: [303, 403, 403, 403, 200] },
+  'post /dashboard/members/invitations/{id}/revoke': { ids: (of) => of.newInvitation(), own: managersForm },
+  'get /dashboard/members/second-factor': { own: ownersPage },
   'post /dashboard/members/second-factor': {
     // Leaves the second factor optional, because requiring it would lock out people without a second factor.
     form: () => ({ required: 'no' }),
-    own: [401, 403, 403, 403, 303],
+    own: ownersForm,
   },
-  'get /dashboard/members/single-sign-on': { own: [303, 403, 403, 403, 200] },
-  'post /dashboard/members/single-sign-on': {
-    form: () => ({ required: 'no' }),
-    own: [401, 403, 403, 403, 303],
-  },
-  'get /dashboard/members/{userId}': {
-    path: ({ people }) => `/dashboard/members/${people.member.id}`,
-    own: page,
-    foreign: noPage,
-  },
+  'get /dashboard/members/single-sign-on': { own: ownersPage },
+  'post /dashboard/members/single-sign-on': { form: () => ({ required: 'no' }), own: ownersForm },
+  'get /dashboard/members/{userId}': { ids: ({ people }) => ({ userId: people.member.id }), own: page },
   'post /dashboard/members/{userId}/role': {
-    path: async (of) => `/dashboard/members/${(await of.newMember()).id}/role`,
+    ids: newMember,
     form: () => ({ role: 'billing' }),
     own: managersForm,
-    foreign: noManagersForm,
   },
-  'get /dashboard/members/{userId}/remove': {
-    path: async (of) => `/dashboard/members/${(await of.newMember()).id}/remove`,
-    own: managersPage,
-    foreign: noPage,
-  },
-  'post /dashboard/members/{userId}/remove': {
-    path: async (of) => `/dashboard/members/${(await of.newMember()).id}/remove`,
-    own: managersForm,
-    foreign: [401, 404, 404, 404, 404],
-  },
+  'get /dashboard/members/{userId}/remove': { ids: newMember, own: managersPage, foreign: noPage },
+  'post /dashboard/members/{userId}/remove': { ids: newMember, own: managersForm, foreign: noForm },
   // The link's secret grants access, so anyone who has the link, member or not, may learn which Organization it is for.
-  'get /dashboard/join': {
-    own: [200, 200, 200, 200, 200],
-  },
+  'get /dashboard/join': { own: forAll },
   'post /dashboard/join/open': {
     form: async (of) => ({ invitation: (await of.newInvitation()).token }),
-    own: [303, 303, 303, 303, 303],
+    own: redirectsAll,
   },
   'post /dashboard/join': {
     form: async (of) => ({ invitation: (await of.newInvitation()).token }),
-    own: [303, 303, 303, 303, 303],
+    own: redirectsAll,
   },
   'post /dashboard/join/account': {
     form: async (of) => ({
@@ -324,35 +281,28 @@ const members = {
       name: 'A guest',
       password: 'a long phrase of their own',
     }),
-    own: [303, 303, 303, 303, 303],
+    own: redirectsAll,
     endsSession: true,
   },
-  'post /dashboard/join/sign-out': { own: [303, 303, 303, 303, 303], endsSession: true },
+  'post /dashboard/join/sign-out': { own: redirectsAll, endsSession: true },
   'get /dashboard/left': { own: page },
-} satisfies Record<string, Row>;
+} satisfies Rows;
+
+const newRestingOrder: Ids = async (of) => ({ id: await of.newRestingOrder() });
 
 const portfolio = {
   'get /dashboard/portfolio': { own: page },
   'get /dashboard/portfolio/orders': { own: page },
-  'get /dashboard/portfolio/orders/{id}': {
-    path: ({ position }) => `/dashboard/portfolio/orders/${position.orderId}`,
-    own: page,
-    foreign: noPage,
-  },
-  'post /dashboard/portfolio/orders/{id}/cancel': {
-    path: async (of) => `/dashboard/portfolio/orders/${await of.newRestingOrder()}/cancel`,
-    own: managersForm,
-    foreign: noManagersForm,
-  },
+  'get /dashboard/portfolio/orders/{id}': { ids: ({ position }) => ({ id: position.orderId }), own: page },
+  'post /dashboard/portfolio/orders/{id}/cancel': { ids: newRestingOrder, own: managersForm },
   'post /dashboard/portfolio/orders/{id}/decrease': {
-    path: async (of) => `/dashboard/portfolio/orders/${await of.newRestingOrder()}/decrease`,
+    ids: newRestingOrder,
     form: () => ({ remainingContracts: '1' }),
     own: managersForm,
-    foreign: noManagersForm,
   },
   'get /dashboard/portfolio/settlements': { own: page },
   'get /dashboard/portfolio/trades.csv': { own: page },
-} satisfies Record<string, Row>;
+} satisfies Rows;
 
 /** Markets are the same for every Organization. */
 const markets = {
@@ -363,8 +313,8 @@ const markets = {
   },
   'post /dashboard/markets/{ticker}': {
     path: ({ market }) => `/dashboard/markets/${market.ticker}`,
-    form: ({ market: { limit } }) => ({
-      id: uuid(),
+    form: ({ market: { limit }, now }) => ({
+      id: newFormId(now()),
       side: 'yes',
       action: 'buy',
       contracts: '1',
@@ -373,37 +323,37 @@ const markets = {
     }),
     own: managersForm,
   },
-} satisfies Record<string, Row>;
+} satisfies Rows;
 
 /** Scores are the same for every Organization. */
 const scores = {
   'get /dashboard/scores': { path: () => '/dashboard/scores?station=KNYC&lead=24', own: page },
   'get /dashboard/scores/execution': { own: page },
-} satisfies Record<string, Row>;
+} satisfies Rows;
 
 /** Routes for a person's own account. Foreign ids would belong to another person here, not to another Organization. */
 const account = {
-  'get /': { own: [200, 200, 200, 200, 200] },
+  'get /': { own: forAll },
   'get /login': { own: [200, 303, 303, 303, 303] },
   'post /login': { form: wrongPassword, own: [401, 401, 401, 401, 401] },
   // The code page opens only after a correct password.
-  'get /login/code': { own: [303, 303, 303, 303, 303] },
-  'post /login/code': { own: [303, 303, 303, 303, 303] },
-  'post /login/code/passkey-options': { own: [303, 303, 303, 303, 303] },
-  'post /login/passkey-options': { own: [200, 200, 200, 200, 200] },
+  'get /login/code': { own: redirectsAll },
+  'post /login/code': { own: redirectsAll },
+  'post /login/code/passkey-options': { own: redirectsAll },
+  'post /login/passkey-options': { own: forAll },
   'post /login/passkey': { own: [400, 400, 400, 400, 400] },
-  'post /logout': { own: [303, 303, 303, 303, 303], endsSession: true },
+  'post /logout': { own: redirectsAll, endsSession: true },
   'post /dashboard/organization': {
     form: ({ slug }) => ({ organization: slug }),
     own: [401, 303, 303, 303, 303],
-    foreign: [401, 404, 404, 404, 404],
+    foreign: noForm,
   },
   'get /dashboard/account': { own: page },
   'post /dashboard/account': { form: () => ({ name: 'Another Name' }), own: personsForm },
   'post /dashboard/account/notices': {
     form: ({ slug }) => ({ organization: slug, notices: 'off' }),
     own: [401, 404, 404, 303, 303],
-    foreign: [401, 404, 404, 404, 404],
+    foreign: noForm,
   },
   'get /dashboard/account/password': { own: page },
   'post /dashboard/account/password': {
@@ -412,11 +362,11 @@ const account = {
   },
   'get /dashboard/account/second-factor': { own: page },
   // There is no next step before the set-up has started, and no factor to turn off.
-  'get /dashboard/account/second-factor/setup': { own: [303, 303, 303, 303, 303] },
+  'get /dashboard/account/second-factor/setup': { own: redirectsAll },
   'post /dashboard/account/second-factor/setup': { own: personsForm },
-  'get /dashboard/account/second-factor/recovery-codes': { own: [303, 303, 303, 303, 303] },
+  'get /dashboard/account/second-factor/recovery-codes': { own: redirectsAll },
   'post /dashboard/account/second-factor/recovery-codes': { own: personsForm },
-  'get /dashboard/account/second-factor/off': { own: [303, 303, 303, 303, 303] },
+  'get /dashboard/account/second-factor/off': { own: redirectsAll },
   'post /dashboard/account/second-factor/off': { own: personsForm },
   'post /dashboard/account/second-factor': {
     form: () => ({ currentPassword: PASSWORD }),
@@ -429,7 +379,7 @@ const account = {
   // Another person's passkey id would be just as unknown.
   'post /dashboard/account/passkeys/remove': {
     form: () => ({ id: 'unknown' }),
-    own: [401, 404, 404, 404, 404],
+    own: noForm,
   },
   'get /dashboard/account/single-sign-on': { own: page },
   // Allowed only while the issuer is down.
@@ -441,129 +391,100 @@ const account = {
       return `/dashboard/account/sessions/${await openSession(browser.url, email)}/end`;
     },
     own: personsForm,
-    foreign: [401, 404, 404, 404, 404],
+    foreign: noForm,
   },
   'post /dashboard/account/sign-out-everywhere': { own: personsForm, endsSession: true },
-} satisfies Record<string, Row>;
+} satisfies Rows;
 
 /** Routes for operators and for people with a one-time link. Other people can tell that these routes exist. */
 const operators = {
   'get /confirm': { own: page },
   'post /confirm': { form: () => ({ currentPassword: PASSWORD }), own: personsForm },
-  'get /forgot': { own: [200, 200, 200, 200, 200] },
+  'get /forgot': { own: forAll },
   // If mail is not configured, no link can be requested.
   'post /forgot': { form: () => ({ email: 'a@example.com' }), own: [404, 404, 404, 404, 404] },
-  'get /reset': { own: [200, 200, 200, 200, 200] },
+  'get /reset': { own: forAll },
   'post /reset': { own: [404, 404, 404, 404, 404] },
   'post /reset/passkey-options': { own: [404, 404, 404, 404, 404] },
-  'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },
-  'get /set-up': { own: [200, 200, 200, 200, 200] },
+  'post /reset/open': { form: () => ({ link: 'x'.repeat(43) }), own: redirectsAll },
+  'get /set-up': { own: forAll },
   'post /set-up/person': { own: [404, 404, 404, 404, 404] },
-  'post /set-up/open': { form: () => ({ link: 'x'.repeat(43) }), own: [303, 303, 303, 303, 303] },
+  'post /set-up/open': { form: () => ({ link: 'x'.repeat(43) }), own: redirectsAll },
   'post /set-up/second-factor': { own: operatorsForm },
   'post /set-up/second-factor/confirm': { own: operatorsForm },
   'post /set-up/product': { own: operatorsForm },
   'get /set-up/owner': { own: [303, 403, 403, 403, 403] },
   'post /set-up/owner': { own: operatorsForm },
-} satisfies Record<string, Row>;
+} satisfies Rows;
+
+const consoleForms = [
+  '/console/new-customer',
+  '/console/customers/{slug}',
+  '/console/customers/{slug}/archive',
+  '/console/customers/{slug}/invite',
+  '/console/customers/{slug}/people/{userId}/role',
+  '/console/customers/{slug}/people/{userId}/remove',
+  '/console/customers/{slug}/entitlement',
+  '/console/customers/{slug}/entitlement/withdraw',
+  '/console/customers/{slug}/keys/{id}/revoke',
+  '/console/customers/{slug}/webhooks/new',
+  '/console/customers/{slug}/webhooks/{id}/edit',
+  '/console/customers/{slug}/webhooks/{id}/delete',
+  '/console/customers/{slug}/credits/grant',
+  '/console/customers/{slug}/credits/void',
+  '/console/customers/{slug}/credits/forgive',
+  '/console/customers/{slug}/usage/corrections',
+  '/console/customers/{slug}/trading/limits',
+  '/console/customers/{slug}/trading/limits/withdraw',
+  '/console/customers/{slug}/trading/switch',
+  '/console/new-product',
+  '/console/products/{slug}',
+  '/console/products/{slug}/price',
+  '/console/products/{slug}/archive',
+  '/console/service-keys/new',
+  '/console/service-keys/{id}/rotate',
+  '/console/service-keys/{id}/revoke',
+  '/console/operators/invite',
+  '/console/operators/{userId}/remove',
+  '/console/people/{userId}',
+  '/console/people/{userId}/sign-out',
+  '/console/people/{userId}/second-factor',
+  '/console/people/{userId}/single-sign-on',
+  '/console/people/{userId}/delete',
+  '/console/trading/switch',
+  '/console/trading/reconciliation',
+  '/console/people/{userId}/link',
+] as const;
+const consolePages = [
+  '/console',
+  '/console/customers/{slug}/people',
+  '/console/customers/{slug}/people/{userId}',
+  '/console/customers/{slug}/entitlements',
+  '/console/customers/{slug}/keys',
+  '/console/customers/{slug}/webhooks',
+  '/console/customers/{slug}/webhooks/{id}',
+  '/console/customers/{slug}/credits',
+  '/console/customers/{slug}/usage',
+  '/console/customers/{slug}/trading',
+  '/console/customers/{slug}/audit-log',
+  '/console/products',
+  '/console/usage',
+  '/console/usage.csv',
+  '/console/search',
+  '/console/service-keys',
+  '/console/service-keys/{id}',
+  '/console/operators',
+  '/console/shards',
+  '/console/people',
+  '/console/trading',
+  '/console/audit-log',
+] as const;
 
 /** Routes that exist only for operators; test/console/access.embedded.test.ts tests them. */
 export const consoleRoutes = [
-  'get /console',
-  'get /console/new-customer',
-  'post /console/new-customer',
-  'get /console/customers/{slug}',
-  'post /console/customers/{slug}',
-  'get /console/customers/{slug}/archive',
-  'post /console/customers/{slug}/archive',
-  'get /console/customers/{slug}/people',
-  'get /console/customers/{slug}/invite',
-  'post /console/customers/{slug}/invite',
+  ...consoleForms.flatMap((path) => [`get ${path}`, `post ${path}`] as const),
+  ...consolePages.map((path) => `get ${path}` as const),
   'post /console/customers/{slug}/invitations/{id}/revoke',
-  'get /console/customers/{slug}/people/{userId}',
-  'get /console/customers/{slug}/people/{userId}/role',
-  'post /console/customers/{slug}/people/{userId}/role',
-  'get /console/customers/{slug}/people/{userId}/remove',
-  'post /console/customers/{slug}/people/{userId}/remove',
-  'get /console/customers/{slug}/entitlements',
-  'get /console/customers/{slug}/entitlement',
-  'post /console/customers/{slug}/entitlement',
-  'get /console/customers/{slug}/entitlement/withdraw',
-  'post /console/customers/{slug}/entitlement/withdraw',
-  'get /console/customers/{slug}/keys',
-  'get /console/customers/{slug}/keys/{id}/revoke',
-  'post /console/customers/{slug}/keys/{id}/revoke',
-  'get /console/customers/{slug}/webhooks',
-  'get /console/customers/{slug}/webhooks/new',
-  'post /console/customers/{slug}/webhooks/new',
-  'get /console/customers/{slug}/webhooks/{id}',
-  'get /console/customers/{slug}/webhooks/{id}/edit',
-  'post /console/customers/{slug}/webhooks/{id}/edit',
-  'get /console/customers/{slug}/webhooks/{id}/delete',
-  'post /console/customers/{slug}/webhooks/{id}/delete',
-  'get /console/customers/{slug}/credits',
-  'get /console/customers/{slug}/credits/grant',
-  'post /console/customers/{slug}/credits/grant',
-  'get /console/customers/{slug}/credits/void',
-  'post /console/customers/{slug}/credits/void',
-  'get /console/customers/{slug}/credits/forgive',
-  'post /console/customers/{slug}/credits/forgive',
-  'get /console/customers/{slug}/usage',
-  'get /console/customers/{slug}/usage/corrections',
-  'post /console/customers/{slug}/usage/corrections',
-  'get /console/customers/{slug}/trading',
-  'get /console/customers/{slug}/trading/limits',
-  'post /console/customers/{slug}/trading/limits',
-  'get /console/customers/{slug}/trading/limits/withdraw',
-  'post /console/customers/{slug}/trading/limits/withdraw',
-  'get /console/customers/{slug}/trading/switch',
-  'post /console/customers/{slug}/trading/switch',
-  'get /console/customers/{slug}/audit-log',
-  'get /console/products',
-  'get /console/new-product',
-  'post /console/new-product',
-  'get /console/products/{slug}',
-  'post /console/products/{slug}',
-  'get /console/products/{slug}/price',
-  'post /console/products/{slug}/price',
-  'get /console/products/{slug}/archive',
-  'post /console/products/{slug}/archive',
-  'get /console/usage',
-  'get /console/usage.csv',
-  'get /console/search',
-  'get /console/service-keys',
-  'get /console/service-keys/new',
-  'post /console/service-keys/new',
-  'get /console/service-keys/{id}',
-  'get /console/service-keys/{id}/rotate',
-  'post /console/service-keys/{id}/rotate',
-  'get /console/service-keys/{id}/revoke',
-  'post /console/service-keys/{id}/revoke',
-  'get /console/operators',
-  'get /console/shards',
-  'get /console/operators/invite',
-  'post /console/operators/invite',
-  'get /console/operators/{userId}/remove',
-  'post /console/operators/{userId}/remove',
-  'get /console/people',
-  'get /console/people/{userId}',
-  'post /console/people/{userId}',
-  'get /console/people/{userId}/sign-out',
-  'post /console/people/{userId}/sign-out',
-  'get /console/people/{userId}/second-factor',
-  'post /console/people/{userId}/second-factor',
-  'get /console/people/{userId}/single-sign-on',
-  'post /console/people/{userId}/single-sign-on',
-  'get /console/people/{userId}/delete',
-  'post /console/people/{userId}/delete',
-  'get /console/trading',
-  'get /console/trading/switch',
-  'post /console/trading/switch',
-  'get /console/trading/reconciliation',
-  'post /console/trading/reconciliation',
-  'get /console/people/{userId}/link',
-  'post /console/people/{userId}/link',
-  'get /console/audit-log',
 ] as const;
 
 /** True if the route requires a fresh password and code. */
@@ -629,7 +550,7 @@ export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
 const operatorsConsole = Object.fromEntries(
   consoleRoutes.map((route): [string, Row] => [
     route,
-    { own: route.startsWith('get ') ? noPage : [401, 404, 404, 404, 404], forOperators: true },
+    { own: route.startsWith('get ') ? noPage : noForm, forOperators: true },
   ]),
 );
 
@@ -637,10 +558,10 @@ const operatorsConsole = Object.fromEntries(
  * Every page and form of the dashboard, and who may open or submit it. `303` means a form that took effect or a
  * redirect to the sign-in page. A route that is missing here fails the test.
  */
-export const matrix: Record<string, Row> = {
+const rows: Rows = {
   'get /dashboard/assets/{version}/{file}': {
     path: () => '/dashboard/assets/any/gauge.css',
-    own: [200, 200, 200, 200, 200],
+    own: forAll,
   },
   ...usages,
   ...keys,
@@ -654,6 +575,18 @@ export const matrix: Record<string, Row> = {
   ...operatorsConsole,
   ...risk,
 };
+
+export const matrix: Record<string, Row> = Object.fromEntries(
+  Object.entries(rows).map(([address, { ids, ...row }]) => [
+    address,
+    ids
+      ? { foreign: elsewhere.get(row.own)!, ...row, path: async (of) => fill(address, await ids(of)) }
+      : row,
+  ]),
+);
+
+const fill = (address: string, ids: Record<string, unknown>) =>
+  address.split(' ')[1]!.replaceAll(/\{(\w+)\}/g, (_, name: string) => String(ids[name]));
 
 let counter = 0;
 /** Uses a new account each time, because failed sign-ins to the same account are slowed down. */

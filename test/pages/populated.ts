@@ -58,6 +58,8 @@ export interface Populated {
   position: { ticker: string; bid: string; orderId: string };
   /** A market where YES can be bought, and its price in dollars. The same for every Organization. */
   market: { ticker: string; limit: string };
+  /** The time of the service, which stands still. */
+  now(): number;
   newKey(): Promise<{ id: string; secret: string }>;
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;
@@ -199,6 +201,7 @@ export async function populate(service: TestService, names: Names): Promise<Popu
     eventKeys,
     position: await buy(service, people.owner),
     market: await findMarket(service),
+    now: () => service.clock.now(),
     newKey: () => createKey(owner, { name: names.keys[0], livemode: true }),
     newWebhook: () => createWebhook(owner, 'https://hooks.example.com/another'),
     newMember: () => hire(names.people[0]!, 'member'),

@@ -178,17 +178,6 @@ describe('GET /scores/execution', () => {
     expect([body.paper.fills, body.live, body.shadow]).toEqual([1, null, null]);
   });
 
-  it('requires a key that may read trading', async () => {
-    const { orgId } = await createTrader(db);
-    const none = await readMine(undefined);
-    expect([none.status, none.body.code]).toEqual([401, 'missing_key']);
-    expect((await readMine('org_live_00000000000000000000000000000000')).body.code).toBe('invalid_key');
-    const { secret } = await createKey(db, orgId, { scopes: ['usage:write'] });
-    const wrong = await readMine(secret);
-    expect([wrong.status, wrong.body.code]).toEqual([403, 'insufficient_scope']);
-    expect((await read(service.url, secret, '/more')).status).toBe(404);
-  });
-
   it.each([
     ['?from=yesterday', '/from'],
     ['?from=2026-02-30', '/from'],

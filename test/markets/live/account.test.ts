@@ -335,7 +335,7 @@ describe('a difference', () => {
 });
 
 describe('/operator/organizations/:slug/trading/reconciliation', () => {
-  it('accepts only the operator, an existing Organization and an explicit confirmation', async () => {
+  it('accepts only the Organization that trades live, and an explicit confirmation', async () => {
     account = await openLiveAccount(database.db);
     const other = await createOrganization(database.db);
     const otherPath = `/organizations/${other.slug}/trading/reconciliation`;
@@ -344,10 +344,6 @@ describe('/operator/organizations/:slug/trading/reconciliation', () => {
       status: 403,
       body: { code: 'live_trading_disabled' },
     });
-    expect((await call('GET', '/organizations/nobody/trading/reconciliation')).status).toBe(404);
-    expect((await call('PUT', '/organizations/nobody/trading/reconciliation', { accept: true })).status).toBe(
-      404,
-    );
     for (const body of [
       {},
       { accept: false },
@@ -358,9 +354,6 @@ describe('/operator/organizations/:slug/trading/reconciliation', () => {
       '"\u0000"',
     ])
       expect((await call('PUT', path(), body)).status, JSON.stringify(body)).toBe(400);
-    const key = { authorization: `Bearer ${account.apiKey.secret}` };
-    expect((await call('GET', path(), undefined, key)).status).toBe(401);
-    expect((await call('GET', path(), undefined, { authorization: '' })).status).toBe(401);
   });
 });
 

@@ -526,28 +526,15 @@ describe.each([
 ])('%s /trades/{id}%s', (method, end) => {
   const body = method === 'POST' ? { remainingContracts: 1 } : undefined;
 
-  it('accepts only keys that may trade, and only trades of their own Organization', async () => {
-    const { secret, orgId } = await createTrader(database.db);
+  it('accepts only trades of the key’s Organization', async () => {
+    const { secret } = await createTrader(database.db);
     const trade = await place(secret);
-    const path = `/trades/${trade.id}${end}`;
-    const reader = await createKey(database.db, orgId, { scopes: ['trading:read'] });
     const stranger = await createTrader(database.db);
-    const answers = [
-      await send(method, path, undefined, body),
-      await send(method, path, `${secret}x`, body),
-      await send(method, path, reader.secret, body),
-      await send(method, path, stranger.secret, body),
-      await send(method, `/trades/${crypto.randomUUID()}${end}`, secret, body),
-      await send(method, `/trades/none${end}`, secret, body),
-    ];
-    expect(answers.map(({ status, code }) => `${status} ${code}`)).toEqual([
-      '401 missing_key',
-      '401 invalid_key',
-      '403 insufficient_scope',
-      '404 not_found',
-      '404 not_found',
-      '404 not_found',
-    ]);
+    for (const [id, sender] of [
+      [trade.id, stranger.secret],
+      ['none', secret],
+    ] as const)
+      expect(await send(method, `/trades/${id}${end}`, sender, body)).toMatchObject({ status: 404 });
     expect(await read(secret, trade)).toMatchObject({ status: 'resting', contracts: 5 });
   });
 

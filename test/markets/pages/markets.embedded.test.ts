@@ -598,12 +598,6 @@ it.each(['member', 'billing'] as const)('%s sees every quote and cannot order', 
   expect((await postForm(browser, `${PATH}/${market.ticker}`, form(market))).status).toBe(403);
 });
 
-it('a visitor without a session is sent to sign in', async () => {
-  const page = await getPage(new Browser(service.url), PATH);
-  expect(page.status).toBe(303);
-  expect((await postForm(new Browser(service.url), `${PATH}/${openMarket().ticker}`, {})).status).toBe(401);
-});
-
 it('cash and positions belong to the viewer’s Organization', async () => {
   const { ticker, eventTicker } = openMarket();
   const other = await signedIn(database.db, service.url);
@@ -685,17 +679,10 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   }
   expect(textOf(await getPage(browser, order!))).toContain('3 still open');
 
-  const stranger = await signedIn(database.db, service.url);
   const user = await createUser(database.db);
   await addMember(database.db, organization.id, user.id, 'member');
   const member = { browser: new Browser(service.url) };
   await member.browser.signIn(user.email);
-  for (const end of ['cancel', 'decrease']) {
-    const fields = { remainingContracts: '1' };
-    expect((await postForm(stranger.browser, `${order!}/${end}`, fields)).status).toBe(404);
-    expect((await postForm(member.browser, `${order!}/${end}`, fields)).status).toBe(403);
-    expect((await postForm(new Browser(service.url), `${order!}/${end}`, fields)).status).toBe(401);
-  }
   expect((await getPage(member.browser, order!)).text).not.toContain('Cancel order');
   for (let i = 0; i < 2; i++) {
     const cancelled = await postForm(browser, `${order!}/cancel`, {});

@@ -204,13 +204,10 @@ describe('the Organization’s own switch', () => {
       expect([query, (await see(SWITCH + query)).status]).toEqual([query, 400]);
   });
 
-  it('is refused and not offered to members and billing', async () => {
+  it('is not offered to members and billing', async () => {
     for (const role of ['member', 'billing'] as const) {
-      const { see, set, audit } = await enter(role);
+      const { see } = await enter(role);
       expect((await see()).main).not.toContain(SWITCH);
-      expect((await see(`${SWITCH}?state=halt`)).status).toBe(403);
-      expect((await set('halt', 'r')).status).toBe(403);
-      expect(await audit()).toEqual([]);
     }
   });
 

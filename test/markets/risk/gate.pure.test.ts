@@ -3,11 +3,10 @@ import { CENT, DOLLAR } from '../../../src/markets/market/money.js';
 import { assessRisk } from '../../../src/markets/risk/gate.js';
 import type { RiskFacts } from '../../../src/markets/risk/facts.js';
 import { defaultLimits } from '../../../src/markets/risk/limits.js';
-import type { Market } from '../../../src/markets/market/market.js';
 import type { MarketData } from '../../../src/markets/market/source.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
 import type { RiskInput } from '../../../src/markets/risk/exposure.js';
-import { at, factsOf, held, inputOf, market, markets, pending, snapshotOf } from '../support/risk.js';
+import { at, factsOf, held, inputOf, markets, pending, snapshotOf } from '../support/risk.js';
 
 const detailOf = (input: RiskInput, facts: RiskFacts = factsOf()) => assessRisk(input, facts)?.detail;
 const limits = (values: Partial<RiskFacts['limits']>) => factsOf({ limits: { ...defaultLimits, ...values } });
@@ -240,42 +239,12 @@ describe('the loss of an event', () => {
     expect(check(100, 1n, { positions: [cold] })).toMatch(/\$81\.75/);
   });
 
-  it('nets NO of several brackets, of which at most one can lose', () => {
-    // 100 NO of COLD for 60, 100 NO of WARM for 70, and 100 NO of MILD at 55 plus a fee of 0.07·100·0.55·0.45 = 1.7325:
-    // 56.7325. In every outcome two of them pay 100 each: 200 − 60 − 70 − 56.7325 = +13.2675, so no loss is possible.
-    const positions = [held('COLD', 'no', 100, '60'), held('WARM', 'no', 100, '70')];
-    const ask = { side: 'no', limitPrice: 55n * CENT };
-    expect(check(100, 1n, { positions }, ask)).toBeUndefined();
-    // With only 20 NO of COLD for 12: if MILD wins, 8 − 56.7325 = −48.7325; if COLD wins, −12 + 43.2675.
-    const few = [held('COLD', 'no', 20, '12')];
-    expect(check(100, 48n, { positions: few }, ask)).toMatch(
-      /could lose \$48\.7325 .*\(\$12\.00 without it\)/,
-    );
-  });
-
   it('does not block a hedge when the limit is used up', () => {
     // 500 NO of COLD for $450 lose everything if COLD wins, and ten YES of MILD then lose another 5.175.
     const positions = [held('COLD', 'no', 500, '450')];
     expect(check(10, 100n, { positions })).toMatch(/could lose \$455\.1750 .*\(\$450\.00 without it\)/);
     // 501 YES of COLD cost 225.45 plus a fee of 8.68. If COLD wins: 501 − 234.13 − 450; otherwise: 500 − 450 − 234.13.
     expect(check(501, 100n, { positions }, { ticker: 'COLD', limitPrice: 45n * CENT })).toBeUndefined();
-  });
-
-  it('counts a pending order as filled only if that is worse', () => {
-    const out = [pending('buy', 'WARM', 'yes', 100, 40)];
-    // If MILD wins: 48.25 − 40; if COLD wins: −51.75 − 40; if WARM wins: −51.75, because a gain from the pending order
-    // does not count.
-    expect(check(100, 91n, { pending: out })).toMatch(/could lose \$91\.75 .*\(\$40\.00 without it\)/);
-    expect(check(100, 92n, { pending: out })).toBeUndefined();
-    // 100 YES of WARM, bought for $10, are offered at 42. If the sale fills and WARM wins, the account gets 42 instead
-    // of 100.
-    const facts = {
-      positions: [held('WARM', 'yes', 100, '10')],
-      pending: [pending('sell', 'WARM', 'yes', 100, 42)],
-    };
-    // If WARM wins: 90 − 58 − 51.75 = −19.75. If COLD wins: −10 − 51.75 = −61.75; the 42 do not count, because the sale
-    // may not fill.
-    expect(check(100, 61n, facts)).toMatch(/could lose \$61\.75 .*\(\$10\.00 without it\)/);
   });
 
   it('allows for an unknown bracket', () => {
@@ -355,33 +324,10 @@ describe('the daily loss', () => {
     expect(detailOf(inputOf({ ticker: 'WARM' }), facts(1_796_015n))).toMatch(/^max_daily_loss: \$200\.00/);
   });
 
-  describe('values a closed market', () => {
-    // A loss of 250, less the value of 100 NO of WARM, which cost 60.
-    const check = (values: Partial<Market>) => {
-      const warm = market('WARM', markets[2]!.bracket, { status: 'closed', ...values });
-      const positions = [held('WARM', 'no', 100, '60')];
-      const snapshot = snapshotOf([markets[0]!, markets[1]!, warm]);
-      return detailOf(inputOf({}, { snapshot }), factsOf({ cash: 750n * DOLLAR, positions }));
-    };
-
-    it('at its payout, once known', () => {
-      expect(check({ settlementValue: 0n, lastPrice: 80n * CENT })).toBeUndefined();
-      expect(check({ settlementValue: DOLLAR, lastPrice: 10n * CENT })).toMatch(/\$250\.00 were lost/);
-    });
-
-    it('until then at the lesser of cost and last price', () => {
-      // A last YES price of 10 cents values the NO contracts at 90 each, so their cost of 60 counts instead; at 80
-      // cents they are worth 20 each.
-      expect(check({ lastPrice: 10n * CENT })).toBeUndefined();
-      expect(check({ lastPrice: 80n * CENT })).toMatch(/\$230\.00 were lost/);
-      expect(check({})).toMatch(/\$250\.00 were lost/);
-    });
-
-    it('at nothing if the venue no longer lists it', () => {
-      const facts = { ...limits({ maxEventLoss: 999n * DOLLAR }), cash: 750n * DOLLAR };
-      const detail = detailOf(inputOf(), { ...facts, positions: [held('GONE', 'no', 100, '60')] });
-      expect(detail).toMatch(/\$250\.00 were lost/);
-    });
+  it('values a market at nothing if the venue no longer lists it', () => {
+    const facts = { ...limits({ maxEventLoss: 999n * DOLLAR }), cash: 750n * DOLLAR };
+    const detail = detailOf(inputOf(), { ...facts, positions: [held('GONE', 'no', 100, '60')] });
+    expect(detail).toMatch(/\$250\.00 were lost/);
   });
 });
 

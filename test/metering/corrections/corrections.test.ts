@@ -483,15 +483,6 @@ it('reconcile includes corrections when comparing and repairing', async () => {
 });
 
 describe('POST /api/usage/corrections refuses', () => {
-  it('a call without the scope, which keys have only if it was granted', async () => {
-    const { key, correct, send } = await arrive();
-    await send('a');
-    expect((await correct([to('a', 0, 'k')], key.secret)).body.code).toBe('insufficient_scope');
-    expect((await call(undefined, '/usage/corrections', { corrections: [to('a', 0, 'k')] })).body.code).toBe(
-      'missing_key',
-    );
-  });
-
   it.each([
     [{ corrections: [] }, '/corrections'],
     [{ corrections: 'a' }, '/corrections'],

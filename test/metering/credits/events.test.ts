@@ -104,63 +104,6 @@ describe('what burns', () => {
     await expectNoDrift();
   });
 
-  it('leaves alone grants of other products, those that begin later, and those that ended before the hour', async () => {
-    const { product, createPriced, event, send, add, account, expectNoDrift } = await createScene();
-    const second = await createPriced();
-    const own = await add('10', { productIds: [second.id] });
-    const later = await add('10', { startsAt: at(MINUTE_MS) });
-    const ended = await add('10', { startsAt: at(-2 * DAY_MS), expiresAt: at(-30 * MINUTE_MS) });
-    expect(await send(event(), event({}, second))).toEqual([overdrawn(product.slug, 1)]);
-    expect((await account()).rests).toEqual({ [own]: '9', [later]: '10', [ended]: '10' });
-    service.clock.advance(MINUTE_MS);
-    // The grant that has just started pays the overdraft and then the event.
-    expect(await send(event())).toEqual([]);
-    expect(await account()).toEqual({ rests: { [own]: '9', [later]: '8', [ended]: '10' }, debts: {} });
-    await expectNoDrift();
-  });
-
-  it('depends on the hour of the event: a late event burns a grant that has expired since', async () => {
-    const { event, send, add, ledger, account, expectNoDrift } = await createScene();
-    const grantId = await add('5', { startsAt: at(-9 * DAY_MS), expiresAt: at(30 * MINUTE_MS) });
-    service.clock.advance(6 * DAY_MS);
-    expect(await send(event({ occurredAt: at(29 * MINUTE_MS).toISOString(), quantity: 2 }))).toEqual([]);
-    expect(await send(event({ occurredAt: at(30 * MINUTE_MS).toISOString() }))).toHaveLength(1);
-    expect((await account()).rests).toEqual({ [grantId]: '3' });
-    service.clock.advance(3 * DAY_MS);
-    await send(event());
-    expect(await account()).toMatchObject({ rests: {} });
-    expect(await ledger()).toContainEqual(['expire', grantId, '3']);
-    await expectNoDrift();
-  });
-
-  it('is the rolled-over part of a grant once the grant has ended', async () => {
-    const { event, send, add, ledger, account, expectNoDrift } = await createScene();
-    const rollover = { percent: 50, days: 30 };
-    const grantId = await add('10', { expiresAt: at(30 * MINUTE_MS), rollover });
-    service.clock.advance(HOUR_MS);
-    expect(await send(event({ quantity: 2 }))).toEqual([]);
-    expect((await account()).rests).toEqual({ [grantId]: '3' });
-    expect(await ledger()).toEqual(
-      expect.arrayContaining([
-        ['roll', grantId, '5'],
-        ['expire', grantId, '5'],
-      ]),
-    );
-    await expectNoDrift();
-  });
-
-  it('is an overdraft of everything for an Organization without grants, and a new grant pays it first', async () => {
-    const { product, event, send, add, ledger, account, expectNoDrift } = await createScene();
-    expect(await send(event({ quantity: 3 }), event({ quantity: 0.25 }))).toEqual([
-      overdrawn(product.slug, 3.25),
-    ]);
-    expect(await ledger()).toEqual([['burn', product.id, '3.25']]);
-    const grantId = await add('5');
-    expect(await account()).toEqual({ rests: { [grantId]: '1.75' }, debts: {} });
-    expect(await ledger()).toContainEqual(['repay', grantId, '3.25']);
-    await expectNoDrift();
-  });
-
   it.each(['warn', 'block'] as const)(
     'is the same for a product that says %s: no event is refused',
     async (creditEnforcement) => {

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../../src/metering/ingestion/table.js';
 import { roles } from '../../../src/accounts/organizations/table.js';
-import { Browser, signedIn } from '../../support/accounts.js';
+import { signedIn } from '../../support/accounts.js';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey } from '../../support/fixtures.js';
 import { fillUsage } from '../support/usage-events.js';
@@ -174,20 +174,6 @@ describe('a month against its cap', () => {
 });
 
 describe('the page', () => {
-  it.each(roles)('is open to the role %s', async (role) => {
-    const { open, csv } = await arrive(null, role);
-    expect((await open()).status).toBe(200);
-    expect(await csv()).toHaveLength(15);
-  });
-
-  it('asks a visitor without a session to sign in', async () => {
-    const stranger = new Browser(service.url);
-    expect((await stranger.get('/dashboard/usage?range=day', html)).headers.get('location')).toBe(
-      '/login?next=%2Fdashboard%2Fusage%3Frange%3Dday',
-    );
-    expect((await stranger.get('/dashboard/usage.csv')).status).toBe(401);
-  });
-
   it('tells a new Organization who grants products, and one without events how to send the first', async () => {
     const { browser } = await signedIn(database.db, service.url);
     const empty = await browser.get('/dashboard/usage', html);
@@ -261,7 +247,7 @@ describe('the page', () => {
     }
   });
 
-  it('shows hostile names as text, and neutralises formulas in the CSV', async () => {
+  it('neutralises formulas in the CSV', async () => {
     const { db, orgId, product, open } = await arrive();
     const name = `=cmd|'<script>alert(1)</script>"&‮ 🚀`;
     await db.orm.update(products).set({ name, usageMetric: name }).where(eq(products.id, product.id));
@@ -276,9 +262,6 @@ describe('the page', () => {
       from: '2031-03-02T00:00:00Z',
       everyMs: 1,
     });
-    const page = await open();
-    expect(page.text).not.toContain('<script>alert');
-    expect(page.text).toContain('=cmd|&#39;&lt;script&gt;alert(1)&lt;/script&gt;&#34;&amp;');
     const csv = await open('.csv');
     expect(csv.headers.get('content-type')).toContain('text/csv');
     expect(csv.headers.get('content-disposition')).toBe(

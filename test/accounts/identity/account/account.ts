@@ -32,15 +32,3 @@ export const logOf = ({ db }: TestDatabase, email: string) =>
       ),
     )
     .orderBy(desc(operatorLog.id));
-
-/** Paths of all account pages that change something. */
-export const changes = [
-  '',
-  '/password',
-  '/second-factor',
-  '/second-factor/setup',
-  '/second-factor/recovery-codes',
-  '/second-factor/off',
-  '/sessions/019b8d9a-6400-7000-8000-000000000001/end',
-  '/sign-out-everywhere',
-];

@@ -91,8 +91,6 @@ it('a lost password is replaced with a code if a factor is on, and every session
   expect((await post(browser, '/reset', chosen)).status).toBe(400);
   expect((await post(browser, '/reset', { ...chosen, code: '000000' })).status).toBe(401);
   expect((await post(browser, '/reset', { ...chosen, newPasswordAgain: 'x' })).status).toBe(400);
-  const crossSite = { 'sec-fetch-site': 'cross-site' };
-  expect((await post(browser, '/reset', { ...chosen, code: app.code() }, crossSite)).status).toBe(403);
   const done = await post(browser, '/reset', { ...chosen, code: app.code() });
   expect([done.status, done.headers.get('location')]).toEqual([303, '/dashboard']);
   expect((await browser.get('/dashboard/account', html)).status).toBe(200);
@@ -427,22 +425,3 @@ it.runIf(isEmbedded)(
     }
   },
 );
-
-it.each([
-  '/reset/open',
-  '/reset',
-  '/confirm',
-  '/set-up/open',
-  '/set-up/person',
-  '/set-up/second-factor',
-  '/set-up/second-factor/confirm',
-  '/set-up/product',
-  '/set-up/owner',
-])('%s rejects requests from other sites', async (path) => {
-  const { browser } = await signedInOperator(service);
-  for (const headers of [{ 'sec-fetch-site': 'cross-site' }, { origin: 'https://evil.example' }])
-    expect(await browser.send('POST', path, { form: {}, headers })).toMatchObject({
-      status: 403,
-      body: { code: 'cross_site_request' },
-    });
-});

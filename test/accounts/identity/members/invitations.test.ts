@@ -292,16 +292,6 @@ describe.runIf(isEmbedded)('POST /dashboard/members/invitations/:id/revoke', () 
     ]);
   });
 
-  it('is refused without the role and returns 404 for another Organization’s invitation', async () => {
-    const { token, id } = await make();
-    for (const role of ['member', 'billing'] as const)
-      expect((await post(team[role].browser, revokePath(id))).status).toBe(403);
-    const other = await createTeam(database.db, service.url);
-    for (const wrong of [id, uuid(), 'x', '%01'])
-      expect((await post(other.owner.browser, revokePath(wrong))).status).toBe(404);
-    expect(await works(token)).toBe(true);
-  });
-
   it('lets only owners revoke an owner’s invitation', async () => {
     const { token, id } = await make({ role: 'owner' });
     expect((await team.admin.browser.get('/dashboard/members', html)).text).not.toContain(revokePath(id));

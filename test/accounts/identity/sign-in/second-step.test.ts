@@ -180,13 +180,6 @@ describe.runIf(isEmbedded)('the second step', () => {
     });
   });
 
-  it('is refused from another site', async () => {
-    const { app, browser } = await challenged();
-    const answer = await give(browser, app.code(), {}, { 'sec-fetch-site': 'cross-site' });
-    expect(answer).toMatchObject({ status: 403, body: { code: 'cross_site_request' } });
-    expect(await isSignedIn(browser)).toBe(false);
-  });
-
   it.each([
     ['nothing', '', 400],
     ['a NUL', '12345\0', 400],

@@ -347,24 +347,3 @@ describe('events by idempotency key', () => {
     expect((await call(live.secret, '/events/lookup', wide)).status).toBe(400);
   });
 });
-
-describe.each([
-  ['/?from=2031-03-01&to=2031-04-01', undefined],
-  ['/events/any', undefined],
-  ['/events/lookup', { idempotencyKeys: ['any'] }],
-])('%s', (path, body) => {
-  it('needs a valid key with the scope usage:read', async () => {
-    const { organization, key } = await readingTenant();
-    expect((await call(undefined, path, body)).body.code).toBe('missing_key');
-    expect((await call('org_live_00000000000000000000000000000000', path, body)).body.code).toBe(
-      'invalid_key',
-    );
-    expect((await call(key.secret, path, body)).body.code).toBe('insufficient_scope');
-    const revokedAt = new Date('2031-03-01T00:00:00Z');
-    const revoked = await createKey(database.db, organization.id, { scopes: ['usage:read'], revokedAt });
-    expect((await call(revoked.secret, path, body)).body.code).toBe('key_revoked');
-    const reader = await createKey(database.db, organization.id, { scopes: ['usage:read'] });
-    expect([200, 404]).toContain((await call(reader.secret, path, body)).status);
-    if (body) expect((await call(key.secret, path, 'no JSON')).body.code).toBe('insufficient_scope');
-  });
-});
