@@ -14,7 +14,6 @@ import { invitations, memberships, organizations, users } from '../../src/accoun
 import { webhookDeliveries } from '../../src/accounts/webhooks/table.js';
 import { byService, change } from '../../src/accounts/audit/audit.js';
 import { createServiceKey } from '../../src/accounts/service-keys/service-keys.js';
-import { newFormId } from '../../src/core/ids.js';
 import { products } from '../../src/metering/entitlements/table.js';
 import type { Database } from '../../src/core/db/client.js';
 import {

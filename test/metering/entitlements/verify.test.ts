@@ -118,7 +118,9 @@ describe('verifying a key', () => {
       entitlement: { used: 7 },
     });
     expect(await ask({ quantity: 3, subject: 'ann' })).toMatchObject({ valid: true });
-    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'b', { quantity: 2, subject: 'ann' })]);
+    await sendUsage(service.url, key.secret, [
+      usageEvent(product.slug, 'b', { quantity: 2, subject: 'ann' }),
+    ]);
     expect(await ask({ quantity: 1, subject: 'ann' })).toMatchObject({
       valid: true,
       entitlement: { limits: [{ used: 9 }, { used: 2, subject: 'ann' }] },

@@ -173,9 +173,20 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     );
     for (const { secret, expiresAt, revokedAt, ...key } of Object.values(exampleWorld.serviceKeys)) {
       const ends = { expiresAt: toDate(expiresAt), revokedAt: toDate(revokedAt) };
-      const row = { ...keyRow(secret), ...key, ...ends, prefix: secret.slice(0, 16), scopes: [...key.scopes] };
+      const row = {
+        ...keyRow(secret),
+        ...key,
+        ...ends,
+        prefix: secret.slice(0, 16),
+        scopes: [...key.scopes],
+      };
       await tx.insert(serviceKeys).values(row);
-      const forOne = { orgId, id: uuid(), serviceKeyId: key.id, hashedSecret: hashFor(row.hashedSecret, 'acme') };
+      const forOne = {
+        orgId,
+        id: uuid(),
+        serviceKeyId: key.id,
+        hashedSecret: hashFor(row.hashedSecret, 'acme'),
+      };
       await tx.insert(apiKeys).values({ ...row, ...forOne });
     }
     await insertReservation(tx);

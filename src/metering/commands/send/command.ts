@@ -191,7 +191,8 @@ function readDestination(
   const place = `organizations/${encodeURIComponent(organization)}`;
   const key = env.GAUGE_API_KEY?.trim();
   if (key?.startsWith('service_')) {
-    if (test) throw new CommandError('--test needs an operator token. The mode of a service key is that of the key.');
+    if (test)
+      throw new CommandError('--test needs an operator token. The mode of a service key is that of the key.');
     return { apiKey: readKey(key), root: `/service/${place}`, livemode: true };
   }
   const token = env.OPERATOR_TOKEN?.trim();
