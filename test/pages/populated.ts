@@ -59,7 +59,7 @@ export interface Populated {
   /** A market where YES can be bought, and its price in dollars. The same for every Organization. */
   market: { ticker: string; limit: string };
   /** The time of the service, which stands still. */
-  now(): number;
+  now: () => number;
   newKey(): Promise<{ id: string; secret: string }>;
   newWebhook(): Promise<string>;
   newMember(): Promise<{ id: string; email: string }>;

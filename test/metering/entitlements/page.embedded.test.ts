@@ -1,5 +1,5 @@
 import { beforeAll, expect, it } from 'vitest';
-import { roles } from '../../../src/accounts/organizations/table.js';
+import type { roles } from '../../../src/accounts/organizations/table.js';
 import { signedIn } from '../../support/accounts.js';
 import { createKey } from '../../support/fixtures.js';
 import { createProduct, grant } from '../support/products.js';

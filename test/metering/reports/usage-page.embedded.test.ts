@@ -3,7 +3,7 @@ import { eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { entitlements, products } from '../../../src/metering/entitlements/table.js';
 import { usageTotals } from '../../../src/metering/ingestion/table.js';
-import { roles } from '../../../src/accounts/organizations/table.js';
+import type { roles } from '../../../src/accounts/organizations/table.js';
 import { signedIn } from '../../support/accounts.js';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey } from '../../support/fixtures.js';

@@ -85,9 +85,11 @@ export function exchange(
       incoming.on('end', finish);
     });
     outgoing.on('error', reject);
-    if (!between) return void outgoing.end(bytes);
-    outgoing.write(bytes.subarray(0, bytes.length >> 1));
-    between().then(() => outgoing.end(bytes.subarray(bytes.length >> 1)), reject);
+    const half = bytes.length >> 1;
+    if (between) {
+      outgoing.write(bytes.subarray(0, half));
+      between().then(() => outgoing.end(bytes.subarray(half)), reject);
+    } else outgoing.end(bytes);
   });
 }
 
