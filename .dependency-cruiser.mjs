@@ -30,6 +30,7 @@ const layers = [
   'accounts/identity/operators/',
   'accounts/webhooks/',
   'accounts/api-keys/',
+  'accounts/service-keys/',
   'accounts/(?:reference|jobs)[.]ts',
   'metering/(?:config|errors|metrics|webhook-types|window-name)[.]ts',
   'metering/credits/',

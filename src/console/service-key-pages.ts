@@ -34,17 +34,29 @@ const cursorSchema = z.object({ cursor: idCursorField });
 const notices = { revoked: 'The service key is revoked. It fails on its next call, for every customer.' };
 
 export function serviceKeyPages(deps: ConsoleDeps): Router {
-  const { db, clock } = deps;
   const router = pageRouter();
-  const before = [requireConfirmation(clock)];
-  const page = (view: string, title: string) => ({
-    view: `console/${view}`,
-    title,
-    section: 'service-keys',
-    notices,
-  });
-  const readKey = (req: Request) => getServiceKey(db.orm, readPathId(req, 'id', 'service key'));
-  const startOfDay = () => new Date(Math.floor(clock.now() / DAY_MS) * DAY_MS);
+  // First, because `new` is no id.
+  addCreation(router, deps);
+  addReadPages(router, deps);
+  addChanges(router, deps);
+  return router;
+}
+
+const page = (view: string, title: string) => ({
+  view: `console/${view}`,
+  title,
+  section: 'service-keys',
+  notices,
+});
+
+const idOf = (req: Request) => readPathId(req, 'id', 'service key');
+const readKey = ({ db }: ConsoleDeps, req: Request) => getServiceKey(db.orm, idOf(req));
+
+const readCallsToday = ({ db, clock }: ConsoleDeps, id: string) =>
+  listServiceKeyCalls(db.orm, id, new Date(Math.floor(clock.now() / DAY_MS) * DAY_MS), MAX_CUSTOMERS);
+
+function addReadPages(router: Router, deps: ConsoleDeps): void {
+  const { db, clock } = deps;
 
   router.get('/service-keys', async (req, res) => {
     const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
@@ -57,8 +69,23 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
     });
   });
 
+  router.get('/service-keys/:id', async (req, res) => {
+    const key = await readKey(deps, req);
+    const customers = await readCallsToday(deps, key.id);
+    await renderPage(deps, req, res, page('service-key', key.name), {
+      key: toView(key, clock.now()),
+      customers: customers.map((one) => ({ ...one, href: addressOf(one.slug) })),
+      mostCustomers: MAX_CUSTOMERS,
+      scopes: key.scopes.map((scope) => ({ scope, allows: serviceScopeAllows[scope as ServiceScope] })),
+    });
+  });
+}
+
+function addCreation(router: Router, deps: ConsoleDeps): void {
+  const { clock } = deps;
+
   addForm(router, '/service-keys/new', {
-    before,
+    before: [requireConfirmation(clock)],
     async act(req, res, fields) {
       const { name, livemode, scopes } = parseInput(serviceKeyInputSchema, {
         name: textField(fields, 'name') ?? '',
@@ -70,7 +97,7 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
         createServiceKey(tx, input, source),
       );
-      await showSecret(req, res, made);
+      await showSecret(deps, req, res, made);
     },
     show(req, res, form) {
       const id = newFormId(clock.now());
@@ -82,30 +109,23 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
       });
     },
   });
+}
 
-  router.get('/service-keys/:id', async (req, res) => {
-    const key = await readKey(req);
-    const customers = await listServiceKeyCalls(db.orm, key.id, startOfDay(), MAX_CUSTOMERS);
-    await renderPage(deps, req, res, page('service-key', key.name), {
-      key: toView(key, clock.now()),
-      customers: customers.map((one) => ({ ...one, href: addressOf(one.slug) })),
-      mostCustomers: MAX_CUSTOMERS,
-      scopes: key.scopes.map((scope) => ({ scope, allows: serviceScopeAllows[scope as ServiceScope] })),
-    });
-  });
+function addChanges(router: Router, deps: ConsoleDeps): void {
+  const { clock } = deps;
+  const before = [requireConfirmation(clock)];
 
   addForm(router, '/service-keys/:id/rotate', {
     before,
     async act(req, res, fields) {
-      const id = readPathId(req, 'id', 'service key');
       const grace = readGrace(fields);
       const made = await changeAsOperator(deps, req, res, (tx, source) =>
-        rotateServiceKey(tx, id, grace, source),
+        rotateServiceKey(tx, idOf(req), grace, source),
       );
-      await showSecret(req, res, made);
+      await showSecret(deps, req, res, made);
     },
     async show(req, res, form) {
-      const key = toView(await readKey(req), clock.now());
+      const key = toView(await readKey(deps, req), clock.now());
       const values = { grace: '60', ...form.values };
       const choices = graceChoices.filter(({ value }) => value !== 'custom');
       const data = { key, form: { ...form, values }, graceChoices: choices };
@@ -116,24 +136,27 @@ export function serviceKeyPages(deps: ConsoleDeps): Router {
   addForm(router, '/service-keys/:id/revoke', {
     before,
     async act(req, res) {
-      const id = readPathId(req, 'id', 'service key');
+      const id = idOf(req);
       await changeAsOperator(deps, req, res, (tx, source) => revokeServiceKey(tx, id, source));
       res.redirect(303, toAddress(`${SERVICE_KEYS}/${id}`, { done: 'revoked' }));
     },
     async show(req, res, form) {
-      const key = await readKey(req);
-      const customers = await listServiceKeyCalls(db.orm, key.id, startOfDay(), MAX_CUSTOMERS);
-      const data = { key: toView(key, clock.now()), form, customers };
+      const key = await readKey(deps, req);
+      const data = { key: toView(key, clock.now()), form, customers: await readCallsToday(deps, key.id) };
       await renderPage(deps, req, res, page('revoke-service-key', `Revoke ${key.name}`), data);
     },
   });
+}
 
-  async function showSecret(req: Request, res: Response, { key, secret }: NewServiceKey): Promise<void> {
-    beginSecretPage(res);
-    const data = { key: toView(key, clock.now()), secret, origin: originOf(req) };
-    await renderPage(deps, req, res, page('service-key-secret', 'Service key created'), data);
-  }
-  return router;
+async function showSecret(
+  deps: ConsoleDeps,
+  req: Request,
+  res: Response,
+  { key, secret }: NewServiceKey,
+): Promise<void> {
+  beginSecretPage(res);
+  const data = { key: toView(key, deps.clock.now()), secret, origin: originOf(req) };
+  await renderPage(deps, req, res, page('service-key-secret', 'Service key created'), data);
 }
 
 function toView(key: ServiceKey, nowMs: number) {

@@ -1,4 +1,3 @@
-import { serviceScopes } from '../api-keys/scopes.js';
 import { exampleSecret, exampleWorld as common } from '../../core/reference/example-world.js';
 
 export const lasting = { expiresAt: null, revokedAt: null } as const;
@@ -78,7 +77,14 @@ export const exampleWorld = {
       id: '019b8d9a-6400-7000-8000-000000000037',
       name: 'gateway',
       secret: exampleSecret('live', 'Gateway', 'service'),
-      scopes: [...serviceScopes],
+      scopes: [
+        'usage:write',
+        'usage:read',
+        'usage:correct',
+        'usage:backfill',
+        'entitlements:read',
+        'keys:verify',
+      ],
       ...lasting,
     },
     narrowServiceKey: {

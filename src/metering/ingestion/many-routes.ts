@@ -61,9 +61,10 @@ export const manyUsageRoutes = [
       for (const { organization } of parts) hashes.push(await hashOf(organization).catch(toAppError));
       // Submitted in one turn of the event loop, so that one statement records all of them.
       const outcomes = await Promise.all(
-        parts.map((part, i): PartOutcome | Promise<PartOutcome> => {
+        parts.map((part, i): Promise<PartOutcome> => {
           const hashedSecret = hashes[i]!;
-          if (typeof hashedSecret !== 'string') return { part, error: inBody(hashedSecret, part) };
+          if (typeof hashedSecret !== 'string')
+            return Promise.resolve({ part, error: inBody(hashedSecret, part) });
           const sender = { hashedSecret, receivedAtMs, isLenient, isContinuation: i > 0 };
           return recordPart(deps, part, sender, isDryRun);
         }),
