@@ -5,6 +5,7 @@ import { exact, toJson } from '../../core/http/json.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';
 import { monthRange } from '../../core/time.js';
 import type { Balance, Credits, CurrentEntitlement } from './reader.js';
+import type { Features } from './features.js';
 import type { Dimensions } from './dimensions.js';
 import { declaredLimitJson, isBeyond, limitJson, type LimitState } from './limits.js';
 import { toExactDecimals } from './exact-number.js';
@@ -69,7 +70,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     productSlug,
     productName,
     kind,
-    usageMetric,
+    usageMetric: usageMetric || null,
     unitCap: exact(unitCap),
     used: exact(used),
     remaining: exact(unitCap === null ? null : subtractDecimals(unitCap, used)),
@@ -79,6 +80,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     ...(credits
       ? { credits: { ...creditPriceJson(credits.price), available: exact(credits.available) } }
       : {}),
+    features: JSON.parse(entitlement.features) as Features,
     startsAt: new Date(startsAtMs).toISOString(),
     endsAt: endsAtMs === null ? null : new Date(endsAtMs).toISOString(),
   };
@@ -117,9 +119,9 @@ function checkResultJson(
   const opening = openings[i]!;
   const quantity = quantities[i]!;
   if (!balance) {
-    return `${opening}"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[]}`;
+    return `${opening}"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[],"features":{}}`;
   }
-  const { kind, unitCap, used, limits, credits } = balance;
+  const { kind, unitCap, used, limits, credits, features } = balance;
   const isReached = limits.some((limit) => limit.enforcement === 'block' && isBeyond(limit, quantity));
   const isExhausted = () => credits !== undefined && isBeyondCredits(credits, quantity, dimensions?.[i]);
   const reason =
@@ -134,7 +136,7 @@ function checkResultJson(
   const limitList = limits.length === 0 ? '[]' : toJson(limits.map(limitJson));
   const remaining = unitCap === null ? null : subtractDecimals(unitCap, used);
   const isOver = remaining === '0' && compareDecimals(used, unitCap!) > 0;
-  return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
+  return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList},"features":${features}}`;
 }
 
 /** For a quantity of zero, whether no credits are left. */

@@ -12,7 +12,8 @@ import { queueForBothModes } from '../../accounts/webhooks/outbox.js';
 import { getProduct } from './products.js';
 import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
 import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';
-import type { UsageLimit } from './table.js';
+import { mergeFeatures, toStoredFeatures, writeFeatures, type FeatureOverrides } from './features.js';
+import { NO_METRIC, type UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Default: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing. */
@@ -21,6 +22,7 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   unitCap: string | null | undefined;
   limits?: UsageLimit[] | undefined;
   thresholds?: number[] | undefined;
+  features?: FeatureOverrides | undefined;
 }
 
 /** Takes effect with the next call. */
@@ -44,8 +46,11 @@ export async function putGrant(
   if (perSubject >= 0 && !product.subjectsSince)
     throw fieldError(`limits/${perSubject}/per`, 'needs a product that counts subjects');
   const hasOwnCap = input.unitCap !== undefined;
+  if (product.usageMetric === NO_METRIC && (limits || unitCap !== null))
+    throw fieldError(limits ? 'limits' : 'unitCap', 'needs a product that has a metric');
   const thresholds = toStoredThresholds(input.thresholds);
-  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds };
+  const features = toStoredFeatures(input.features);
+  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds, features, plan: null };
   const difference = current && findDifference(toFields(current), toFields(terms));
   if (current && !difference) return { isNew: false, resource: current };
   await storeTerms(tx, orgId, product.id, terms, at);
@@ -93,7 +98,17 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return grant;
 }
 
-const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds }: Terms) => ({
+const toFields = ({
+  kind,
+  startsAt,
+  endsAt,
+  hasOwnCap,
+  unitCap,
+  limits,
+  thresholds,
+  features,
+  plan,
+}: Terms) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
@@ -105,15 +120,27 @@ const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, threshol
     )
     .join(', '),
   thresholds: thresholds?.join(', '),
+  features: features ? writeFeatures(features) : undefined,
+  plan: plan ?? undefined,
 });
 
-const toMessage = ({ kind, startsAt, endsAt, effectiveUnitCap, limits, thresholds }: Grant) => ({
+const toMessage = ({
+  kind,
+  startsAt,
+  endsAt,
+  effectiveUnitCap,
+  limits,
+  thresholds,
+  features,
+  productFeatures,
+}: Grant) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
   unitCap: exact(effectiveUnitCap),
   limits: (limits ?? []).map(declaredLimitJson),
   thresholds: [...(thresholds ?? defaultThresholds)],
+  features: mergeFeatures(productFeatures, features),
 });
 
 const notEntitled = (slug: string, productSlug: string) =>

@@ -13,6 +13,7 @@ import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { nameWindow } from '../window-name.js';
+import { listFeatures } from './features.js';
 import { readLimitViews } from './limit-view.js';
 import { listBalances, type BalanceRow } from './queries.js';
 
@@ -78,6 +79,7 @@ export async function readGrantsView(
     periodEnd: new Date(end),
     grants: grants.map((grant) => ({
       ...grant,
+      features: listFeatures(grant.features),
       startsAt: new Date(grant.startsAt),
       endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
       state: stateOf(grant, now),

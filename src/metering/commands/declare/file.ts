@@ -96,14 +96,15 @@ export function parseFile(name: string, text: string): DeclaredFile {
   const toLine = ({ pointer, detail }: Pick<ErrorPlace, 'pointer' | 'detail'>) =>
     `${placeOf(pointer)}: ${pointer || 'the file'} ${detail}`;
   const toValue = () => whileBounded(name, () => document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown);
+  const plain = toValue();
   try {
-    parseInput(fileSchema, toValue());
+    parseInput(fileSchema, plain);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     refuse(name, (error.errors ?? []).map(toLine));
   }
   refuse(name, keepDigits(document, offend));
-  const declared = toValue() as Declared;
+  const declared = withPlainFeatures(toValue(), plain) as Declared;
   refuse(name, findContradictions(declared).map(toLine));
   return { declared, placeOf };
 }
@@ -190,6 +191,16 @@ function keepDigits(document: Document, offend: Offend): string[] {
     },
   });
   return problems;
+}
+
+/** A feature may be 5 or "5". @param plain the same value, in which numbers are no texts */
+export function withPlainFeatures(texts: unknown, plain: unknown): unknown {
+  if (typeof texts !== 'object' || texts === null) return texts;
+  const entries = Object.entries(texts).map(([name, value]): [string, unknown] => {
+    const own = (plain as Record<string, unknown>)[name];
+    return [name, name === 'features' || name === 'featureOverrides' ? own : withPlainFeatures(value, own)];
+  });
+  return Array.isArray(texts) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
 }
 
 /** Other notations, such as hexadecimal, use the parsed value. */

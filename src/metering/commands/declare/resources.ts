@@ -2,6 +2,7 @@ import { isChat, maskUrl } from '../../../accounts/webhooks/chat.js';
 import { toPlain } from '../../../core/decimal.js';
 import { ExactNumber, exact, toJson } from '../../../core/http/json.js';
 import { defaultThresholds } from '../../entitlements/limits.js';
+import { toStoredFeatures, type FeatureOverrides } from '../../entitlements/features.js';
 import { creditPriceJson } from '../../entitlements/price.js';
 import { DEFAULT_MAX_QUANTITY } from '../../entitlements/table.js';
 import type { Declared, State } from './file.js';
@@ -67,7 +68,7 @@ function ofOrganization(slug: string, organization: Organization): Resource[] {
   ];
 }
 
-const toNumber = (digits: string) => exact(toPlain(digits));
+const toNumber = (digits: string) => exact(toPlain(String(digits)));
 
 const toCap = (digits: string | null | undefined) => (digits == null ? digits : toNumber(digits));
 
@@ -103,10 +104,12 @@ const productFields = ({
   maxQuantity = DEFAULT_MAX_QUANTITY,
   archived = false,
   credits,
+  features,
   ...rest
 }: Product) => ({
   ...rest,
   ...(credits === undefined ? {} : { credits: credits && toCredits(credits) }),
+  ...(features === undefined ? {} : { features: toFeatures(features) }),
   unitCap: toCap(unitCap ?? null),
   maxQuantity: toNumber(maxQuantity),
   archived,
@@ -114,7 +117,18 @@ const productFields = ({
 
 const toTime = (text: string): string => new Date(text).toISOString();
 
-const entitlementFields = ({ kind, startsAt, endsAt, unitCap, limits = [], thresholds }: Entitlement) => ({
+/** The order of names makes no difference. */
+const toFeatures = (features: unknown = {}) => toStoredFeatures(features as FeatureOverrides) ?? {};
+
+const entitlementFields = ({
+  kind,
+  startsAt,
+  endsAt,
+  unitCap,
+  limits = [],
+  thresholds,
+  features,
+}: Entitlement) => ({
   kind,
   ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
   endsAt: endsAt == null ? null : toTime(endsAt),
@@ -126,6 +140,7 @@ const entitlementFields = ({ kind, startsAt, endsAt, unitCap, limits = [], thres
     ...(per === undefined ? {} : { per }),
   })),
   thresholds: (thresholds?.map(Number) ?? [...defaultThresholds]).toSorted((a, b) => a - b),
+  features: toFeatures(features),
 });
 
 const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled = true }: Webhook) => ({
@@ -149,6 +164,7 @@ export function withoutDefaults({ products, organizations }: State) {
         dimensions,
         countsSubjects,
         credits,
+        features,
         archived,
       } = productFields(product);
       return {
@@ -160,6 +176,7 @@ export function withoutDefaults({ products, organizations }: State) {
         ...(dimensions?.length ? { dimensions } : {}),
         ...(countsSubjects ? { countsSubjects } : {}),
         ...(credits ? { credits } : {}),
+        ...(isEmpty(features) ? {} : { features }),
         ...(archived ? { archived } : {}),
       };
     }),
@@ -173,7 +190,8 @@ export function withoutDefaults({ products, organizations }: State) {
           ...(creditThresholds ? { creditThresholds } : {}),
           ...(archived ? { archived } : {}),
           entitlements: mapValues(entitlements, (entitlement) => {
-            const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
+            const { kind, startsAt, endsAt, unitCap, limits, thresholds, features } =
+              entitlementFields(entitlement);
             return {
               kind,
               startsAt,
@@ -181,6 +199,7 @@ export function withoutDefaults({ products, organizations }: State) {
               ...(unitCap === undefined ? {} : { unitCap }),
               ...(limits.length === 0 ? {} : { limits }),
               ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
+              ...(isEmpty(features) ? {} : { features }),
             };
           }),
           webhooks: webhooks.map(toWebhookFields),
@@ -189,6 +208,8 @@ export function withoutDefaults({ products, organizations }: State) {
     ),
   };
 }
+
+const isEmpty = (features: object | undefined): boolean => Object.keys(features ?? {}).length === 0;
 
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
@@ -262,7 +283,11 @@ function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(textOf).join(', ');
   if (typeof value === 'object' && value !== null && !(value instanceof ExactNumber))
-    return 'price' in value ? toJson(value) : Object.values(value).map(textOf).join(' ');
+    return Object.keys(value).length === 0
+      ? 'none'
+      : 'quantity' in value
+        ? Object.values(value).map(textOf).join(' ')
+        : toJson(value);
   return toJson(value);
 }
 

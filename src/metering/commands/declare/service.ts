@@ -4,7 +4,7 @@ import { CommandError } from '../../../commands/kit/command.js';
 import { parseNumbersAsText, toJson } from '../../../core/http/json.js';
 import { describeProxy } from '../../../core/http/proxy.js';
 import { productSchema } from '../../entitlements/operator/schema.js';
-import type { State } from './file.js';
+import { withPlainFeatures, type State } from './file.js';
 import type { Organization } from './resources.js';
 
 const PAGE_SIZE = 500;
@@ -75,7 +75,7 @@ export function createOperatorApi(url: string, token: string) {
 function parseAnswer(text: string): Record<string, unknown> | undefined {
   if (text === '') return {};
   try {
-    return parseNumbersAsText(text) as Record<string, unknown>;
+    return withPlainFeatures(parseNumbersAsText(text), JSON.parse(text)) as Record<string, unknown>;
   } catch {
     return undefined;
   }
@@ -135,8 +135,22 @@ const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =
 
 const everything = { entitlements: true, webhooks: true };
 
-const toEntitlements = (rows: (Entitlements[string] & { productSlug: string })[]): Entitlements =>
-  Object.fromEntries(rows.map((row) => [row.productSlug, row]));
+type EntitlementRow = Entitlements[string] & {
+  productSlug: string;
+  featureOverrides?: Entitlements[string]['features'];
+  plan: string | null;
+};
+
+/** Those of a plan follow from the Organization's plan. */
+const toEntitlements = (rows: EntitlementRow[]): Entitlements =>
+  Object.fromEntries(
+    rows
+      .filter(({ plan }) => plan === null)
+      .map(({ productSlug, featureOverrides, ...row }) => [
+        productSlug,
+        { ...row, features: featureOverrides },
+      ]),
+  );
 
 /** A flag would expose the token in process listings. */
 export function readOperatorToken(value: string | undefined): string {

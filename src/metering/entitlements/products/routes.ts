@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_QUANTITY } from '../table.js';
+import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../table.js';
 import { readJsonBody } from '../../../core/http/body.js';
 import { exact, sendJson, toJson } from '../../../core/http/json.js';
 import { parseExactly } from '../../../core/http/validate.js';
@@ -56,6 +56,7 @@ export const productRoutes = [
       const { unitCap, maxQuantity, credits, ...rest } = parseExactly(productSchema, body.value);
       const input = {
         ...rest,
+        usageMetric: rest.usageMetric ?? NO_METRIC,
         credits: readCreditPrice(credits, body.text),
         unitCap: unitCap == null ? null : toExactNumber('unitCap', body.text),
         maxQuantity:
@@ -79,6 +80,8 @@ const productJson = ({
   ...product
 }: Product) => ({
   ...product,
+  usageMetric: product.usageMetric || null,
+  features: product.features ?? {},
   unitCap: exact(product.unitCap),
   maxQuantity: exact(product.maxQuantity),
   countsSubjects: subjectsSince !== null,
