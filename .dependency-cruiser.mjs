@@ -39,6 +39,7 @@ const layers = [
   'metering/events/',
   'metering/reservations/',
   'metering/credit-grants/',
+  'metering/plans/',
   'metering/stripe/',
   'metering/corrections/',
   'metering/backfills/',

@@ -9,6 +9,7 @@ import { operatorUsageRoutes } from './ingestion/operator-routes.js';
 import { usageRoutes } from './ingestion/routes.js';
 import { meteringStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
+import { planRoutes } from './plans/operator-routes.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { reservationRoutes } from './reservations/routes.js';
@@ -65,5 +66,6 @@ export const meteringReference: ReferencePart = {
     ...operatorCorrectionRoutes,
     ...operatorCreditRoutes,
     ...operatorUsageRoutes,
+    ...planRoutes,
   ],
 };

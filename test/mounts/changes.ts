@@ -12,6 +12,7 @@ import {
 } from '../../src/accounts/identity/table.js';
 import { invitations, memberships, organizations, users } from '../../src/accounts/organizations/table.js';
 import { products } from '../../src/metering/entitlements/table.js';
+import { organizationPlans, plans, planVersions } from '../../src/metering/plans/table.js';
 import { usageEvents, usageReservations } from '../../src/metering/ingestion/table.js';
 import type { Database } from '../../src/core/db/client.js';
 import {
@@ -245,6 +246,27 @@ const withCredits =
       .set({ debtors: [product.id], debts: ['2'] })
       .where(eq(creditAccounts.orgId, orgId));
     return prepare({ slug, grantKey, productSlug: product.slug })(world);
+  };
+/** Creates an Organization on the first of a plan's two versions. */
+const withPlan =
+  (prepare: (place: { slug: string; plan: string }) => Prepare): Prepare =>
+  async (world) => {
+    const { orm } = world.db;
+    const { id: orgId, slug } = await createOrganization(world.db);
+    const plan = `plan-${uuid()}`;
+    const at = new Date(world.service.clock.now());
+    const both = { createdAt: at, updatedAt: at };
+    await orm.insert(plans).values({ slug: plan, name: 'Plan', version: 2, ...both });
+    for (const [version, productSlug] of world.own.productSlugs.slice(0, 2).entries())
+      await orm.insert(planVersions).values({
+        plan,
+        version: version + 1,
+        definition: { entitlements: [{ productSlug, kind: 'live' }], grants: [] },
+        createdAt: at,
+      });
+    const start = { startsAt: at, anchor: at, grantedUntil: at };
+    await orm.insert(organizationPlans).values({ orgId, plan, version: 1, ...start, ...both });
+    return prepare({ slug, plan })(world);
   };
 const because = { reason: 'half-sent' };
 const correctionOf = (idempotencyKey: string) => ({
@@ -530,6 +552,37 @@ const inConsole: Record<string, Prepare[]> = {
       name: 'Half-sent',
       usageMetric: 'x',
     })),
+  ],
+  'post /console/new-plan': [
+    byOperatorPerson('/console/new-plan', () => ({
+      name: 'Half-sent',
+      slug: `made-${uuid()}`,
+      definition: 'entitlements: []',
+      step: 'save',
+    })),
+  ],
+  'post /console/plans/{slug}': [
+    withPlan(({ plan }) =>
+      byOperatorPerson(`/console/plans/${plan}`, () => ({
+        name: 'Half-sent',
+        definition: 'entitlements: []',
+        step: 'save',
+      })),
+    ),
+  ],
+  'post /console/plans/{slug}/move': [
+    withPlan(({ plan }) => byOperatorPerson(`/console/plans/${plan}/move`, () => ({}))),
+  ],
+  'post /console/customers/{slug}/plan': [
+    withPlan(({ plan }) =>
+      byOperatorPerson(
+        async ({ db }) => `${CUSTOMERS}/${(await createOrganization(db)).slug}/plan`,
+        () => ({ plan, step: 'save' }),
+      ),
+    ),
+  ],
+  'post /console/customers/{slug}/plan/end': [
+    withPlan(({ slug }) => byOperatorPerson(`${CUSTOMERS}/${slug}/plan/end`, () => ({}))),
   ],
   'post /console/products/{slug}': [
     byOperatorPerson(
@@ -1066,6 +1119,22 @@ export const changes: Record<string, Prepare[]> = {
   ],
   'put /operator/products/{slug}': [
     byOperator('PUT', () => `/products/made-${uuid()}`, { name: 'Half-sent', usageMetric: 'calls' }),
+  ],
+  'put /operator/plans/{slug}': [
+    byOperator('PUT', () => `/plans/made-${uuid()}`, { name: 'Half-sent', entitlements: [] }),
+  ],
+  'post /operator/plans/{slug}/move': [
+    withPlan(({ plan }) => byOperator('POST', () => `/plans/${plan}/move`, {})),
+  ],
+  'put /operator/organizations/{slug}/plan': [
+    withPlan(({ plan }) =>
+      byOperator('PUT', async ({ db }) => `/organizations/${(await createOrganization(db)).slug}/plan`, {
+        plan,
+      }),
+    ),
+  ],
+  'delete /operator/organizations/{slug}/plan': [
+    withPlan(({ slug }) => byOperator('DELETE', () => `/organizations/${slug}/plan`)),
   ],
   'put /operator/organizations/{slug}': [
     byOperator('PUT', () => `/organizations/made-${uuid()}`, { name: 'Half-sent' }),

@@ -9,7 +9,8 @@ export type Features = Record<string, Feature>;
 /** Null removes a feature of the product. */
 export type FeatureOverrides = Record<string, Feature | null>;
 
-const textField = z.string().regex(/^[^\p{Cc}\p{Cs}]{0,256}$/u);
+const textPattern = /^[^\p{Cc}\p{Cs}]{0,256}$/u;
+const textField = z.string().regex(textPattern).meta({ pattern: textPattern.source, maxLength: 256 });
 
 const featureField = z.union(
   [

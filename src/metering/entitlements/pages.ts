@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
-import type { Database } from '../../core/db/client.js';
+import type { Database, Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
@@ -24,7 +24,17 @@ const PAGE_SIZE = 50;
 /** `cursor` is the previous page's last slug. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
-export function entitlementPages(context: Context): Router {
+interface PlanView {
+  name: string;
+  state: string;
+  startsAt: Date;
+  trialEndsAt: Date | null;
+}
+
+export function entitlementPages(
+  context: Context,
+  readPlan: (orm: Orm, orgId: string, now: Date) => Promise<PlanView | undefined>,
+): Router {
   const { db, clock } = context;
   const router = pageRouter();
 
@@ -47,6 +57,7 @@ export function entitlementPages(context: Context): Router {
     };
     await renderPage(context, req, res, page, {
       form,
+      plan: await readPlan(db.orm, orgId, new Date(now)),
       firstPageHref: PATH,
       pager: result?.pager,
       isFirstPage: result?.cursor === undefined,

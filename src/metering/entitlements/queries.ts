@@ -130,6 +130,29 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .limit(limit + 1);
 }
 
+/** Of the products, and those that a plan has set. */
+export const listGrantsOf = (
+  orm: Orm,
+  orgIds: readonly string[],
+  slugs: readonly string[],
+): Promise<(Grant & { orgId: string })[]> =>
+  orm
+    .select({ orgId: entitlements.orgId, ...grantColumns })
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(
+      and(
+        inArray(entitlements.orgId, [...orgIds]),
+        or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
+      ),
+    );
+
+export const listProductsBySlug = (orm: Orm, slugs: readonly string[]): Promise<Product[]> =>
+  orm
+    .select()
+    .from(products)
+    .where(inArray(products.slug, [...slugs]));
+
 export async function storeTerms(
   tx: Tx,
   orgId: string,

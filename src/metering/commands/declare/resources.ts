@@ -9,6 +9,7 @@ import type { Declared, State } from './file.js';
 
 type Product = State['products'][string];
 export type Organization = State['organizations'][string];
+type DeclaredPlan = State['plans'][string];
 type Entitlement = NonNullable<Organization['entitlements']>[string];
 type Webhook = NonNullable<Organization['webhooks']>[number];
 
@@ -21,17 +22,25 @@ export interface Resource {
   path: string;
   /** For PUT. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
+  /** It cannot be removed. */
+  isKept?: boolean;
   /** For the POST of a new webhook endpoint, with the full URL of a chat. */
   created?: Record<string, unknown>;
 }
 
 /** In an order in which they can be created. */
-export function listResources({ products = {}, organizations = {} }: Declared): Resource[] {
+export function listResources({ products = {}, plans = {}, organizations = {} }: Declared): Resource[] {
   return [
     ...Object.entries(products).map(([slug, product]) => ({
       label: `product ${slug}`,
       ...samePath(`/products/${slug}`),
       fields: productFields(product),
+    })),
+    ...Object.entries(plans).map(([slug, plan]) => ({
+      label: `plan ${slug}`,
+      ...samePath(`/plans/${slug}`),
+      fields: planFields(plan),
+      isKept: true,
     })),
     ...Object.entries(organizations).flatMap(([slug, organization]) => ofOrganization(slug, organization)),
   ];
@@ -40,7 +49,7 @@ export function listResources({ products = {}, organizations = {} }: Declared): 
 const samePath = (path: string) => ({ pointer: path, path });
 
 function ofOrganization(slug: string, organization: Organization): Resource[] {
-  const { entitlements = {}, webhooks = [], ...rest } = organization;
+  const { entitlements = {}, webhooks = [], plan, ...rest } = organization;
   const path = `/organizations/${slug}`;
   const counts = new Map<string, number>();
   return [
@@ -50,6 +59,7 @@ function ofOrganization(slug: string, organization: Organization): Resource[] {
       ...samePath(`${path}/entitlements/${product}`),
       fields: entitlementFields(entitlement),
     })),
+    ...(plan ? [{ label: `plan of ${slug}`, ...samePath(`${path}/plan`), fields: ownPlanFields(plan) }] : []),
     ...webhooks.map((webhook, i) => {
       const webhookFields = toWebhookFields(webhook);
       const { format, url, livemode } = webhookFields;
@@ -76,7 +86,7 @@ const organizationFields = ({
   archived = false,
   creditThresholds,
   ...rest
-}: Omit<Organization, 'entitlements' | 'webhooks'>) => ({
+}: Omit<Organization, 'entitlements' | 'webhooks' | 'plan'>) => ({
   ...rest,
   ...(creditThresholds === undefined
     ? {}
@@ -143,6 +153,53 @@ const entitlementFields = ({
   features: toFeatures(features),
 });
 
+const planFields = ({ name, entitlements, grants = [], trial }: DeclaredPlan) => {
+  const grantFields = (list: typeof grants) =>
+    list.map(({ amount, priority, ...grant }) => ({
+      ...grant,
+      amount: toNumber(amount),
+      ...(priority === undefined ? {} : { priority: Number(priority) }),
+      ...(grant.rollover ? { rollover: { ...grant.rollover, percent: Number(grant.rollover.percent) } } : {}),
+    }));
+  return {
+    name,
+    entitlements: entitlements
+      .toSorted((a, b) => (a.productSlug < b.productSlug ? -1 : 1))
+      .map(({ productSlug, kind = 'live', ...entitlement }) => {
+        const {
+          endsAt: _endsAt,
+          unitCap,
+          limits,
+          thresholds,
+          features,
+        } = entitlementFields({ kind, ...entitlement });
+        return {
+          productSlug,
+          kind,
+          ...(unitCap === undefined ? {} : { unitCap }),
+          ...(limits.length === 0 ? {} : { limits }),
+          ...(entitlement.thresholds === undefined ? {} : { thresholds }),
+          ...(isEmpty(features) ? {} : { features }),
+        };
+      }),
+    grants: grantFields(grants),
+    ...(trial && {
+      trial: {
+        days: Number(trial.days),
+        ...(trial.grants && { grants: grantFields(trial.grants) }),
+      },
+    }),
+  };
+};
+
+/** Absent times keep those of the service. */
+const ownPlanFields = ({ plan, startsAt, anchor, trial = false }: NonNullable<Organization['plan']>) => ({
+  plan,
+  ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
+  ...(anchor === undefined ? {} : { anchor: toTime(anchor) }),
+  trial,
+});
+
 const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled = true }: Webhook) => ({
   format,
   url: isChat(format) ? maskUrl(url) : url,
@@ -152,8 +209,9 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
 });
 
 /** Keeps a null or default field if omitting it would mean "unchanged". */
-export function withoutDefaults({ products, organizations }: State) {
+export function withoutDefaults({ products, plans, organizations }: State) {
   return {
+    ...(isEmpty(plans) ? {} : { plans: mapValues(plans, planFields) }),
     products: mapValues(products, (product) => {
       const {
         name,
@@ -182,7 +240,7 @@ export function withoutDefaults({ products, organizations }: State) {
     }),
     organizations: mapValues(
       organizations,
-      ({ entitlements = {}, webhooks = [], archived, stripeCustomerId, ...organization }) => {
+      ({ entitlements = {}, webhooks = [], plan, archived, stripeCustomerId, ...organization }) => {
         const { archived: _archived, creditThresholds, ...rest } = organizationFields(organization);
         return {
           ...rest,
@@ -202,6 +260,7 @@ export function withoutDefaults({ products, organizations }: State) {
               ...(isEmpty(features) ? {} : { features }),
             };
           }),
+          ...(plan ? { plan: withoutTrial(ownPlanFields(plan)) } : {}),
           webhooks: webhooks.map(toWebhookFields),
         };
       },
@@ -210,6 +269,11 @@ export function withoutDefaults({ products, organizations }: State) {
 }
 
 const isEmpty = (features: object | undefined): boolean => Object.keys(features ?? {}).length === 0;
+
+const withoutTrial = ({ trial, ...plan }: ReturnType<typeof ownPlanFields>) => ({
+  ...plan,
+  ...(trial ? { trial } : {}),
+});
 
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
@@ -260,7 +324,7 @@ export function makePlan(wanted: readonly Resource[], current: readonly Resource
       changes.push({ kind: 'create', resource, differences, method, path, body: resource.created ?? fields });
     }
   }
-  const isLeft = ({ fields }: Resource) => fields.archived !== true;
+  const isLeft = ({ fields, isKept = false }: Resource) => fields.archived !== true && !isKept;
   const removals = [...left.values()].filter(isLeft).toReversed().map(toRemoval);
   return { changes, removals, unchanged };
 }
