@@ -40,6 +40,7 @@ const layers = [
   'metering/events/',
   'metering/reservations/',
   'metering/credit-grants/',
+  'metering/plans/',
   'metering/stripe/',
   'metering/corrections/',
   'metering/backfills/',

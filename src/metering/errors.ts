@@ -5,9 +5,11 @@ export const meteringStatuses = {
   credits_exhausted: 409,
   too_many_grants: 409,
   grant_closed: 409,
+  trial_used: 409,
   unknown_metric: 422,
   unknown_dimension: 422,
   unknown_product: 422,
+  unknown_plan: 422,
   timestamp_out_of_range: 422,
   quantity_out_of_range: 422,
 } as const;

@@ -39,6 +39,9 @@ import { reconciliation } from './reconciliation/reconciliation.js';
 import { readHasCredits } from './reports/credits/queries.js';
 import { usagePages } from './reports/pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
+import { createPlanJob } from './plans/job.js';
+import { planRoutes } from './plans/operator-routes.js';
+import { readPlanView } from './plans/view.js';
 import { createReservations, createReservationWatch } from './reservations/reservations.js';
 import { reservationRoutes } from './reservations/routes.js';
 import { createSettlements } from './reservations/settlements.js';
@@ -101,7 +104,7 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [usagePages(context), entitlementPages(context)],
+      pages: [usagePages(context), entitlementPages(context, readPlanView)],
       consolePages,
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),
@@ -129,6 +132,7 @@ const operatorMeteringRoutes = [
   ...customerUsageRoutes,
   ...operatorCorrectionRoutes,
   ...operatorCreditRoutes,
+  ...planRoutes,
 ];
 
 function createMeteringServices(context: Context) {
@@ -149,6 +153,7 @@ const meteringJobs = (
 ): Job[] => [
   { name: 'send-ending-notices', schedule: '20 */10 * * * *', run: createEndingMessages({ db, clock }) },
   { name: 'send-credit-messages', schedule: '*/10 * * * * *', run: createCreditMessages({ db, clock }) },
+  { name: 'continue-plans', schedule: '30 * * * * *', run: createPlanJob({ db, clock, metrics }) },
   { name: 'count-credits', schedule: '10 * * * * *', run: createCreditWatch({ db, clock, metrics }) },
   { name: 'evaluate-thresholds', schedule: '* * * * * *', run: () => thresholds.evaluateAll() },
   {

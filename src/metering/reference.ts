@@ -12,6 +12,7 @@ import { verifyRoutes } from './entitlements/verify-routes.js';
 import { forOrganization } from '../accounts/service-keys/routes.js';
 import { meteringStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
+import { planRoutes } from './plans/operator-routes.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { reservationRoutes } from './reservations/routes.js';
@@ -72,5 +73,6 @@ export const meteringReference: ReferencePart = {
     ...operatorCorrectionRoutes,
     ...operatorCreditRoutes,
     ...operatorUsageRoutes,
+    ...planRoutes,
   ],
 };

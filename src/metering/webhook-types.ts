@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
 import { exactField, signedField, timeField } from '../core/http/fields.js';
 import { formatDecimal, formatTime, inSentence } from '../core/pages/format.js';
+import { featuresField } from './entitlements/features.js';
 import { nameWindow } from './window-name.js';
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
@@ -150,6 +151,7 @@ export const meteringTypes = {
           unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
           limits: z.array(limitField).describe('The declared limits, without the cap.'),
           thresholds: z.array(z.int()).describe('Percentages of the cap and of each limit.'),
+          features: featuresField,
         })
         .nullable()
         .describe('The current entitlement; `null` if it was withdrawn.'),
@@ -164,6 +166,7 @@ export const meteringTypes = {
         unitCap: 25_000.5,
         limits: [{ quantity: 100, window: 'PT5H', enforcement: 'block' }],
         thresholds: [50, 80, 100],
+        features: { max_seats: 5, sso: true },
       },
     },
     sentence: ({ productSlug, change }) => `The entitlement to ${productSlug} was ${change}.`,

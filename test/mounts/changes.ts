@@ -15,6 +15,7 @@ import { webhookDeliveries } from '../../src/accounts/webhooks/table.js';
 import { byService, change } from '../../src/accounts/audit/audit.js';
 import { createServiceKey } from '../../src/accounts/service-keys/service-keys.js';
 import { products } from '../../src/metering/entitlements/table.js';
+import { organizationPlans, plans, planVersions } from '../../src/metering/plans/table.js';
 import type { Database } from '../../src/core/db/client.js';
 import {
   addMember,
@@ -180,6 +181,25 @@ const byProof =
     const { fields, browser, withdrawals } = await prepare(world);
     return { service: world.service, request: formTo(address, { fields }, browser), withdrawals };
   };
+
+/** Creates an Organization on the first of a plan's two versions. */
+async function createPlan({ db, service, own }: World): Promise<{ slug: string; plan: string }> {
+  const { id: orgId, slug } = await createOrganization(db);
+  const plan = `plan-${uuid()}`;
+  const at = new Date(service.clock.now());
+  const both = { createdAt: at, updatedAt: at };
+  await db.orm.insert(plans).values({ slug: plan, name: 'Plan', version: 2, ...both });
+  for (const [version, productSlug] of own.productSlugs.slice(0, 2).entries())
+    await db.orm.insert(planVersions).values({
+      plan,
+      version: version + 1,
+      definition: { entitlements: [{ productSlug, kind: 'live' }], grants: [] },
+      createdAt: at,
+    });
+  const start = { startsAt: at, anchor: at, grantedUntil: at };
+  await db.orm.insert(organizationPlans).values({ orgId, plan, version: 1, ...start, ...both });
+  return { slug, plan };
+}
 
 async function makeServiceKey({ service: { context, clock } }: World): Promise<string> {
   const input = { name: 'gateway', livemode: true, scopes: ['usage:write' as const], expiresAt: null };
@@ -385,6 +405,21 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
   'post /console/products/{slug}/archive': byOperator(async ({ db }) => ({
     slug: (await createProduct(db)).slug,
     fields: { archived: 'yes' },
+  })),
+  'post /console/new-plan': byOperator(() => ({
+    fields: { name: 'Half-sent', slug: newSlug(), definition: 'entitlements: []', step: 'save' },
+  })),
+  'post /console/plans/{slug}': byOperator(async (world) => ({
+    slug: (await createPlan(world)).plan,
+    fields: { name: 'Half-sent', definition: 'entitlements: []', step: 'save' },
+  })),
+  'post /console/plans/{slug}/move': byOperator(async (world) => ({ slug: (await createPlan(world)).plan })),
+  'post /console/customers/{slug}/plan': byOperator(async (world) => ({
+    slug: (await createOrganization(world.db)).slug,
+    fields: { plan: (await createPlan(world)).plan, step: 'save' },
+  })),
+  'post /console/customers/{slug}/plan/end': byOperator(async (world) => ({
+    slug: (await createPlan(world)).slug,
   })),
   'post /console/service-keys/new': byOperator(({ service }) => ({
     fields: {

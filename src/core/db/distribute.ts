@@ -5,7 +5,9 @@ import { createFunctions } from './functions.js';
 import { selectRows } from './sql.js';
 
 /** Reference tables, which every node holds in full: rarely written, and read with every Organization's rows. */
-const onEveryNode = sql.raw(`array['organizations', 'users', 'memberships', 'products', 'operators']`);
+const onEveryNode = sql.raw(
+  `array['organizations', 'users', 'memberships', 'products', 'operators', 'plans', 'plan_versions']`,
+);
 
 /** Stays on one node, because it is used to find an Organization's group. */
 const directory = sql.raw('api_key_directory');

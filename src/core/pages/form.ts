@@ -107,8 +107,8 @@ export function toFormState(fields: FormFields, error: AppError): FormState {
   const values = withoutSecrets(fields);
   const errors: Record<string, string> = {};
   for (const { pointer, detail } of error.errors ?? []) {
-    const name = pointer.split('/')[1] ?? '';
-    errors[name] ??= toSentence(detail);
+    const [, name = '', ...parts] = pointer.split('/');
+    errors[name] ??= toSentence(parts.length === 0 ? detail : `“${parts.join('/')}” ${detail}`);
   }
   const isExplained = Object.keys(errors).some((name) => name !== '');
   return { values, errors, problem: isExplained ? undefined : error.message };

@@ -1,7 +1,7 @@
 import type { Request, Response, Router } from 'express';
 import { z } from 'zod';
 import { toPlainDecimal } from '../../core/decimal.js';
-import { decimalField, parseInput } from '../../core/http/validate.js';
+import { decimalField, parseExactly, parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import {
@@ -22,6 +22,7 @@ import { getGrant, putGrant, withdrawGrant } from '../entitlements/grants.js';
 import { readGrantsView } from '../entitlements/pages.js';
 import { findGrant, listBalances, listProducts, type Grant } from '../entitlements/queries.js';
 import { getProduct } from '../entitlements/products.js';
+import { featureOverridesSchema, readFeatures, writeFeatures } from '../entitlements/features.js';
 import { defaultThresholds } from '../entitlements/limits.js';
 import { entitlementKinds } from '../entitlements/table.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
@@ -59,7 +60,9 @@ const grantSchema = z.strictObject({
   endsAt: timeSchema.optional(),
   cap: z.enum(['product', 'own', 'none'], 'must be one of the options'),
   unitCap: decimalField.optional(),
+  features: z.string().optional(),
 });
+const featuresForm = z.object({ features: featureOverridesSchema });
 
 /** In the form; the operator API can grant any product. */
 const MAX_PRODUCTS = 500;
@@ -153,6 +156,7 @@ function addGrant(router: Router, deps: ConsoleDeps): void {
         endsAt: readTime(values.endsAt, grant?.endsAt) ?? null,
         unitCap: toOwnCap(cap, unitCap),
         ...readRows(values, grant?.limits ?? []),
+        features: parseExactly(featuresForm, { features: readFeatures(values.features ?? '') }).features,
       };
       await changeAsOperator(deps, req, res, async (tx, source) => {
         if (!fixed) await refuseGranted(tx, slug, product);
@@ -199,9 +203,10 @@ function toOwnCap(cap: 'product' | 'own' | 'none', unitCap: string | undefined):
 
 function toFields(grant: Grant | undefined): FormFields {
   if (!grant) return { kind: 'live', cap: 'product', ...toRowFields([], defaultThresholds) };
-  const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds } = grant;
+  const { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds, features } = grant;
   return {
     kind,
+    features: writeFeatures(features),
     startsAt: toField(startsAt),
     endsAt: endsAt === null ? '' : toField(endsAt),
     cap: hasOwnCap ? (unitCap === null ? 'none' : 'own') : 'product',

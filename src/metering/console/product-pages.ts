@@ -13,10 +13,11 @@ import {
   tryQuery,
 } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
+import { featuresSchema, readFeatures, writeFeatures } from '../entitlements/features.js';
 import { dimensionKeysSchema } from '../entitlements/operator/schema.js';
 import { getProduct, putProduct } from '../entitlements/products.js';
 import { listProducts, listUngranted, lockProduct, type Product } from '../entitlements/queries.js';
-import { DEFAULT_MAX_QUANTITY } from '../entitlements/table.js';
+import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../entitlements/table.js';
 import { findStripeProblem } from '../stripe/comparison.js';
 import { filledIn } from '../../accounts/identity/account/schema.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
@@ -36,13 +37,15 @@ const querySchema = z.object({ search: text(200).optional(), cursor: slugSchema.
 
 const productSchema = z.strictObject({
   name: nameField,
-  usageMetric: text(255),
+  usageMetric: text(255).optional(),
+  features: z.string().optional(),
   unitCap: decimalField.optional(),
   maxQuantity: decimalField.refine((value) => /[1-9]/.test(value), 'must be above 0').optional(),
   stripeMeterEvent: text(100).optional(),
   dimensions: text(400).optional(),
   countsSubjects: z.literal('yes').optional(),
 });
+const featuresForm = z.object({ features: featuresSchema });
 const newSchema = productSchema.extend({ slug: slugSchema });
 
 const notices = {
@@ -175,6 +178,7 @@ const toInput = (
     stripeMeterEvent,
     dimensions,
     countsSubjects,
+    features,
   }: z.output<typeof productSchema>,
   fields: FormFields,
 ) => ({
@@ -183,7 +187,11 @@ const toInput = (
   name: name.trim(),
   // A form opened before this field existed leaves the value unchanged.
   stripeMeterEvent: 'stripeMeterEvent' in fields ? (stripeMeterEvent ?? null) : undefined,
-  usageMetric,
+  usageMetric: usageMetric ?? NO_METRIC,
+  features:
+    'features' in fields
+      ? parseInput(featuresForm, { features: readFeatures(features ?? '') }).features
+      : undefined,
   unitCap: unitCap === undefined ? null : toPlainDecimal(unitCap, 0),
   maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toPlainDecimal(maxQuantity, 0),
 });
@@ -195,7 +203,9 @@ const toFields = ({
   maxQuantity,
   stripeMeterEvent,
   dimensions,
+  features,
 }: Product): FormFields => ({
+  features: writeFeatures(features),
   dimensions: dimensions.join(', '),
   name,
   stripeMeterEvent: stripeMeterEvent ?? '',

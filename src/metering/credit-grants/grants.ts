@@ -46,6 +46,8 @@ export interface GrantInput {
   productSlugs?: string[] | null | undefined;
   rollover?: { percent: number; for: string } | null | undefined;
   reason: string;
+  /** Slug of the plan that makes the grant. */
+  plan?: string | undefined;
 }
 
 /** Pays off overdrafts first. Repeating the same request changes nothing. */
@@ -55,6 +57,8 @@ export async function putGrant(
   grantKey: string,
   input: GrantInput,
   source: Source,
+  /** It may begin in the past. */
+  mayBeLate = false,
 ): Promise<Put<CreditGrant>> {
   const { at } = source;
   const locked = await lockAccount(tx, id);
@@ -68,7 +72,7 @@ export async function putGrant(
       );
     return { isNew: false, resource: toGrant(known, await burn(tx, locked, at), at) };
   }
-  const { startsAt, expiresAt } = toTimes(input, at);
+  const { startsAt, expiresAt } = toTimes(input, at, mayBeLate);
   const productIds = await toProductIds(tx, input.productSlugs);
   const settled = await burn(tx, locked, at);
   requireRoom(settled.account, at);
@@ -194,9 +198,9 @@ function toRequest({ startsAt, expiresAt, productSlugs, ...sent }: GrantInput): 
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value != null));
 }
 
-function toTimes({ startsAt, expiresAt }: GrantInput, at: Date) {
+function toTimes({ startsAt, expiresAt }: GrantInput, at: Date, mayBeLate: boolean) {
   const start = startsAt === undefined ? at : new Date(startsAt);
-  if (start < at) throw fieldError('startsAt', `must not be before now, ${at.toISOString()}`);
+  if (start < at && !mayBeLate) throw fieldError('startsAt', `must not be before now, ${at.toISOString()}`);
   const end = expiresAt == null ? null : new Date(Math.ceil(Date.parse(expiresAt) / HOUR_MS) * HOUR_MS);
   if (end && end <= start)
     throw fieldError('expiresAt', `must be later than the start, ${start.toISOString()}`);

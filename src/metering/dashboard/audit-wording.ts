@@ -12,6 +12,7 @@ import { formatCount, formatDecimal } from '../../core/pages/format.js';
 
 const pages: Wording['pages'] = {
   entitlement: () => '/dashboard/entitlements',
+  plan: () => '/dashboard/entitlements',
   usage: () => '/dashboard/usage',
 };
 
@@ -39,6 +40,10 @@ const sentences: Wording['sentences'] = {
     say`Voided the ${mode(entry)}credit grant ${target(entry)}, which had ${credits(textOf(entry.details, 'forfeited'))} left`,
   'credits.forgiven': (entry) =>
     say`Forgave an overdraft of ${target(entry)} of ${credits(textOf(entry.details, 'forgiven'), entry)}`,
+  'plan.started': (entry) => say`Put the Organization on the plan ${target(entry)}`,
+  'plan.changed': (entry) => say`Changed the plan ${target(entry)}`,
+  'plan.ended': (entry) => say`Ended the plan ${target(entry)}`,
+  'plan.created': (entry) => say`Created the plan ${target(entry)}`,
   'entitlement.granted': (entry) => say`Granted ${kind(entry)}access to ${target(entry)}`,
   'entitlement.changed': (entry) => say`Changed the entitlement to ${target(entry)}`,
   'entitlement.withdrawn': (entry) => say`Withdrew the entitlement to ${target(entry)}`,

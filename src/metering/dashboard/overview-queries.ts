@@ -1,9 +1,15 @@
-import { and, asc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import { and, asc, eq, gt, isNull, lte, ne, or, sql } from 'drizzle-orm';
 import { isActiveKey } from '../../accounts/api-keys/queries.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
 import type { Orm } from '../../core/db/client.js';
 import { DAY_MS, monthOf } from '../../core/time.js';
-import { effectiveCap, entitlements, products, type EntitlementKind } from '../entitlements/table.js';
+import {
+  effectiveCap,
+  entitlements,
+  NO_METRIC,
+  products,
+  type EntitlementKind,
+} from '../entitlements/table.js';
 import { usageHours, usageTotals } from '../ingestion/table.js';
 
 /** Quantities are exact decimals. */
@@ -49,6 +55,7 @@ export async function listCurrentUse(
       and(
         eq(entitlements.orgId, orgId),
         isNull(products.archivedAt),
+        ne(products.usageMetric, NO_METRIC),
         lte(entitlements.startsAt, now),
         or(isNull(entitlements.endsAt), gt(entitlements.endsAt, now)),
       ),

@@ -5,6 +5,7 @@ import { exact, toJson } from '../../core/http/json.js';
 import { parseInput, requireFew } from '../../core/http/validate.js';
 import { monthRange } from '../../core/time.js';
 import type { Balance, Credits, CurrentEntitlement } from './reader.js';
+import type { Features } from './features.js';
 import type { Dimensions } from './dimensions.js';
 import { declaredLimitJson, isBeyond, limitJson, type LimitState } from './limits.js';
 import { toExactDecimals } from './exact-number.js';
@@ -77,7 +78,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     productSlug,
     productName,
     kind,
-    usageMetric,
+    usageMetric: usageMetric || null,
     unitCap: exact(unitCap),
     used: exact(used),
     remaining: exact(unitCap === null ? null : subtractDecimals(unitCap, used)),
@@ -87,6 +88,7 @@ export function toEntitlementView(entitlement: CurrentEntitlement) {
     ...(credits
       ? { credits: { ...creditPriceJson(credits.price), available: exact(credits.available) } }
       : {}),
+    features: JSON.parse(entitlement.features) as Features,
     startsAt: new Date(startsAtMs).toISOString(),
     endsAt: endsAtMs === null ? null : new Date(endsAtMs).toISOString(),
   };
@@ -122,15 +124,15 @@ export function checkResultJson(check: Check, i: number, balance: Balance | unde
   const opening = openings[i]!;
   const quantity = quantities[i]!;
   if (!balance) {
-    return `${opening}"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[]}`;
+    return `${opening}"allowed":false,"reason":"entitlement_required","kind":null,"unitCap":null,"used":null,"remaining":null,"overCap":false,"limits":[],"features":{}}`;
   }
-  const { kind, unitCap, used, limits } = balance;
+  const { kind, unitCap, used, limits, features } = balance;
   const reason = findRefusal(balance, quantity, dimensions?.[i]);
   const verdict = reason ? `"allowed":false,"reason":"${reason}"` : '"allowed":true,"reason":null';
   const limitList = limits.length === 0 ? '[]' : toJson(limits.map(limitJson));
   const remaining = unitCap === null ? null : subtractDecimals(unitCap, used);
   const isOver = remaining === '0' && compareDecimals(used, unitCap!) > 0;
-  return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList}}`;
+  return `${opening}${verdict},"kind":"${kind}","unitCap":${unitCap},"used":${used},"remaining":${remaining},"overCap":${isOver},"limits":${limitList},"features":${features}}`;
 }
 
 /** Why a check denies the quantity. */

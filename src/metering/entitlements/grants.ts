@@ -10,9 +10,10 @@ import {
 import { findDifference, type Put, type Source } from '../../accounts/identity/source.js';
 import { queueForBothModes } from '../../accounts/webhooks/outbox.js';
 import { getProduct } from './products.js';
-import { deleteGrant, findGrant, storeTerms, type Grant, type Terms } from './queries.js';
+import { deleteGrant, findGrant, storeTerms, type Grant, type Product, type Terms } from './queries.js';
 import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';
-import type { UsageLimit } from './table.js';
+import { mergeFeatures, toStoredFeatures, writeFeatures, type FeatureOverrides } from './features.js';
+import { NO_METRIC, type UsageLimit } from './table.js';
 
 interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   /** Default: now for a new entitlement, unchanged for an existing one, so repeating a declaration changes nothing. */
@@ -21,6 +22,9 @@ interface GrantInput extends Pick<Terms, 'kind' | 'endsAt'> {
   unitCap: string | null | undefined;
   limits?: UsageLimit[] | undefined;
   thresholds?: number[] | undefined;
+  features?: FeatureOverrides | undefined;
+  /** Slug of the plan that sets the terms. Default: they are set by hand. */
+  plan?: string | undefined;
 }
 
 /** Takes effect with the next call. */
@@ -31,33 +35,46 @@ export async function putGrant(
   input: GrantInput,
   source: Source,
 ): Promise<Put<Grant>> {
-  const { at } = source;
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const product = await getProduct(tx, productSlug);
   const current = await findGrant(tx, orgId, product.id);
+  return setGrant(tx, { orgId, product, current }, input, source);
+}
+
+/** The Organization must be locked. */
+export async function setGrant(
+  tx: Tx,
+  { orgId, product, current }: { orgId: string; product: Product; current: Grant | undefined },
+  input: GrantInput,
+  source: Source,
+): Promise<Put<Grant>> {
+  const { at } = source;
   const startsAt = input.startsAt ?? current?.startsAt ?? at;
   if (input.endsAt && input.endsAt <= startsAt)
     throw fieldError('endsAt', `must be later than the start, ${startsAt.toISOString()}`);
-  const { kind, endsAt, unitCap = null } = input;
+  const { kind, endsAt, unitCap = null, plan = null } = input;
   const limits = input.limits?.length ? input.limits : null;
   const perSubject = limits?.findIndex(({ per }) => per !== undefined) ?? -1;
   if (perSubject >= 0 && !product.subjectsSince)
     throw fieldError(`limits/${perSubject}/per`, 'needs a product that counts subjects');
   const hasOwnCap = input.unitCap !== undefined;
+  if (product.usageMetric === NO_METRIC && (limits || unitCap !== null))
+    throw fieldError(limits ? 'limits' : 'unitCap', 'needs a product that has a metric');
   const thresholds = toStoredThresholds(input.thresholds);
-  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds };
+  const features = toStoredFeatures(input.features);
+  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds, features, plan };
   const difference = current && findDifference(toFields(current), toFields(terms));
   if (current && !difference) return { isNew: false, resource: current };
   await storeTerms(tx, orgId, product.id, terms, at);
   const action = current ? 'entitlement.changed' : 'entitlement.granted';
   const details = { ...(difference ?? { after: toFields(terms) }) };
-  await recordAudit(tx, orgId, { ...source, action, target: productSlug, details });
+  await recordAudit(tx, orgId, { ...source, action, target: product.slug, details });
   const resource = (await findGrant(tx, orgId, product.id))!;
   const change = current ? 'changed' : 'granted';
   await queueForBothModes(tx, {
     orgId,
     type: 'entitlement.changed',
-    data: { productSlug, change, entitlement: toMessage(resource) },
+    data: { productSlug: product.slug, change, entitlement: toMessage(resource) },
     at,
   });
   return { isNew: !current, resource };
@@ -74,7 +91,13 @@ export async function withdrawGrant(
   const product = await getProduct(tx, productSlug);
   const grant = await findGrant(tx, orgId, product.id);
   if (!grant) throw notEntitled(slug, productSlug);
-  await deleteGrant(tx, orgId, product.id);
+  return removeGrant(tx, orgId, grant, source);
+}
+
+/** The Organization must be locked. */
+export async function removeGrant(tx: Tx, orgId: string, grant: Grant, source: Source): Promise<void> {
+  const { productSlug } = grant;
+  await deleteGrant(tx, orgId, grant.productId);
   const details = { before: toFields(grant) };
   await recordAudit(tx, orgId, { ...source, action: 'entitlement.withdrawn', target: productSlug, details });
   await queueForBothModes(tx, {
@@ -93,7 +116,17 @@ export async function getGrant(orm: Orm, slug: string, productSlug: string): Pro
   return grant;
 }
 
-const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds }: Terms) => ({
+const toFields = ({
+  kind,
+  startsAt,
+  endsAt,
+  hasOwnCap,
+  unitCap,
+  limits,
+  thresholds,
+  features,
+  plan,
+}: Terms) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
@@ -105,15 +138,27 @@ const toFields = ({ kind, startsAt, endsAt, hasOwnCap, unitCap, limits, threshol
     )
     .join(', '),
   thresholds: thresholds?.join(', '),
+  features: features ? writeFeatures(features) : undefined,
+  plan: plan ?? undefined,
 });
 
-const toMessage = ({ kind, startsAt, endsAt, effectiveUnitCap, limits, thresholds }: Grant) => ({
+const toMessage = ({
+  kind,
+  startsAt,
+  endsAt,
+  effectiveUnitCap,
+  limits,
+  thresholds,
+  features,
+  productFeatures,
+}: Grant) => ({
   kind,
   startsAt: startsAt.toISOString(),
   endsAt: endsAt?.toISOString() ?? null,
   unitCap: exact(effectiveUnitCap),
   limits: (limits ?? []).map(declaredLimitJson),
   thresholds: [...(thresholds ?? defaultThresholds)],
+  features: mergeFeatures(productFeatures, features),
 });
 
 const notEntitled = (slug: string, productSlug: string) =>

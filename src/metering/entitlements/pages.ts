@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import { z } from 'zod';
 import { compareDecimals, subtractDecimals } from '../../core/decimal.js';
-import type { Database } from '../../core/db/client.js';
+import type { Database, Orm } from '../../core/db/client.js';
 import type { Context } from '../../core/http/context.js';
 import { parseInput } from '../../core/http/validate.js';
 import { cutPage } from '../../core/http/page.js';
@@ -13,6 +13,7 @@ import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import { nameWindow } from '../window-name.js';
+import { listFeatures } from './features.js';
 import { readLimitViews } from './limit-view.js';
 import { listBalances, type BalanceRow } from './queries.js';
 
@@ -23,7 +24,17 @@ const PAGE_SIZE = 50;
 /** `cursor` is the previous page's last slug. */
 const querySchema = z.object({ cursor: slugSchema.optional() });
 
-export function entitlementPages(context: Context): Router {
+interface PlanView {
+  name: string;
+  state: string;
+  startsAt: Date;
+  trialEndsAt: Date | null;
+}
+
+export function entitlementPages(
+  context: Context,
+  readPlan: (orm: Orm, orgId: string, now: Date) => Promise<PlanView | undefined>,
+): Router {
   const { db, clock } = context;
   const router = pageRouter();
 
@@ -46,6 +57,7 @@ export function entitlementPages(context: Context): Router {
     };
     await renderPage(context, req, res, page, {
       form,
+      plan: await readPlan(db.orm, orgId, new Date(now)),
       firstPageHref: PATH,
       pager: result?.pager,
       isFirstPage: result?.cursor === undefined,
@@ -78,6 +90,7 @@ export async function readGrantsView(
     periodEnd: new Date(end),
     grants: grants.map((grant) => ({
       ...grant,
+      features: listFeatures(grant.features),
       startsAt: new Date(grant.startsAt),
       endsAt: grant.endsAt === null ? null : new Date(grant.endsAt),
       state: stateOf(grant, now),

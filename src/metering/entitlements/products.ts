@@ -13,10 +13,13 @@ import {
 } from '../../accounts/identity/source.js';
 import { findProduct, insertProduct, lockProduct, updateProduct, type Product } from './queries.js';
 import { fieldError } from '../../core/pages/form.js';
+import { toStoredFeatures, writeFeatures, type Features } from './features.js';
+import { NO_METRIC } from './table.js';
 import { describeCreditPrice, toCreditPrice, toPriceColumns, type CreditPrice } from './price.js';
 
 export interface ProductInput {
   name: string;
+  /** `NO_METRIC` without usage. */
   usageMetric: string;
   /** Per calendar month (UTC); null means unlimited. */
   unitCap: string | null;
@@ -30,6 +33,8 @@ export interface ProductInput {
   countsSubjects?: boolean | undefined;
   /** Undefined leaves it unchanged; null if the product costs no credits. */
   credits?: CreditPrice | null | undefined;
+  /** Undefined leaves them unchanged. */
+  features?: Features | undefined;
 }
 
 /**
@@ -52,6 +57,7 @@ export async function putProduct(
     dimensions: wantedDimensions,
     countsSubjects,
     credits: wantedCredits,
+    features: wantedFeatures,
     ...fields
   } = input;
   const current = await lockProduct(tx, slug);
@@ -65,18 +71,24 @@ export async function putProduct(
     dimensions,
     subjectsSince: toSubjectsSince(current, countsSubjects, at),
     ...toPriceColumns(credits ?? null, dimensions),
+    features: wantedFeatures === undefined ? (current?.features ?? null) : toStoredFeatures(wantedFeatures),
   };
+  if (fields.usageMetric === NO_METRIC)
+    for (const [name, value] of Object.entries({ unitCap: fields.unitCap, stripeMeterEvent, credits }))
+      if (value != null) throw fieldError(name, 'needs a metric');
   if (!current) {
     const product = { id: uuid(), slug, ...fields, ...further, createdAt: at, updatedAt: at, archivedAt };
     await insertProduct(tx, product);
     const { subjectsSince } = further;
     const after = {
       ...fields,
+      usageMetric: fields.usageMetric || null,
       ...(dimensions.length > 0 ? { dimensions: dimensions.join(', ') } : {}),
       ...(subjectsSince ? { countsSubjects: 'yes' } : {}),
       ...(archivedAt ? { archived } : {}),
       ...(stripeMeterEvent ? { stripeMeterEvent } : {}),
       ...(credits ? { credits: describeCreditPrice(credits) } : {}),
+      ...(further.features ? { features: writeFeatures(further.features) } : {}),
     };
     const details = { after };
     await recordOperatorAudit(tx, { ...source, action: 'product.created', target: slug, details });
@@ -120,10 +132,11 @@ const toFields = ({
   subjectsSince,
   archivedAt,
   stripeMeterEvent,
+  features,
   ...product
 }: Product) => ({
   name,
-  usageMetric,
+  usageMetric: usageMetric || null,
   unitCap,
   maxQuantity,
   dimensions: dimensions.join(', '),
@@ -131,6 +144,7 @@ const toFields = ({
   archived: archivedAt === null ? 'no' : 'yes',
   stripeMeterEvent,
   credits: describeCreditPrice(toCreditPrice(product)),
+  features: features && writeFeatures(features),
 });
 
 export async function getProduct(orm: Orm, slug: string): Promise<Product> {

@@ -7,6 +7,7 @@ import {
   isNotNull,
   isNull,
   lte,
+  ne,
   notInArray,
   or,
   sql,
@@ -16,7 +17,15 @@ import { organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { containsText, selectRows, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
-import { effectiveCap, entitlements, products, type EntitlementKind, type UsageLimit } from './table.js';
+import { mergedFeatures } from './features.js';
+import {
+  effectiveCap,
+  entitlements,
+  NO_METRIC,
+  products,
+  type EntitlementKind,
+  type UsageLimit,
+} from './table.js';
 
 export type Product = typeof products.$inferSelect;
 
@@ -94,6 +103,9 @@ const grantColumns = {
   unitCap: entitlements.unitCap,
   limits: entitlements.limits,
   thresholds: entitlements.thresholds,
+  features: entitlements.features,
+  productFeatures: products.features,
+  plan: entitlements.plan,
   effectiveUnitCap: sql<string | null>`${sql.raw(effectiveCap('entitlements', 'products'))}`,
   createdAt: entitlements.createdAt,
   updatedAt: entitlements.updatedAt,
@@ -117,6 +129,29 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .orderBy(asc(products.slug))
     .limit(limit + 1);
 }
+
+/** Of the products, and those that a plan has set. */
+export const listGrantsOf = (
+  orm: Orm,
+  orgIds: readonly string[],
+  slugs: readonly string[],
+): Promise<(Grant & { orgId: string })[]> =>
+  orm
+    .select({ orgId: entitlements.orgId, ...grantColumns })
+    .from(entitlements)
+    .innerJoin(products, eq(products.id, entitlements.productId))
+    .where(
+      and(
+        inArray(entitlements.orgId, [...orgIds]),
+        or(inArray(products.slug, [...slugs]), isNotNull(entitlements.plan)),
+      ),
+    );
+
+export const listProductsBySlug = (orm: Orm, slugs: readonly string[]): Promise<Product[]> =>
+  orm
+    .select()
+    .from(products)
+    .where(inArray(products.slug, [...slugs]));
 
 export async function storeTerms(
   tx: Tx,
@@ -146,7 +181,7 @@ export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {
     .select({ slug: products.slug, name: products.name, usageMetric: products.usageMetric })
     .from(entitlements)
     .innerJoin(products, eq(products.id, entitlements.productId))
-    .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live')))
+    .where(and(isInEffect(orgId, now), eq(entitlements.kind, 'live'), ne(products.usageMetric, NO_METRIC)))
     .orderBy(asc(products.slug))
     .limit(1);
   return product;
@@ -205,6 +240,10 @@ export interface BalanceRow {
   /** Per unit; null if the product costs none. */
   creditPrice: string | null;
   hasPrices: boolean;
+  /** JSON of the merged features; null without any. */
+  features: string | null;
+  /** Null if set by hand. */
+  plan: string | null;
   liveUsed: string;
   testUsed: string;
 }
@@ -222,11 +261,11 @@ export const selectBalances = (
 ): SQL => sql`
   select g.product_id::text as "productId", g.has_limits as "hasLimits", g.per_subject as "perSubject", g.slug as "productSlug", g.name as "productName", g.kind, g.usage_metric as "usageMetric", trim_scale(g.unit_cap)::text as "unitCap",
     ${timeText(sql`g.starts_at`)} as "startsAt", ${timeText(sql`g.ends_at`)} as "endsAt",
-    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived", trim_scale(g.credit_price)::text as "creditPrice", g.credit_prices is not null as "hasPrices",
+    g.has_own_cap as "hasOwnCap", g.archived_at is not null as "isArchived", trim_scale(g.credit_price)::text as "creditPrice", g.credit_prices is not null as "hasPrices", g.features, g.plan,
     trim_scale(coalesce(${used(orgId, period, true)}, 0))::text as "liveUsed",
     trim_scale(coalesce(${used(orgId, period, false)}, 0))::text as "testUsed"
   from (
-    select e.product_id, e.limits is not null as has_limits, jsonb_path_query_array(e.limits, '$[*] ? (@.per == "subject")') as per_subject, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at, p.credit_price, p.credit_prices,
+    select e.product_id, e.limits is not null as has_limits, jsonb_path_query_array(e.limits, '$[*] ? (@.per == "subject")') as per_subject, e.kind, e.starts_at, e.ends_at, e.has_own_cap, p.slug, p.name, p.usage_metric, p.archived_at, p.credit_price, p.credit_prices, e.plan, ${sql.raw(mergedFeatures('e', 'p'))},
       ${sql.raw(effectiveCap('e', 'p'))} as unit_cap
     from entitlements e
     cross join lateral (select * from products where id = e.product_id limit 1) p

@@ -40,6 +40,8 @@ export interface Balance {
   limits: LimitState[];
   /** Undefined if the product costs none. */
   credits: Credits | undefined;
+  /** JSON. */
+  features: string;
 }
 
 export interface Credits {
@@ -363,13 +365,14 @@ async function addRooms(run: Run, keys: readonly PricedKey[], nowMs: number): Pr
   for (const { place, room } of rows) priced[Number(place)]!.balance.credits!.available = room;
 }
 
-const toBalance = ({ kind, unitCap, used, subject }: BalanceRow): Balance => ({
+const toBalance = ({ kind, unitCap, used, subject, features }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',
   subject: subject === null ? undefined : (JSON.parse(subject) as LimitedSubject),
   limits: [],
   credits: undefined,
+  features: features ?? '{}',
 });
 
 const toEntitlement = (row: EntitlementRow, period: string): CurrentEntitlement => ({

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { exactField, nextCursorField, periodSchema, timeField } from '../../core/http/fields.js';
 import { text } from '../../core/http/validate.js';
 import { dimensionsSchema, MAX_SUBJECT_LENGTH } from './dimensions.js';
+import { featuresField } from './features.js';
 import { declaredLimitSchema, limitSchema } from './limits.js';
 import { creditPriceAnswerSchema } from './price.js';
 import { entitlementKinds } from './table.js';
@@ -75,7 +76,10 @@ export const entitlementSchema = z
     productSlug: z.string(),
     productName: z.string(),
     kind: kindField,
-    usageMetric: z.string().describe("The `metric` that this product's usage events must have."),
+    usageMetric: z
+      .string()
+      .nullable()
+      .describe("The `metric` that this product's usage events must have; `null` if it has no usage."),
     unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
     used: exactField('Units used in the current month, in the mode of the calling key.'),
     remaining: exactField('`unitCap` minus `used`, never below 0; `null` without a cap.').nullable(),
@@ -88,6 +92,7 @@ export const entitlementSchema = z
     credits: entitlementCreditsSchema
       .optional()
       .describe('What a unit costs, and what is available for it. Present if the product costs credits.'),
+    features: featuresField,
     startsAt: timeField('Start of the entitlement, inclusive.'),
     endsAt: timeField('End of the entitlement, exclusive; `null` if it has no end.').nullable(),
   })
@@ -125,6 +130,7 @@ export const checkResultSchema = z
     remaining: exactField('`unitCap` minus `used`, never below 0.').nullable(),
     overCap: z.boolean().describe('True if `used` is greater than `unitCap`.'),
     limits: limitsField,
+    features: featuresField,
   })
   .meta({ id: 'EntitlementCheckResult' });
 

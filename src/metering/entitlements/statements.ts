@@ -1,6 +1,7 @@
 import { whenKeyIsBad } from '../../accounts/api-keys/bearer-key.js';
 import type { Names, Template } from '../../core/db/client.js';
 import { openGrants } from '../credits/statements.js';
+import { mergedFeatures } from './features.js';
 import { effectiveCap, type EntitlementKind } from './table.js';
 
 export interface BalanceRow {
@@ -17,6 +18,8 @@ export interface BalanceRow {
    * the product, and JSON of `OpenGrant[]` in rows in which `place` is that of the key.
    */
   credits: string | null;
+  /** JSON of the merged features; null without any. */
+  features: string | null;
 }
 
 export interface EntitlementRow extends BalanceRow {
@@ -48,7 +51,7 @@ const productPrice = (product: string): string =>
     json_build_object('productId', ${product}.id, 'creditPrice', ${product}.credit_price::text, 'creditDimension', ${product}.credit_dimension,
       'creditPrices', ${product}.credit_prices, 'creditEnforcement', ${product}.credit_enforcement)::text end as credits`;
 
-/** Checks return only the columns up to `credits`. */
+/** Checks return only the columns up to `features`. */
 const toRow = ([
   place,
   problem,
@@ -57,6 +60,7 @@ const toRow = ([
   used,
   subject,
   credits,
+  features,
   productSlug,
   productName,
   usageMetric,
@@ -70,6 +74,7 @@ const toRow = ([
   used,
   subject,
   credits,
+  features,
   productSlug,
   productName,
   usageMetric,
@@ -98,13 +103,13 @@ ${t.with} key as materialized (
   select w.ord - 1 as place, pr.*
   from unnest($2::text[]) with ordinality as w (slug, ord)
   left join lateral (
-    select p.id, p.slug, p.name, p.usage_metric, p.unit_cap, ${productPrice('p')}
+    select p.id, p.slug, p.name, p.usage_metric, p.unit_cap, p.features, ${productPrice('p')}
     from ${t('products')} p where p.slug = w.slug and p.archived_at is null limit 1
   ) pr on true
 )
 select (w.ord - 1)::text as place, k.problem, e.kind, trim_scale(${effectiveCap('e', 'pr')})::text as "unitCap",
   trim_scale(t.quantity)::text as used, ${limitedSubject('e', { id: 'pr.id', metric: 'pr.usage_metric' })},
-  null as credits${columns}
+  null as credits, ${mergedFeatures('e', 'pr')}${columns}
 from unnest($3::int[], $6::int[]) with ordinality as w (key, product, ord)
 join key k on k.place = w.key
 join product pr on pr.place = w.product
@@ -121,7 +126,7 @@ left join lateral (
 ) t on true
 where k.problem is not null or e.kind is not null
 union all
-select place::text, null, null, null, null, null, credits${columns && ', null, null, null, null, null'} from product where credits is not null${further(t)}`,
+select place::text, null, null, null, null, null, credits, null${columns && ', null, null, null, null, null'} from product where credits is not null${further(t)}`,
 });
 
 const details = (product: string, entitlement: string) =>
@@ -140,7 +145,7 @@ export const checkEntitlements: Template = find('entitlements_check', '');
 /** The open grants of each key whose account needs no simulated burning. */
 const withGrants = (t: Names) => `
 union all
-select k.place::text, null, null, null, null, null, g.open
+select k.place::text, null, null, null, null, null, g.open, null
 from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} as open) g
 where g.open is not null and exists (select from product where credits is not null)`;
 
@@ -173,11 +178,11 @@ ${t.with} key as materialized (
 )
 select k.place::text, k.problem, l.kind, trim_scale(l.unit_cap)::text as "unitCap", trim_scale(l.quantity)::text as used,
   ${limitedSubject('l', { id: 'l.product_id', metric: 'l.usage_metric' })},
-  l.credits${details('l', 'l')}
+  l.credits, l.features${details('l', 'l')}
 from key k
 left join lateral (
   select pr.slug, pr.name, pr.usage_metric, ${effectiveCap('e', 'pr')} as unit_cap, e.kind, e.starts_at, e.ends_at, e.limits, e.product_id,
-    t.quantity, ${productPrice('pr')}
+    t.quantity, ${productPrice('pr')}, ${mergedFeatures('e', 'pr')}
   from ${t('entitlements')} e
   join ${t('products')} pr on pr.id = e.product_id
   left join lateral (

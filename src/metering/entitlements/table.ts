@@ -12,10 +12,14 @@ import {
   uuid,
 } from 'drizzle-orm/pg-core';
 import { time } from '../../core/db/sql.js';
+import type { FeatureOverrides, Features } from './features.js';
 import { organizations } from '../../accounts/organizations/table.js';
 
 /** Far above any plausible quantity, and far below values that would distort a total. */
 export const DEFAULT_MAX_QUANTITY = '1000000000000000';
+
+/** A product without a metric is a plain switch. No event has this metric, so none can be recorded for it. */
+export const NO_METRIC = '';
 
 export const enforcements = ['warn', 'block'] as const;
 
@@ -25,6 +29,7 @@ export const products = pgTable(
     id: uuid().primaryKey(),
     slug: text().notNull().unique(),
     name: text().notNull(),
+    /** `NO_METRIC` without usage. */
     usageMetric: text('usage_metric').notNull(),
     /** Per Organization and calendar month (UTC); null means unlimited. */
     unitCap: numeric('unit_cap'),
@@ -48,6 +53,8 @@ export const products = pgTable(
     creditPrices: jsonb('credit_prices').$type<Record<string, string>>(),
     /** Without credits, `block` refuses checks and reservations. */
     creditEnforcement: text('credit_enforcement', { enum: enforcements }),
+    /** Null without any. */
+    features: jsonb().$type<Features>(),
   },
   (t) => [
     index('products_stripe')
@@ -103,6 +110,10 @@ export const entitlements = pgTable(
     limits: jsonb().$type<UsageLimit[]>(),
     /** In percent of cap and limits; null for the default. */
     thresholds: integer().array(),
+    /** Replace the product's by name; null without any. */
+    features: jsonb().$type<FeatureOverrides>(),
+    /** Slug of the plan that set the terms; null if they were set by hand. */
+    plan: text(),
   },
   (t) => [
     primaryKey({ columns: [t.orgId, t.productId] }),

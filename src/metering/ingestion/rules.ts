@@ -70,7 +70,9 @@ export function brokenProductRule(
       return {
         field: 'metric',
         code: problem,
-        detail: `The product ${slug} counts ${usageMetric}, not ${metric}.`,
+        detail: usageMetric
+          ? `The product ${slug} counts ${usageMetric}, not ${metric}.`
+          : `The product ${slug} has no usage.`,
       };
     case 'unknown_dimension':
       return {

@@ -46,11 +46,19 @@ export const errorGuide: ErrorGuide = {
     remedy: 'Nothing needs to be done: a closed grant pays for nothing.',
   },
   unknown_product: {
-    meaning: 'A slug in `productSlugs` names no product.',
+    meaning: 'A slug in `productSlugs`, or in an entitlement of a plan, names no product.',
     remedy: 'Check the slug, or declare the product first.',
   },
+  unknown_plan: {
+    meaning: 'The slug in `plan` names no plan.',
+    remedy: 'Check the slug, or declare the plan first.',
+  },
+  trial_used: {
+    meaning: 'An Organization has one trial of a plan, and none of a plan that it is already on.',
+    remedy: 'Leave out `trial`.',
+  },
   unknown_metric: {
-    meaning: 'The product counts a different metric than the one in the event.',
+    meaning: 'The product counts a different metric than the one in the event, or it has no usage.',
     remedy: "Send the product's `usageMetric`, which `GET /api/entitlements` shows.",
   },
   unknown_dimension: {

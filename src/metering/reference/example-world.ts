@@ -71,4 +71,6 @@ export const exampleWorld = {
     spentId: '019b8d9a-6400-7000-8000-000000000091',
     spentKey: 'trial',
   },
+  /** With the credits of its two versions; Acme is on the first. */
+  plan: { slug: 'starter', name: 'Starter', credits: ['100', '200'] },
 } as const;

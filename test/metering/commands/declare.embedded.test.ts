@@ -46,6 +46,7 @@ products:
     unitCap: ${digits}
     dimensions: [model]
     countsSubjects: true
+    features: { seats: 5, code: "5", sso: true, regions: [eu, "1"] }
     credits:
       price: 0.000000000001
       by: { dimension: model, prices: { small: 0.50, large: 12345678901.123456789012 } }
@@ -72,7 +73,7 @@ organizations:
           - { quantity: 100.50, window: PT5H, enforcement: block }
           - { quantity: 500, window: calendar_week, per: subject }
         thresholds: [100, 75]
-      storage: { kind: read_only, limits: *limits }
+      storage: { kind: read_only, limits: *limits, features: { seats: null, ratio: 0.5 } }
     webhooks:
       - { url: 'https://hooks.acme.example/usage', types: [api_key.revoked, api_key.created], livemode: true }
       - { url: 'https://hooks.acme.example/usage', types: [api_key.created], livemode: true }
@@ -149,6 +150,7 @@ describe('a file', () => {
           dimensions: ['model'],
           countsSubjects: true,
           credits: { price: 1e-12, by: { dimension: 'model', prices: { small: 0.5 } }, enforcement: 'block' },
+          features: { seats: 5, code: '5', sso: true, regions: ['eu', '1'] },
         },
         storage: {
           name: 'Storage',
@@ -164,7 +166,10 @@ describe('a file', () => {
           mayCorrect: true,
           stripeCustomerId: 'cus_acme',
           creditThresholds: [50, 5],
-          entitlements: { 'api-calls': { unitCap: null, startsAt: '2026-01-05T09:00:00.000Z' } },
+          entitlements: {
+            'api-calls': { unitCap: null, startsAt: '2026-01-05T09:00:00.000Z' },
+            storage: { features: { seats: null, ratio: 0.5 } },
+          },
         },
       },
     });

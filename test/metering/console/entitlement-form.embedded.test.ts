@@ -193,3 +193,31 @@ it('never replaces the terms of an entitlement that its form does not show', asy
   }
   expect(await stored()).toEqual(before);
 });
+
+it('takes features as lines, and names the wrong one', async () => {
+  const { post, open, stored } = await scene();
+  const features = 'sso\r\nmax_seats = 5\r\nregions = ["eu"]\r\nold = null';
+  expect((await post({ ...terms, features })).status).toBe(303);
+  expect((await stored()).features).toEqual({ sso: true, max_seats: 5, regions: ['eu'], old: null });
+  expect(await open()).toContain(
+    'max_seats = 5\nold = null\nregions = [&#34;eu&#34;]\nsso = true</textarea>',
+  );
+  const refused = await post({ ...terms, features: 'Max seats = 5' });
+  expect(refused.status).toBe(400);
+  expect(refused.text).toContain('“Max seats” must be a name');
+  expect(refused.text).toContain('>\nMax seats = 5</textarea>');
+});
+
+it('a product without a metric is created with features and shows no usage', async () => {
+  const { slug } = await createOrganization(database.db);
+  const form = { name: 'Single sign-on', slug: `sso-${slug}`, features: 'sso = true' };
+  const made = await operator.browser.send('POST', '/console/new-product', { form, headers: html });
+  expect(made.status).toBe(303);
+  await operator.browser.send('POST', `/console/customers/${slug}/entitlement`, {
+    form: { ...terms, product: form.slug },
+    headers: html,
+  });
+  const page = await operator.browser.get(`/console/customers/${slug}/entitlements`, html);
+  expect(page.text).toContain('No usage');
+  expect(page.text).toMatch(/<code>sso<\/code><\/dt> <dd><bdi>yes<\/bdi>/);
+});

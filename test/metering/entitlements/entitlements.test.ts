@@ -75,6 +75,7 @@ describe('GET /api/entitlements', () => {
       'remaining',
       'period',
       'limits',
+      'features',
       'startsAt',
       'endsAt',
     ]);
@@ -164,6 +165,7 @@ describe('POST /api/entitlements/check', () => {
       remaining: 0,
       overCap: true,
       limits: [],
+      features: {},
     };
     expect(body.results).toEqual([
       {
@@ -176,6 +178,7 @@ describe('POST /api/entitlements/check', () => {
         remaining: null,
         overCap: false,
         limits: [],
+        features: {},
       },
       over,
       {
@@ -188,6 +191,7 @@ describe('POST /api/entitlements/check', () => {
         remaining: null,
         overCap: false,
         limits: [],
+        features: {},
       },
       over,
     ]);

@@ -34,6 +34,8 @@ describe('PUT /operator/organizations/:slug/entitlements/:productSlug', () => {
       endsAt: null,
       limits: [],
       thresholds: [50, 80, 100],
+      features: {},
+      plan: null,
       effectiveUnitCap: null,
       createdAt: now(),
       updatedAt: now(),

@@ -28,6 +28,7 @@ describe.runIf(isEmbedded)('PUT /operator/products/:slug', () => {
       maxQuantity: 1e15,
       dimensions: [],
       credits: null,
+      features: {},
       countsSubjects: false,
       archivedAt: null,
       stripeMeterEvent: null,

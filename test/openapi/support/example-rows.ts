@@ -32,6 +32,7 @@ import {
   usageReservations,
   usageTotals,
 } from '../../../src/metering/ingestion/table.js';
+import { organizationPlans, plans, planVersions } from '../../../src/metering/plans/table.js';
 import { keyTypes } from '../../../src/accounts/webhooks/types.js';
 import { exampleWorld as markets } from '../../../src/markets/reference/example-world.js';
 import { exampleWorld as metering } from '../../../src/metering/reference/example-world.js';
@@ -74,6 +75,9 @@ const emptied = [
   serviceKeys,
   entitlements,
   memberships,
+  organizationPlans,
+  planVersions,
+  plans,
   products,
   users,
   organizations,
@@ -192,6 +196,7 @@ export async function resetExampleWorld(db: Database): Promise<void> {
     await insertReservation(tx);
     await insertWebhooks(tx);
     await insertCredits(tx);
+    await insertPlan(tx);
     await insertTrade(tx);
     const { audit, users: people } = exampleWorld;
     const source = { ...audit.source, at: new Date(audit.source.at) };
@@ -293,6 +298,34 @@ async function insertCredits(tx: Orm): Promise<void> {
   );
   await tx.execute(sql`insert into credit_accounts (org_id, livemode, grants, rests, starts, ends, scopes, priorities, roll_percents, roll_days)
     values (${orgId}::uuid, true, array[${id}::uuid], '{60}', array[${createdAt.toISOString()}::timestamptz], '{infinity}', '{""}', '{50}', '{0}', '{0}')`);
+}
+
+/** Inserts a plan with two versions; the Organization is on the first. */
+async function insertPlan(tx: Orm): Promise<void> {
+  const { slug, name, credits } = exampleWorld.plan;
+  await tx.insert(plans).values({ slug, name, version: 2, ...both });
+  const entitlements = [{ productSlug: 'api-calls', kind: 'live' as const, features: { max_seats: 3 } }];
+  await tx.insert(planVersions).values(
+    credits.map((amount, i) => ({
+      plan: slug,
+      version: i + 1,
+      definition: {
+        entitlements,
+        grants: [{ key: 'credits', amount, every: 'month' as const, expires: 'period' as const }],
+        trial: { days: 14 },
+      },
+      createdAt,
+    })),
+  );
+  await tx.insert(organizationPlans).values({
+    orgId,
+    plan: slug,
+    version: 1,
+    startsAt: createdAt,
+    anchor: createdAt,
+    grantedUntil: new Date(exampleWorld.now),
+    ...both,
+  });
 }
 
 /** Inserts a reservation that was created a minute ago. */

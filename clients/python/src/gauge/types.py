@@ -409,12 +409,13 @@ class _EntitlementRequired(TypedDict):
     productSlug: str
     productName: str
     kind: Literal["live", "read_only"]
-    usageMetric: str
+    usageMetric: str | None
     unitCap: float | None
     used: float
     remaining: float | None
     period: Period
     limits: list[Limit]
+    features: dict[str, Any]
     startsAt: str
     endsAt: str | None
 
@@ -453,6 +454,7 @@ class EntitlementCheckResult(TypedDict):
     remaining: float | None
     overCap: bool
     limits: list[Limit]
+    features: dict[str, Any]
 
 
 class OwnApiKeyOrganization(TypedDict):

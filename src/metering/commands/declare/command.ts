@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { Command } from 'commander';
-import { stringify, type ScalarTag } from 'yaml';
+import { stringify } from 'yaml';
 import { z } from 'zod';
 import {
   CommandError,
@@ -11,7 +11,7 @@ import {
 } from '../../../commands/kit/command.js';
 import { nameOf, openInput } from '../../../commands/kit/input.js';
 import { openPrivateFile } from '../../../core/private-file.js';
-import { ExactNumber } from '../../../core/http/json.js';
+import { exactTag } from '../../../core/exact-yaml.js';
 import { printableLines } from '../../../core/terminal.js';
 import { fileSchema, MAX_FILE_BYTES, parseFile, type DeclaredFile, type State } from './file.js';
 import {
@@ -43,7 +43,7 @@ Environment:
                  yes: send the token to an http address of another machine, unencrypted`;
 
 const applyHelp = `
-The file has products, Organizations, their entitlements and their webhook endpoints, as \`npm run --silent export\` writes it.
+The file has products, plans, Organizations, their entitlements, plans and webhook endpoints, as \`npm run --silent export\` writes it.
 Everything is validated before the first request. Only what differs is changed. What the service has and the file does not
 is listed and kept, unless --prune: then entitlements are withdrawn, endpoints deleted, and products and Organizations
 archived. A section that the file does not have at all is left alone.
@@ -135,13 +135,18 @@ async function readText(path: string, stdin: Terminal['stdin']): Promise<string>
  */
 async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): Promise<Plan> {
   const state = await readState(api, (slug) => {
-    const { entitlements, webhooks } = declared.organizations?.[slug] ?? {};
-    return { entitlements: entitlements !== undefined, webhooks: webhooks !== undefined };
+    const { entitlements, webhooks, plan } = declared.organizations?.[slug] ?? {};
+    return {
+      entitlements: entitlements !== undefined,
+      webhooks: webhooks !== undefined,
+      plan: plan !== undefined,
+    };
   });
   const plan = makePlan(
     listResources(declared),
     listResources({
       ...(declared.products ? { products: state.products } : {}),
+      ...(declared.plans ? { plans: state.plans } : {}),
       ...(declared.organizations ? { organizations: state.organizations } : {}),
     }),
   );
@@ -249,15 +254,6 @@ export const runExportCommand = (terminal: DeclareTerminal): Promise<number> =>
 
 const describeSchema = (): string =>
   `${JSON.stringify(z.toJSONSchema(fileSchema, { io: 'input', target: 'draft-7' }), null, 2)}\n`;
-
-/** Keeps all digits. */
-const exactTag: ScalarTag = {
-  tag: 'tag:yaml.org,2002:float',
-  default: true,
-  identify: (value) => value instanceof ExactNumber,
-  resolve: (text) => text,
-  stringify: ({ value }) => (value as ExactNumber).digits,
-};
 
 const toYaml = (state: State): string =>
   '# yaml-language-server: $schema=gauge.schema.json\n' +

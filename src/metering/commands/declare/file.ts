@@ -24,6 +24,7 @@ import { AppError, type ErrorPlace } from '../../../core/errors.js';
 import { MAX_PLACES, parseInput } from '../../../core/http/validate.js';
 import { webhookTypes } from '../../../products.js';
 import { entitlementSchema, productSchema } from '../../entitlements/operator/schema.js';
+import { organizationPlanSchema, planSchema } from '../../plans/schema.js';
 import { toBoundedDecimal } from '../../entitlements/exact-number.js';
 
 /** Parsing a file of this size takes about a second and 200 MB. */
@@ -39,6 +40,10 @@ export const fileSchema = z.strictObject({
     .record(slugSchema, productSchema.extend({ archived }))
     .optional()
     .describe('All products, by slug. Without this section, products are left alone.'),
+  plans: z
+    .record(slugSchema, planSchema)
+    .optional()
+    .describe('Plans, by slug. A plan is never deleted. Without this section, they are left alone.'),
   organizations: z
     .record(
       slugSchema,
@@ -49,6 +54,13 @@ export const fileSchema = z.strictObject({
           .optional()
           .describe(
             "All entitlements of the Organization, by the product's slug. Without this section, they are left alone.",
+          ),
+        plan: organizationPlanSchema
+          .omit({ voidGrants: true })
+          .nullable()
+          .optional()
+          .describe(
+            "The Organization's plan; `null` for none. Its entitlements do not stand under `entitlements`. Without it, it is left alone.",
           ),
         webhooks: z
           .array(createWebhookSchemas(webhookTypes).webhookInputSchema)
@@ -96,14 +108,15 @@ export function parseFile(name: string, text: string): DeclaredFile {
   const toLine = ({ pointer, detail }: Pick<ErrorPlace, 'pointer' | 'detail'>) =>
     `${placeOf(pointer)}: ${pointer || 'the file'} ${detail}`;
   const toValue = () => whileBounded(name, () => document.toJS({ maxAliasCount: MAX_ALIASES }) as unknown);
+  const plain = toValue();
   try {
-    parseInput(fileSchema, toValue());
+    parseInput(fileSchema, plain);
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     refuse(name, (error.errors ?? []).map(toLine));
   }
   refuse(name, keepDigits(document, offend));
-  const declared = toValue() as Declared;
+  const declared = withPlainFeatures(toValue(), plain) as Declared;
   refuse(name, findContradictions(declared).map(toLine));
   return { declared, placeOf };
 }
@@ -192,6 +205,16 @@ function keepDigits(document: Document, offend: Offend): string[] {
   return problems;
 }
 
+/** A feature may be 5 or "5". @param plain the same value, in which numbers are no texts */
+export function withPlainFeatures(texts: unknown, plain: unknown): unknown {
+  if (typeof texts !== 'object' || texts === null) return texts;
+  const entries = Object.entries(texts).map(([name, value]): [string, unknown] => {
+    const own = (plain as Record<string, unknown>)[name];
+    return [name, name === 'features' || name === 'featureOverrides' ? own : withPlainFeatures(value, own)];
+  });
+  return Array.isArray(texts) ? entries.map(([, value]) => value) : Object.fromEntries(entries);
+}
+
 /** Other notations, such as hexadecimal, use the parsed value. */
 const digitsOf = ({ source = '', value }: Scalar<number>): string =>
   toBoundedDecimal(
@@ -217,8 +240,15 @@ function findNode(document: Document, pointer: string): Node | undefined {
   return found as Node | undefined;
 }
 
-function findContradictions({ products, organizations = {} }: Declared) {
+function findContradictions({ products, plans = {}, organizations = {} }: Declared) {
   const places: Pick<ErrorPlace, 'pointer' | 'detail'>[] = [];
+  for (const [slug, { entitlements }] of Object.entries(plans))
+    for (const [i, { productSlug }] of entitlements.entries())
+      if (products && !Object.hasOwn(products, productSlug))
+        places.push({
+          pointer: `/plans/${slug}/entitlements/${i}/productSlug`,
+          detail: 'is not a product of this file',
+        });
   for (const [slug, { entitlements = {}, webhooks = [] }] of Object.entries(organizations)) {
     for (const [product, { startsAt, endsAt }] of Object.entries(entitlements)) {
       const pointer = `/organizations/${slug}/entitlements/${product}`;

@@ -2,12 +2,14 @@ import { isChat, maskUrl } from '../../../accounts/webhooks/chat.js';
 import { toPlain } from '../../../core/decimal.js';
 import { ExactNumber, exact, toJson } from '../../../core/http/json.js';
 import { defaultThresholds } from '../../entitlements/limits.js';
+import { toStoredFeatures, type FeatureOverrides } from '../../entitlements/features.js';
 import { creditPriceJson } from '../../entitlements/price.js';
 import { DEFAULT_MAX_QUANTITY } from '../../entitlements/table.js';
 import type { Declared, State } from './file.js';
 
 type Product = State['products'][string];
 export type Organization = State['organizations'][string];
+type DeclaredPlan = State['plans'][string];
 type Entitlement = NonNullable<Organization['entitlements']>[string];
 type Webhook = NonNullable<Organization['webhooks']>[number];
 
@@ -20,17 +22,25 @@ export interface Resource {
   path: string;
   /** For PUT. Absent fields stay unchanged. */
   fields: Record<string, unknown>;
+  /** It cannot be removed. */
+  isKept?: boolean;
   /** For the POST of a new webhook endpoint, with the full URL of a chat. */
   created?: Record<string, unknown>;
 }
 
 /** In an order in which they can be created. */
-export function listResources({ products = {}, organizations = {} }: Declared): Resource[] {
+export function listResources({ products = {}, plans = {}, organizations = {} }: Declared): Resource[] {
   return [
     ...Object.entries(products).map(([slug, product]) => ({
       label: `product ${slug}`,
       ...samePath(`/products/${slug}`),
       fields: productFields(product),
+    })),
+    ...Object.entries(plans).map(([slug, plan]) => ({
+      label: `plan ${slug}`,
+      ...samePath(`/plans/${slug}`),
+      fields: planFields(plan),
+      isKept: true,
     })),
     ...Object.entries(organizations).flatMap(([slug, organization]) => ofOrganization(slug, organization)),
   ];
@@ -39,7 +49,7 @@ export function listResources({ products = {}, organizations = {} }: Declared): 
 const samePath = (path: string) => ({ pointer: path, path });
 
 function ofOrganization(slug: string, organization: Organization): Resource[] {
-  const { entitlements = {}, webhooks = [], ...rest } = organization;
+  const { entitlements = {}, webhooks = [], plan, ...rest } = organization;
   const path = `/organizations/${slug}`;
   const counts = new Map<string, number>();
   return [
@@ -49,6 +59,7 @@ function ofOrganization(slug: string, organization: Organization): Resource[] {
       ...samePath(`${path}/entitlements/${product}`),
       fields: entitlementFields(entitlement),
     })),
+    ...(plan ? [{ label: `plan of ${slug}`, ...samePath(`${path}/plan`), fields: ownPlanFields(plan) }] : []),
     ...webhooks.map((webhook, i) => {
       const webhookFields = toWebhookFields(webhook);
       const { format, url, livemode } = webhookFields;
@@ -67,7 +78,7 @@ function ofOrganization(slug: string, organization: Organization): Resource[] {
   ];
 }
 
-const toNumber = (digits: string) => exact(toPlain(digits));
+const toNumber = (digits: string) => exact(toPlain(String(digits)));
 
 const toCap = (digits: string | null | undefined) => (digits == null ? digits : toNumber(digits));
 
@@ -75,7 +86,7 @@ const organizationFields = ({
   archived = false,
   creditThresholds,
   ...rest
-}: Omit<Organization, 'entitlements' | 'webhooks'>) => ({
+}: Omit<Organization, 'entitlements' | 'webhooks' | 'plan'>) => ({
   ...rest,
   ...(creditThresholds === undefined
     ? {}
@@ -103,10 +114,12 @@ const productFields = ({
   maxQuantity = DEFAULT_MAX_QUANTITY,
   archived = false,
   credits,
+  features,
   ...rest
 }: Product) => ({
   ...rest,
   ...(credits === undefined ? {} : { credits: credits && toCredits(credits) }),
+  ...(features === undefined ? {} : { features: toFeatures(features) }),
   unitCap: toCap(unitCap ?? null),
   maxQuantity: toNumber(maxQuantity),
   archived,
@@ -114,7 +127,18 @@ const productFields = ({
 
 const toTime = (text: string): string => new Date(text).toISOString();
 
-const entitlementFields = ({ kind, startsAt, endsAt, unitCap, limits = [], thresholds }: Entitlement) => ({
+/** The order of names makes no difference. */
+const toFeatures = (features: unknown = {}) => toStoredFeatures(features as FeatureOverrides) ?? {};
+
+const entitlementFields = ({
+  kind,
+  startsAt,
+  endsAt,
+  unitCap,
+  limits = [],
+  thresholds,
+  features,
+}: Entitlement) => ({
   kind,
   ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
   endsAt: endsAt == null ? null : toTime(endsAt),
@@ -126,6 +150,54 @@ const entitlementFields = ({ kind, startsAt, endsAt, unitCap, limits = [], thres
     ...(per === undefined ? {} : { per }),
   })),
   thresholds: (thresholds?.map(Number) ?? [...defaultThresholds]).toSorted((a, b) => a - b),
+  features: toFeatures(features),
+});
+
+const planFields = ({ name, entitlements, grants = [], trial }: DeclaredPlan) => {
+  const grantFields = (list: typeof grants) =>
+    list.map(({ amount, priority, ...grant }) => ({
+      ...grant,
+      amount: toNumber(amount),
+      ...(priority === undefined ? {} : { priority: Number(priority) }),
+      ...(grant.rollover ? { rollover: { ...grant.rollover, percent: Number(grant.rollover.percent) } } : {}),
+    }));
+  return {
+    name,
+    entitlements: entitlements
+      .toSorted((a, b) => (a.productSlug < b.productSlug ? -1 : 1))
+      .map(({ productSlug, kind = 'live', ...entitlement }) => {
+        const {
+          endsAt: _endsAt,
+          unitCap,
+          limits,
+          thresholds,
+          features,
+        } = entitlementFields({ kind, ...entitlement });
+        return {
+          productSlug,
+          kind,
+          ...(unitCap === undefined ? {} : { unitCap }),
+          ...(limits.length === 0 ? {} : { limits }),
+          ...(entitlement.thresholds === undefined ? {} : { thresholds }),
+          ...(isEmpty(features) ? {} : { features }),
+        };
+      }),
+    grants: grantFields(grants),
+    ...(trial && {
+      trial: {
+        days: Number(trial.days),
+        ...(trial.grants && { grants: grantFields(trial.grants) }),
+      },
+    }),
+  };
+};
+
+/** Absent times keep those of the service. */
+const ownPlanFields = ({ plan, startsAt, anchor, trial = false }: NonNullable<Organization['plan']>) => ({
+  plan,
+  ...(startsAt === undefined ? {} : { startsAt: toTime(startsAt) }),
+  ...(anchor === undefined ? {} : { anchor: toTime(anchor) }),
+  trial,
 });
 
 const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled = true }: Webhook) => ({
@@ -137,8 +209,9 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
 });
 
 /** Keeps a null or default field if omitting it would mean "unchanged". */
-export function withoutDefaults({ products, organizations }: State) {
+export function withoutDefaults({ products, plans, organizations }: State) {
   return {
+    ...(isEmpty(plans) ? {} : { plans: mapValues(plans, planFields) }),
     products: mapValues(products, (product) => {
       const {
         name,
@@ -149,6 +222,7 @@ export function withoutDefaults({ products, organizations }: State) {
         dimensions,
         countsSubjects,
         credits,
+        features,
         archived,
       } = productFields(product);
       return {
@@ -160,12 +234,13 @@ export function withoutDefaults({ products, organizations }: State) {
         ...(dimensions?.length ? { dimensions } : {}),
         ...(countsSubjects ? { countsSubjects } : {}),
         ...(credits ? { credits } : {}),
+        ...(isEmpty(features) ? {} : { features }),
         ...(archived ? { archived } : {}),
       };
     }),
     organizations: mapValues(
       organizations,
-      ({ entitlements = {}, webhooks = [], archived, stripeCustomerId, ...organization }) => {
+      ({ entitlements = {}, webhooks = [], plan, archived, stripeCustomerId, ...organization }) => {
         const { archived: _archived, creditThresholds, ...rest } = organizationFields(organization);
         return {
           ...rest,
@@ -173,7 +248,8 @@ export function withoutDefaults({ products, organizations }: State) {
           ...(creditThresholds ? { creditThresholds } : {}),
           ...(archived ? { archived } : {}),
           entitlements: mapValues(entitlements, (entitlement) => {
-            const { kind, startsAt, endsAt, unitCap, limits, thresholds } = entitlementFields(entitlement);
+            const { kind, startsAt, endsAt, unitCap, limits, thresholds, features } =
+              entitlementFields(entitlement);
             return {
               kind,
               startsAt,
@@ -181,14 +257,23 @@ export function withoutDefaults({ products, organizations }: State) {
               ...(unitCap === undefined ? {} : { unitCap }),
               ...(limits.length === 0 ? {} : { limits }),
               ...(thresholds.join() === defaultThresholds.join() ? {} : { thresholds }),
+              ...(isEmpty(features) ? {} : { features }),
             };
           }),
+          ...(plan ? { plan: withoutTrial(ownPlanFields(plan)) } : {}),
           webhooks: webhooks.map(toWebhookFields),
         };
       },
     ),
   };
 }
+
+const isEmpty = (features: object | undefined): boolean => Object.keys(features ?? {}).length === 0;
+
+const withoutTrial = ({ trial, ...plan }: ReturnType<typeof ownPlanFields>) => ({
+  ...plan,
+  ...(trial ? { trial } : {}),
+});
 
 const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Record<string, R> =>
   Object.fromEntries(Object.entries(record).map(([key, value]) => [key, map(value)]));
@@ -239,7 +324,7 @@ export function makePlan(wanted: readonly Resource[], current: readonly Resource
       changes.push({ kind: 'create', resource, differences, method, path, body: resource.created ?? fields });
     }
   }
-  const isLeft = ({ fields }: Resource) => fields.archived !== true;
+  const isLeft = ({ fields, isKept = false }: Resource) => fields.archived !== true && !isKept;
   const removals = [...left.values()].filter(isLeft).toReversed().map(toRemoval);
   return { changes, removals, unchanged };
 }
@@ -262,7 +347,11 @@ function textOf(value: unknown): string {
   if (typeof value === 'string') return value;
   if (Array.isArray(value)) return value.length === 0 ? 'none' : value.map(textOf).join(', ');
   if (typeof value === 'object' && value !== null && !(value instanceof ExactNumber))
-    return 'price' in value ? toJson(value) : Object.values(value).map(textOf).join(' ');
+    return Object.keys(value).length === 0
+      ? 'none'
+      : 'quantity' in value
+        ? Object.values(value).map(textOf).join(' ')
+        : toJson(value);
   return toJson(value);
 }
 

@@ -3,8 +3,9 @@ import { organizationSchema } from '../../../accounts/identity/operator/schema.j
 import { CommandError } from '../../../commands/kit/command.js';
 import { parseNumbersAsText, toJson } from '../../../core/http/json.js';
 import { describeProxy } from '../../../core/http/proxy.js';
+import { planSchema } from '../../plans/schema.js';
 import { productSchema } from '../../entitlements/operator/schema.js';
-import type { State } from './file.js';
+import { withPlainFeatures, type State } from './file.js';
 import type { Organization } from './resources.js';
 
 const PAGE_SIZE = 500;
@@ -75,7 +76,7 @@ export function createOperatorApi(url: string, token: string) {
 function parseAnswer(text: string): Record<string, unknown> | undefined {
   if (text === '') return {};
   try {
-    return parseNumbersAsText(text) as Record<string, unknown>;
+    return withPlainFeatures(parseNumbersAsText(text), JSON.parse(text)) as Record<string, unknown>;
   } catch {
     return undefined;
   }
@@ -93,9 +94,14 @@ type Webhooks = NonNullable<Organization['webhooks']>;
 /** @param reads selects parts of each Organization; default: everything */
 export async function readState(
   { call, readAll }: OperatorApi,
-  reads = (_slug: string): { entitlements: boolean; webhooks: boolean } => everything,
+  reads = (_slug: string): { entitlements: boolean; webhooks: boolean; plan: boolean } => everything,
 ): Promise<State> {
   const products = await readAll<Product & Archivable>('/products', 'products');
+  const plans = await readAll<State['plans'][string] & { slug: string }>('/plans', 'plans');
+  const owners = new Map<string, OwnPlan>();
+  for (const { slug } of plans)
+    for (const row of await readAll<OwnPlan>(`/plans/${slug}/organizations`, 'organizations'))
+      owners.set(row.organization, row);
   const organizations = await readAll<Organization & Archivable>('/organizations', 'organizations');
   const queue = new PQueue({ concurrency: CONCURRENT_READS });
   const rows = await queue.addAll(
@@ -111,6 +117,7 @@ export async function readState(
           ...(isRead.entitlements
             ? { entitlements: toEntitlements(await readAll(`${path}/entitlements`, 'entitlements')) }
             : {}),
+          ...(isRead.plan && owners.has(slug) ? { plan: toOwnPlan(owners.get(slug)!) } : {}),
           ...(isRead.webhooks
             ? { webhooks: (await call('GET', `${path}/webhooks`)).webhooks as Webhooks }
             : {}),
@@ -125,6 +132,7 @@ export async function readState(
         { ...pickFields(productSchema, row), archived: row.archivedAt !== null },
       ]),
     ),
+    plans: Object.fromEntries(plans.map((row) => [row.slug, pickFields(planSchema, row)])),
     organizations: Object.fromEntries(rows),
   };
 }
@@ -133,10 +141,39 @@ export async function readState(
 const pickFields = <T extends object>({ shape }: { shape: object }, row: T): T =>
   Object.fromEntries(Object.entries(row).filter(([name]) => Object.hasOwn(shape, name))) as T;
 
-const everything = { entitlements: true, webhooks: true };
+const everything = { entitlements: true, webhooks: true, plan: true };
 
-const toEntitlements = (rows: (Entitlements[string] & { productSlug: string })[]): Entitlements =>
-  Object.fromEntries(rows.map((row) => [row.productSlug, row]));
+interface OwnPlan {
+  organization: string;
+  plan: string;
+  startsAt: string;
+  anchor: string;
+  trialEndsAt: string | null;
+}
+
+const toOwnPlan = ({ plan, startsAt, anchor, trialEndsAt }: OwnPlan) => ({
+  plan,
+  startsAt,
+  anchor,
+  trial: trialEndsAt !== null,
+});
+
+type EntitlementRow = Entitlements[string] & {
+  productSlug: string;
+  featureOverrides?: Entitlements[string]['features'];
+  plan: string | null;
+};
+
+/** Those of a plan follow from the Organization's plan. */
+const toEntitlements = (rows: EntitlementRow[]): Entitlements =>
+  Object.fromEntries(
+    rows
+      .filter(({ plan }) => plan === null)
+      .map(({ productSlug, featureOverrides, ...row }) => [
+        productSlug,
+        { ...row, features: featureOverrides },
+      ]),
+  );
 
 /** A flag would expose the token in process listings. */
 export function readOperatorToken(value: string | undefined): string {

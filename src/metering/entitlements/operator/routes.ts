@@ -20,6 +20,7 @@ import { readRange, sendPage } from '../../../core/http/page.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
 import { entitlementSchema, grantAnswerSchema } from './schema.js';
 import { getGrant, putGrant, withdrawGrant } from '../grants.js';
+import { mergeFeatures } from '../features.js';
 import { declaredLimitJson, defaultThresholds } from '../limits.js';
 import { toExactDecimals, toExactNumber } from '../exact-number.js';
 import { listGrants, type Grant } from '../queries.js';
@@ -60,7 +61,7 @@ export const entitlementRoutes = [
       const slug = readSlug(req);
       const productSlug = readSlug(req, 'productSlug');
       const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { kind, startsAt, endsAt, unitCap, limits, thresholds } = parseExactly(
+      const { kind, startsAt, endsAt, unitCap, limits, thresholds, features } = parseExactly(
         entitlementSchema,
         body.value,
       );
@@ -76,6 +77,7 @@ export const entitlementRoutes = [
             quantity: quantity!,
           })),
         thresholds,
+        features,
       };
       const put = await changeAsOperator(deps, req, res, (tx, source) =>
         putGrant(tx, slug, productSlug, input, source),
@@ -104,6 +106,9 @@ const grantJson = ({
   effectiveUnitCap,
   limits,
   thresholds,
+  features,
+  productFeatures,
+  plan,
   ...grant
 }: Grant) => {
   const { createdAt, updatedAt, ...declared } = grant;
@@ -113,6 +118,9 @@ const grantJson = ({
     effectiveUnitCap: exact(effectiveUnitCap),
     limits: (limits ?? []).map(declaredLimitJson),
     thresholds: thresholds ?? defaultThresholds,
+    features: mergeFeatures(productFeatures, features),
+    ...(features ? { featureOverrides: features } : {}),
+    plan,
     createdAt,
     updatedAt,
   };

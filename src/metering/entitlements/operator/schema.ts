@@ -9,8 +9,12 @@ import {
   thresholdsSchema,
 } from '../limits.js';
 import { entitlementKinds } from '../table.js';
+import { featureOverridesSchema, featuresField, featuresSchema } from '../features.js';
 import { MAX_DIMENSIONS } from '../dimensions.js';
 import { creditPriceAnswerSchema, creditPriceSchema } from '../price.js';
+
+const featuresText =
+  'up to 32 names of a-z, 0-9 and _, with values that are true or false, numbers, texts of up to 256 characters or lists of up to 32 such texts; at most 4 KB.';
 
 /** In `groupBy`, these are not names of dimensions. */
 const reservedKeys = new Set(['subject', 'apiKey']);
@@ -31,7 +35,11 @@ const updatedAt = timeField('When it was last changed.');
 export const productSchema = z
   .strictObject({
     name: nameField.describe('For people.'),
-    usageMetric: text(255).describe("The `metric` that the product's usage events must have."),
+    usageMetric: text(255)
+      .nullable()
+      .describe(
+        "The `metric` that the product's usage events must have. `null`: the product has features and no usage, and events for it are refused as `unknown_metric`.",
+      ),
     unitCap: z
       .number()
       .min(0, 'must be null or a finite number of at least 0')
@@ -76,6 +84,11 @@ export const productSchema = z
       .describe(
         'What its usage costs in credits from now on. What was recorded keeps its price. `null`: no credits. Default: unchanged, or `null` for a new product.',
       ),
+    features: featuresSchema
+      .optional()
+      .describe(
+        `What its entitlements have, unless they replace it by name: ${featuresText} Default: unchanged, or none for a new product.`,
+      ),
   })
   .meta({ id: 'ProductInput' });
 
@@ -84,7 +97,7 @@ export const productAnswerSchema = z
     id: idField('The id of the product.'),
     slug: z.string(),
     name: z.string(),
-    usageMetric: z.string(),
+    usageMetric: z.string().nullable().describe('`null` if the product has no usage.'),
     unitCap: exactField('Units per Organization and calendar month in UTC; `null` is unlimited.').nullable(),
     maxQuantity: exactField('The maximum quantity of one usage event.'),
     dimensions: z.array(z.string()).describe('Names of the dimensions that events may have.'),
@@ -98,6 +111,7 @@ export const productAnswerSchema = z
     credits: creditPriceAnswerSchema
       .nullable()
       .describe('What its usage costs in credits; `null`: no credits.'),
+    features: featuresField.describe('The features of its entitlements; `{}` without any.'),
     createdAt,
     updatedAt,
   })
@@ -133,6 +147,11 @@ export const entitlementSchema = z
       .describe(
         `Up to 10 percentages of the cap and of each limit, whole numbers from 1 to 1000. The webhook \`usage.threshold_reached\` reports each once per window. Default: ${defaultThresholds.join(', ')}. An empty list: none.`,
       ),
+    features: featureOverridesSchema
+      .optional()
+      .describe(
+        `Replace the features of the product by name; \`null\` removes one. ${featuresText} Default: those of the product.`,
+      ),
   })
   .meta({ id: 'GrantInput' });
 
@@ -153,6 +172,14 @@ export const grantAnswerSchema = z
     ).nullable(),
     limits: z.array(declaredLimitSchema).describe('The declared limits, without the cap.'),
     thresholds: thresholdsField,
+    features: featuresField,
+    featureOverrides: featureOverridesSchema
+      .optional()
+      .describe('The `features` declared for this Organization; `null` removes one. Absent if none were.'),
+    plan: z
+      .string()
+      .nullable()
+      .describe('The slug of the plan that set the terms; `null` if they were set by hand.'),
     createdAt,
     updatedAt,
   })

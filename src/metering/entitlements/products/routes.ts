@@ -1,4 +1,4 @@
-import { DEFAULT_MAX_QUANTITY } from '../table.js';
+import { DEFAULT_MAX_QUANTITY, NO_METRIC } from '../table.js';
 import { exact } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
 import { listParts, operatorRoute, putResponses } from '../../../accounts/identity/operator/define-route.js';
@@ -44,6 +44,7 @@ export const productRoutes = [
     async answer({ params, input: { unitCap, maxQuantity, credits, ...rest }, text, change, res }) {
       const product = {
         ...rest,
+        usageMetric: rest.usageMetric ?? NO_METRIC,
         credits: readCreditPrice(credits, text),
         unitCap: unitCap == null ? null : toExactNumber('unitCap', text),
         maxQuantity: maxQuantity === undefined ? DEFAULT_MAX_QUANTITY : toExactNumber('maxQuantity', text),
@@ -66,6 +67,8 @@ const productJson = ({
   ...product
 }: Product) => ({
   ...product,
+  usageMetric: product.usageMetric || null,
+  features: product.features ?? {},
   unitCap: exact(product.unitCap),
   maxQuantity: exact(product.maxQuantity),
   countsSubjects: subjectsSince !== null,

@@ -1,0 +1,316 @@
+import type { Request, Response, Router } from 'express';
+import { parseDocument, stringify, visit } from 'yaml';
+import { z } from 'zod';
+import { filledIn } from '../../accounts/identity/account/schema.js';
+import { changeAsOperator } from '../../accounts/identity/operator/http.js';
+import { fillInSlug, slugSchema } from '../../accounts/identity/operator/schema.js';
+import {
+  addressOf,
+  CONSOLE,
+  PAGE_SIZE,
+  readCustomer,
+  readSlug,
+  renderCustomer,
+  type ConsoleDeps,
+} from '../../console/page.js';
+import { toPlain } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
+import type { Context } from '../../core/http/context.js';
+import { exactTag } from '../../core/exact-yaml.js';
+import { exact, toJson } from '../../core/http/json.js';
+import { cutPage } from '../../core/http/page.js';
+import { nameField, parseExactly, parseInput } from '../../core/http/validate.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import {
+  addForm,
+  fieldError,
+  parseQueryForm,
+  readQuery,
+  type FormFields,
+  type FormState,
+} from '../../core/pages/form.js';
+import { pageRouter, renderPage } from '../../core/pages/layout.js';
+import { countAmounts } from '../plans/grants.js';
+import { moveAll } from '../plans/move.js';
+import {
+  endOrganizationPlan,
+  listSetByHand,
+  moveOrganizations,
+  putOrganizationPlan,
+} from '../plans/organization-plans.js';
+import { getPlan, putPlan } from '../plans/plans.js';
+import {
+  countMovable,
+  findPlan,
+  listOrganizationsOn,
+  listPlans,
+  listVersions,
+  type Plan,
+} from '../plans/queries.js';
+import { definitionJson, planSchema, readDefinition } from '../plans/schema.js';
+import type { Definition } from '../plans/table.js';
+import { listChanges, readPlanView } from '../plans/view.js';
+
+const PLANS = `${CONSOLE}/plans`;
+
+const cursorSchema = z.object({ cursor: slugSchema.optional() });
+const planForm = z.object({ name: nameField, definition: z.string().max(200_000).default('') });
+const newForm = planForm.extend({ slug: slugSchema });
+const definitionSchema = planSchema.omit({ name: true });
+
+const notices = {
+  created: 'Plan created. Put a customer on it next.',
+  saved: 'Saved. Customers stay on their versions until you move them.',
+  moved: 'Moved to the newest version.',
+};
+
+type Deps = ConsoleDeps & Pick<Context, 'metrics'>;
+
+export function planPages(deps: Deps): Router {
+  const { orm } = deps.db;
+  const router = pageRouter();
+
+  router.get('/plans', async (req, res) => {
+    const { cursor } = parseQueryForm(cursorSchema, readQuery(req));
+    const rows = await listPlans(orm, { after: cursor, limit: PAGE_SIZE });
+    const { page: plans, nextCursor } = cutPage(rows, PAGE_SIZE, ({ slug }) => slug);
+    const versions = await listVersions(
+      orm,
+      plans.map(({ slug }) => slug),
+    );
+    const page = { view: 'metering/console/plans', title: 'Plans', section: 'plans' };
+    await renderPage(deps, req, res, page, {
+      plans: plans.map((plan) => ({ ...plan, versions: versions.filter((row) => row.plan === plan.slug) })),
+      pager: toPager(PLANS, {}, { cursor, nextCursor }),
+    });
+  });
+
+  addPlanForm(router, '/new-plan', deps, () => Promise.resolve(undefined));
+  addPlanForm(router, '/plans/:slug', deps, (req) => getPlan(orm, readSlug(req, 'plan')));
+  addMove(router, deps);
+  addCustomerPlan(router, deps);
+  addEnd(router, deps);
+  return router;
+}
+
+/** A form, then a preview of what changes, and only then the change. */
+function addPlanForm(
+  router: Router,
+  path: string,
+  deps: Deps,
+  read: (req: Request) => Promise<Plan | undefined>,
+): void {
+  const { orm } = deps.db;
+  const show = async (req: Request, res: Response, form: FormState, changes?: object) => {
+    const plan = await read(req);
+    const title = plan?.name ?? 'New plan';
+    const isNew = Object.keys(form.values).length === 0;
+    const on = plan ? await listOrganizationsOn(orm, plan.slug, { after: undefined, limit: PAGE_SIZE }) : [];
+    await renderPage(
+      deps,
+      req,
+      res,
+      { view: 'metering/console/plan', title, section: 'plans', notices },
+      {
+        form: { ...form, values: isNew && plan ? toFields(plan) : form.values },
+        plan,
+        changes,
+        versions: plan ? await listVersions(orm, [plan.slug]) : [],
+        customers: on.slice(0, PAGE_SIZE).map(({ organization, name, row }) => ({
+          name,
+          version: row.version,
+          href: `${addressOf(organization)}/plan`,
+        })),
+        hasMore: on.length > PAGE_SIZE,
+      },
+    );
+  };
+  addForm(router, path, {
+    async act(req, res, { step, ...fields }) {
+      const plan = await read(req);
+      if (!plan) fillInSlug(fields, 'slug', 'name');
+      const values = parseInput(plan ? planForm : newForm, filledIn(fields));
+      const slug = plan?.slug ?? (values as z.output<typeof newForm>).slug;
+      const input = { name: values.name, definition: readYaml(values.definition) };
+      if (step !== 'save') {
+        if (step === 'edit') return show(req, res, { values: fields, errors: {}, problem: undefined });
+        const changes = listChanges(plan?.definition, input.definition);
+        return show(req, res, { values: fields, errors: {}, problem: undefined }, changes);
+      }
+      await changeAsOperator(deps, req, res, async (tx, source) => {
+        if (!plan && (await findPlan(tx, slug))) throw fieldError('slug', 'is taken by another plan');
+        await putPlan(tx, slug, input, source);
+      });
+      res.redirect(303, toAddress(`${PLANS}/${slug}`, { done: plan ? 'saved' : 'created' }));
+    },
+    show,
+    codes: new Set(['unknown_product']),
+  });
+}
+
+/** @throws AppError invalid_request that names the part of the definition */
+function readYaml(yaml: string): Definition {
+  const document = parseDocument(yaml, { schema: 'core', prettyErrors: false });
+  const [mistake] = document.errors;
+  if (mistake) throw fieldError('definition', `is not YAML: ${mistake.message}`);
+  visit(document, {
+    Scalar(_, scalar) {
+      // Keeps all digits.
+      if (typeof scalar.value === 'number' && /^\d+(\.\d+)?$/.test(scalar.source ?? ''))
+        scalar.value = exact(toPlain(scalar.source!));
+    },
+  });
+  const text = toJson(document.toJS({ maxAliasCount: 100 }) ?? {});
+  try {
+    return readDefinition(parseExactly(definitionSchema, JSON.parse(text)), text);
+  } catch (error) {
+    if (!(error instanceof AppError) || !error.errors?.length) throw error;
+    const { pointer, detail } = error.errors[0]!;
+    throw fieldError('definition', `has a mistake: ${pointer.slice(1)} ${detail}`);
+  }
+}
+
+const toFields = ({ name, definition }: Plan): FormFields => ({
+  name,
+  definition: stringify(definitionJson(definition), {
+    customTags: (tags) => [exactTag, ...tags],
+    lineWidth: 0,
+  }),
+});
+
+function addMove(router: Router, deps: Deps): void {
+  const { orm } = deps.db;
+  const readMovable = async (req: Request) => {
+    const plan = await getPlan(orm, readSlug(req, 'plan'));
+    return { plan, movable: { plan: plan.slug, version: plan.version } };
+  };
+  addForm(router, '/plans/:slug/move', {
+    async act(req, res) {
+      const { plan, movable } = await readMovable(req);
+      await moveAll(deps, movable, (orgIds) =>
+        changeAsOperator(deps, req, res, (tx, source) =>
+          moveOrganizations(tx, { ...movable, orgIds }, plan.definition, source),
+        ),
+      );
+      const left = await countMovable(orm, movable);
+      res.redirect(
+        303,
+        left > 0 ? `${PLANS}/${plan.slug}/move` : toAddress(`${PLANS}/${plan.slug}`, { done: 'moved' }),
+      );
+    },
+    async show(req, res, form) {
+      const { plan, movable } = await readMovable(req);
+      const versions = (await listVersions(orm, [plan.slug])).filter(
+        (row) => row.version !== plan.version && row.organizations > 0,
+      );
+      const olds = await Promise.all(versions.map(({ version }) => getPlan(orm, plan.slug, version)));
+      const page = {
+        view: 'metering/console/move-plan',
+        title: `Move to version ${plan.version}`,
+        section: 'plans',
+      };
+      await renderPage(deps, req, res, page, {
+        form,
+        plan,
+        count: await countMovable(orm, movable),
+        versions: versions.map((row, i) => ({
+          ...row,
+          changes: listChanges(olds[i]!.definition, plan.definition),
+        })),
+      });
+    },
+  });
+}
+
+const option = 'must be one of the options';
+const timeField = z
+  .string()
+  .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/, 'must be a time, like 2026-01-31T12:00');
+const customerForm = z.object({
+  plan: slugSchema,
+  startsAt: timeField.optional(),
+  anchor: timeField.optional(),
+  trial: z.literal('yes', option).optional(),
+  replace: z.literal('yes', option).optional(),
+  voidGrants: z.literal('yes', option).optional(),
+});
+
+function addCustomerPlan(router: Router, deps: Deps): void {
+  const { orm } = deps.db;
+  const show = async (req: Request, res: Response, form: FormState, preview?: object) => {
+    const customer = await readCustomer(deps, req);
+    const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
+    const plans = await listPlans(orm, { after: undefined, limit: 500 });
+    const isNew = Object.keys(form.values).length === 0;
+    const page = {
+      view: 'metering/console/customer-plan',
+      tab: 'plan',
+      title: 'Plan',
+      notices: { saved: 'Saved. It takes effect on the next request.', ended: 'The plan has ended.' },
+    };
+    await renderCustomer(deps, req, res, page, customer, {
+      form: {
+        ...form,
+        values: isNew && current ? { plan: current.plan, anchor: toField(current.anchor) } : form.values,
+      },
+      current,
+      setByHand: current ? await listSetByHand(orm, current) : [],
+      preview,
+      plans: plans.map(({ slug, name }) => ({ value: slug, label: `${name} (${slug})` })),
+    });
+  };
+  addForm(router, '/customers/:slug/plan', {
+    async act(req, res, { step, ...fields }) {
+      const customer = await readCustomer(deps, req);
+      const { plan, startsAt, anchor, trial, replace, voidGrants } = parseInput(
+        customerForm,
+        filledIn(fields),
+      );
+      const current = await readPlanView(orm, customer.id, new Date(deps.clock.now()));
+      const toDate = (typed: string | undefined) => (typed === undefined ? undefined : new Date(`${typed}Z`));
+      if (step !== 'save') {
+        const form = { values: fields, errors: {}, problem: undefined };
+        if (step === 'edit') return show(req, res, form);
+        const version = current?.plan === plan ? current.version : undefined;
+        const { name, definition } = await getPlan(orm, plan, version);
+        return show(req, res, form, { name, changes: listChanges(current?.definition, definition) });
+      }
+      // The form shows the anchor without its seconds.
+      const isKept = current !== undefined && toField(current.anchor) === anchor;
+      const input = {
+        plan,
+        startsAt: toDate(startsAt),
+        anchor: isKept ? undefined : toDate(anchor),
+        trial: trial === 'yes',
+        replace: replace === 'yes',
+        voidGrants: voidGrants === 'yes',
+      };
+      const { amounts } = await changeAsOperator(deps, req, res, (tx, source) =>
+        putOrganizationPlan(tx, customer.slug, input, source),
+      );
+      countAmounts(deps.metrics, amounts);
+      res.redirect(303, toAddress(`${addressOf(customer.slug)}/plan`, { done: 'saved' }));
+    },
+    show,
+    codes: new Set(['unknown_plan', 'trial_used', 'too_many_grants']),
+  });
+}
+
+const toField = (at: Date): string => at.toISOString().slice(0, 16);
+
+function addEnd(router: Router, deps: Deps): void {
+  addForm(router, '/customers/:slug/plan/end', {
+    async act(req, res) {
+      const { slug } = await readCustomer(deps, req);
+      await changeAsOperator(deps, req, res, (tx, source) => endOrganizationPlan(tx, slug, source));
+      res.redirect(303, toAddress(`${addressOf(slug)}/plan`, { done: 'ended' }));
+    },
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const current = await readPlanView(deps.db.orm, customer.id, new Date(deps.clock.now()));
+      if (!current) throw new AppError('not_found', `${customer.name} is on no plan.`);
+      const page = { view: 'metering/console/end-plan', tab: 'plan', title: 'End the plan' };
+      await renderCustomer(deps, req, res, page, customer, { form, current });
+    },
+  });
+}

@@ -1,0 +1,127 @@
+import { AppError } from '../../core/errors.js';
+import type { Source } from '../../accounts/identity/source.js';
+import type { Tx } from '../../core/db/client.js';
+import type { Metrics } from '../../core/metrics.js';
+import { DAY_MS, HOUR_MS } from '../../core/time.js';
+import { putGrant, voidGrant } from '../credit-grants/grants.js';
+import { periodAt, startOfPeriod } from './periods.js';
+import { listKnownKeys, listVoidable, releaseKey, type OrganizationPlan } from './queries.js';
+import type { Definition, PlanGrant } from './table.js';
+
+/** Grants are made this long before their period, so an instance may be down for that long. */
+export const LEAD_MS = 2 * DAY_MS;
+
+const keyOf = ({ key }: PlanGrant, start: Date): string => `plan:${key}:${start.toISOString()}`;
+
+type Counted = Pick<OrganizationPlan, 'plan' | 'startsAt' | 'anchor' | 'trialEndsAt'>;
+
+export const grantsOf = ({ grants, trial }: Definition, { trialEndsAt }: Counted): PlanGrant[] =>
+  (trialEndsAt && trial?.grants) || grants;
+
+/** A period that begins after a trial is granted only once the trial is confirmed. */
+const lastStart = ({ trialEndsAt }: Counted, until: Date): Date =>
+  trialEndsAt && trialEndsAt <= until ? new Date(trialEndsAt.getTime() - 1) : until;
+
+/**
+ * Makes the grants of all periods from the one that contains `from` to those that begin within `LEAD_MS`, each once.
+ * @param mayStop a full account stops the grants instead of refusing the change
+ * @returns until when all have been made, and the sum
+ */
+export async function makeGrants(
+  tx: Tx,
+  orgId: string,
+  row: Counted,
+  grants: readonly PlanGrant[],
+  from: Date,
+  source: Source,
+  mayStop: boolean,
+): Promise<{ grantedUntil: Date; amounts: string[]; isFull: boolean }> {
+  const { plan, anchor } = row;
+  const until = lastStart(row, new Date(Math.max(source.at.getTime(), row.startsAt.getTime()) + LEAD_MS));
+  const due = grants
+    .flatMap((grant) => {
+      const periods = [];
+      for (let n = periodAt(grant.every, anchor, from); ; n++) {
+        const start = startOfPeriod(grant.every, anchor, n);
+        if (start > until) return periods;
+        const end = startOfPeriod(grant.every, anchor, n + 1);
+        periods.push({ grant, start, end, key: keyOf(grant, start) });
+      }
+    })
+    .toSorted((a, b) => a.start.getTime() - b.start.getTime());
+  if (due.length === 0) return { grantedUntil: until, amounts: [], isFull: false };
+  const known = await listKnownKeys(
+    tx,
+    orgId,
+    due.map(({ key }) => key),
+  );
+  const amounts: string[] = [];
+  for (const { grant, start, end, key } of due) {
+    if (known.has(key)) continue;
+    const { amount, priority, productSlugs, rollover, expires } = grant;
+    const input = {
+      amount,
+      priority,
+      productSlugs,
+      rollover,
+      startsAt: new Date(Math.max(start.getTime(), row.startsAt.getTime())).toISOString(),
+      expiresAt: expires === null ? null : end.toISOString(),
+      reason: `${grant.key} of the plan ${plan}`,
+      plan,
+    };
+    try {
+      await putGrant(tx, { orgId, livemode: true }, key, input, source, true);
+      amounts.push(amount);
+    } catch (error) {
+      // Nothing of this grant has been written yet.
+      if (!mayStop || !(error instanceof AppError) || error.code !== 'too_many_grants') throw error;
+      return { grantedUntil: new Date(Math.max(start.getTime() - 1, from.getTime())), amounts, isFull: true };
+    }
+  }
+  return { grantedUntil: until, amounts, isFull: false };
+}
+
+/** Voids grants of plans that have not begun, and those of the given grants' running periods. */
+export async function voidGrants(
+  tx: Tx,
+  orgId: string,
+  running: { anchor: Date; grants: readonly PlanGrant[] },
+  reason: string,
+  source: Source,
+): Promise<void> {
+  const keys = running.grants.map((grant) =>
+    keyOf(
+      grant,
+      startOfPeriod(grant.every, running.anchor, periodAt(grant.every, running.anchor, source.at)),
+    ),
+  );
+  for (const { id, grantKey } of await listVoidable(tx, orgId, keys, source.at)) {
+    try {
+      await voidGrant(tx, { orgId, livemode: true }, grantKey, reason, source);
+    } catch (error) {
+      if (error instanceof AppError && error.code === 'grant_closed') continue;
+      throw error;
+    }
+    await releaseKey(tx, orgId, id);
+  }
+}
+
+/** Call this after the commit. */
+export function countAmounts({ creditsGranted }: Metrics, amounts: readonly string[]): void {
+  for (const amount of amounts) creditsGranted.inc({ mode: 'live' }, Number(amount));
+}
+
+/** When the job next has something to do. */
+export function findDue(
+  row: Counted & Pick<OrganizationPlan, 'isTrialOver' | 'grantedUntil'>,
+  grants: readonly PlanGrant[],
+  { at, isFull }: { at: Date; isFull: boolean },
+): Date | null {
+  const starts = grants.flatMap(({ every }) => {
+    const next = startOfPeriod(every, row.anchor, periodAt(every, row.anchor, row.grantedUntil) + 1);
+    return row.trialEndsAt && next >= row.trialEndsAt ? [] : [next.getTime() - LEAD_MS];
+  });
+  const ends = row.trialEndsAt && !row.isTrialOver ? [row.trialEndsAt.getTime()] : [];
+  const times = [...(isFull ? [at.getTime() + HOUR_MS] : starts), ...ends];
+  return times.length === 0 ? null : new Date(Math.min(...times));
+}

@@ -1,0 +1,224 @@
+import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
+import { lockOrganizationId, organizations } from '../../accounts/organizations/table.js';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
+import { selectRow, selectRows, textArray } from '../../core/db/sql.js';
+import { BATCH } from '../../core/db/walk.js';
+import type { Range } from '../../core/http/page.js';
+import { organizationPlans, plans, planVersions, type Definition } from './table.js';
+
+export type Plan = typeof plans.$inferSelect & { definition: Definition };
+export type OrganizationPlan = typeof organizationPlans.$inferSelect;
+
+const planColumns = {
+  slug: plans.slug,
+  name: plans.name,
+  version: planVersions.version,
+  definition: planVersions.definition,
+  createdAt: plans.createdAt,
+  updatedAt: plans.updatedAt,
+};
+
+/** @param version default: the newest */
+export async function findPlan(orm: Orm, slug: string, version?: number): Promise<Plan | undefined> {
+  const [plan] = await orm
+    .select(planColumns)
+    .from(plans)
+    .innerJoin(planVersions, eq(planVersions.plan, plans.slug))
+    .where(and(eq(plans.slug, slug), eq(planVersions.version, version ?? plans.version)));
+  return plan;
+}
+
+export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
+  orm
+    .select(planColumns)
+    .from(plans)
+    .innerJoin(planVersions, and(eq(planVersions.plan, plans.slug), eq(planVersions.version, plans.version)))
+    .where(after === undefined ? undefined : gt(plans.slug, after))
+    .orderBy(asc(plans.slug))
+    .limit(limit + 1);
+
+/** Inserts a plan without a version if there is none. */
+export async function lockPlan(tx: Tx, slug: string, name: string, at: Date) {
+  await tx
+    .insert(plans)
+    .values({ slug, name, version: 0, createdAt: at, updatedAt: at })
+    .onConflictDoNothing();
+  const [plan] = await tx.select().from(plans).where(eq(plans.slug, slug)).for('no key update');
+  return plan!;
+}
+
+export async function storePlan(tx: Tx, { slug, name, version, updatedAt }: Plan): Promise<void> {
+  await tx.update(plans).set({ name, version, updatedAt }).where(eq(plans.slug, slug));
+}
+
+export async function insertVersion(tx: Tx, { slug, version, definition, updatedAt }: Plan): Promise<void> {
+  await tx.insert(planVersions).values({ plan: slug, version, definition, createdAt: updatedAt });
+}
+
+export interface VersionRow {
+  plan: string;
+  version: number;
+  createdAt: Date;
+  organizations: number;
+}
+
+/** The newest of each plan, and those with Organizations, newest first. */
+export async function listVersions(orm: Orm, slugs: readonly string[]): Promise<VersionRow[]> {
+  const counts = await selectRows<{ plan: string; version: number; organizations: number }>(
+    orm,
+    sql`select plan, version, count(*)::int as organizations from organization_plans
+      where plan = any (${textArray(slugs)}::text[]) and ended_at is null group by 1, 2`,
+  );
+  const rows = await selectRows<{ plan: string; version: number; at: string }>(
+    orm,
+    sql`select v.plan, v.version, v.created_at as at from plan_versions v join plans p on p.slug = v.plan
+      where v.plan = any (${textArray(slugs)}::text[]) and (v.version = p.version or (v.plan, v.version) in (
+        select * from unnest(${textArray(counts.map(({ plan }) => plan))}::text[], ${textArray(counts.map(({ version }) => String(version)))}::int[])
+      )) order by v.plan, v.version desc`,
+  );
+  return rows.map(({ plan, version, at }) => ({
+    plan,
+    version,
+    createdAt: new Date(at),
+    organizations: counts.find((one) => one.plan === plan && one.version === version)?.organizations ?? 0,
+  }));
+}
+
+export async function findOrganizationPlan(orm: Orm, orgId: string): Promise<OrganizationPlan | undefined> {
+  const [row] = await orm
+    .select()
+    .from(organizationPlans)
+    .where(and(eq(organizationPlans.orgId, orgId), isNull(organizationPlans.endedAt)));
+  return row;
+}
+
+/** Also one that has ended. The Organization must be locked. */
+export async function lockOrganizationPlan(tx: Tx, orgId: string): Promise<OrganizationPlan | undefined> {
+  const [row] = await tx
+    .select()
+    .from(organizationPlans)
+    .where(eq(organizationPlans.orgId, orgId))
+    .for('update');
+  return row;
+}
+
+export async function storeOrganizationPlan(tx: Tx, row: OrganizationPlan): Promise<void> {
+  const { orgId: _orgId, createdAt: _createdAt, ...set } = row;
+  await tx.insert(organizationPlans).values(row).onConflictDoUpdate({ target: organizationPlans.orgId, set });
+}
+
+/** By slug. */
+export const listOrganizationsOn = (orm: Orm, plan: string, { after, limit }: Range) =>
+  orm
+    .select({ organization: organizations.slug, name: organizations.name, row: organizationPlans })
+    .from(organizationPlans)
+    .innerJoin(organizations, eq(organizations.id, organizationPlans.orgId))
+    .where(
+      and(
+        eq(organizationPlans.plan, plan),
+        isNull(organizationPlans.endedAt),
+        after === undefined ? undefined : gt(organizations.slug, after),
+      ),
+    )
+    .orderBy(asc(organizations.slug))
+    .limit(limit + 1);
+
+/** By slug. */
+export async function findOrganizationIds(orm: Orm, slugs: readonly string[]): Promise<Map<string, string>> {
+  const rows = await orm
+    .select({ slug: organizations.slug, id: organizations.id })
+    .from(organizations)
+    .where(inArray(organizations.slug, [...slugs]));
+  return new Map(rows.map(({ slug, id }) => [slug, id]));
+}
+
+export interface Movable {
+  plan: string;
+  /** The newest. */
+  version: number;
+  from?: number | undefined;
+  orgIds?: readonly string[] | undefined;
+}
+
+const isMovable = ({ plan, version, from, orgIds }: Movable) =>
+  and(
+    eq(organizationPlans.plan, plan),
+    from === undefined ? ne(organizationPlans.version, version) : eq(organizationPlans.version, from),
+    isNull(organizationPlans.endedAt),
+    orgIds && inArray(organizationPlans.orgId, [...orgIds]),
+  );
+
+export async function listMovable(
+  orm: Orm,
+  movable: Movable,
+  after: string,
+  limit: number,
+): Promise<string[]> {
+  const rows = await orm
+    .select({ orgId: organizationPlans.orgId })
+    .from(organizationPlans)
+    .where(and(isMovable(movable), gt(organizationPlans.orgId, after)))
+    .orderBy(asc(organizationPlans.orgId))
+    .limit(limit);
+  return rows.map(({ orgId }) => orgId);
+}
+
+export const countMovable = (orm: Orm, movable: Movable): Promise<number> =>
+  orm.$count(organizationPlans, isMovable(movable));
+
+/** Locks the Organizations first, both in order of id. */
+export async function lockMovable(tx: Tx, movable: Movable & { orgIds: readonly string[] }) {
+  for (const orgId of movable.orgIds.toSorted()) await lockOrganizationId(tx, orgId);
+  return tx
+    .select()
+    .from(organizationPlans)
+    .where(isMovable(movable))
+    .orderBy(asc(organizationPlans.orgId))
+    .for('update');
+}
+
+/** By id, from `after` on. */
+export const listDue = (db: ReportedDatabase, after: string, now: Date): Promise<{ orgId: string }[]> =>
+  selectFromAll<{ orgId: string }>(
+    db,
+    (t) => sql`select org_id as "orgId" from ${t('organization_plans')}
+      where due_at <= ${now.toISOString()}::timestamptz and org_id > ${after}::uuid order by org_id limit ${BATCH}`,
+    ({ orgId }) => [orgId],
+    BATCH,
+  );
+
+const ownGrants = (orgId: string, more: SQL): SQL => sql`select id::text, grant_key as "grantKey"
+  from credit_grants g where g.org_id = ${orgId}::uuid and g.livemode
+    and g.grant_key >= 'plan:' and g.grant_key < 'plan;' and ${more} order by g.grant_key`;
+
+export const listKnownKeys = async (
+  orm: Orm,
+  orgId: string,
+  keys: readonly string[],
+): Promise<ReadonlySet<string>> => {
+  const rows = await selectRows<{ grantKey: string }>(
+    orm,
+    ownGrants(orgId, sql`g.grant_key = any (${textArray(keys)}::text[])`),
+  );
+  return new Set(rows.map(({ grantKey }) => grantKey));
+};
+
+/** Grants of plans that have not begun, or have one of the keys. */
+export const listVoidable = (orm: Orm, orgId: string, keys: readonly string[], now: Date) =>
+  selectRows<{ id: string; grantKey: string }>(
+    orm,
+    ownGrants(
+      orgId,
+      sql`g.voided_at is null and g.request ? 'plan'
+        and (g.starts_at > ${now.toISOString()}::timestamptz or g.grant_key = any (${textArray(keys)}::text[]))`,
+    ),
+  );
+
+/** A later grant of the same period can then have its key. */
+export const releaseKey = (tx: Tx, orgId: string, grantId: string): Promise<unknown> =>
+  selectRow(
+    tx,
+    sql`update credit_grants set grant_key = grant_key || ' voided ' || id
+      where org_id = ${orgId}::uuid and livemode and id = ${grantId}::uuid returning 1`,
+  );

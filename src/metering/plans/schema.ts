@@ -1,0 +1,256 @@
+import { z } from 'zod';
+import { timeField } from '../../core/http/fields.js';
+import { exact, parseNumbersAsText } from '../../core/http/json.js';
+import { nameField, timeInput } from '../../core/http/validate.js';
+import { slugSchema } from '../../accounts/identity/operator/schema.js';
+import { grantSchema } from '../credit-grants/schema.js';
+import { toBoundedDecimal } from '../entitlements/exact-number.js';
+import { toStoredFeatures } from '../entitlements/features.js';
+import { declaredLimitJson } from '../entitlements/limits.js';
+import { entitlementSchema } from '../entitlements/operator/schema.js';
+import { toPrice } from '../entitlements/price.js';
+import { entitlementKinds } from '../entitlements/table.js';
+import { periods, type Definition, type PlanEntitlement, type PlanGrant } from './table.js';
+
+const MAX_ENTITLEMENTS = 50;
+const MAX_GRANTS = 8;
+export const MAX_MOVED = 500;
+
+/** 50 entitlements with 4 KB of features each, even if every character is escaped. */
+export const MAX_PLAN_BYTES = 1024 * 1024;
+
+const hasNoRepeats = (names: string[]): boolean => new Set(names).size === names.length;
+
+const { amount, priority, productSlugs, rollover } = grantSchema.shape;
+
+const planGrantSchema = z
+  .strictObject({
+    key: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9._-]{0,63}$/, 'must be a name of 1 to 64 of a-z, 0-9, -, _ and ., like credits')
+      .describe('Names the grant within the plan. A period has one grant of this name.'),
+    amount,
+    every: z.enum(periods).describe('The length of a period, counted from the `anchor`.'),
+    priority,
+    productSlugs,
+    rollover,
+    expires: z
+      .enum(['period'])
+      .nullable()
+      .describe('`period`: at the end of the period; `null`: never. The end is rounded up to a whole hour.'),
+  })
+  .refine(({ rollover: rolled, expires }) => rolled == null || expires !== null, {
+    path: ['rollover'],
+    error: 'needs expires: period',
+  })
+  .meta({ id: 'PlanGrant' });
+
+const grantsSchema = z
+  .array(planGrantSchema)
+  .max(MAX_GRANTS, `must have at most ${MAX_GRANTS} grants`)
+  .refine((grants) => hasNoRepeats(grants.map(({ key }) => key)), 'must not name a key twice');
+
+const planEntitlementSchema = entitlementSchema
+  .omit({ startsAt: true, endsAt: true })
+  .extend({
+    productSlug: slugSchema.describe('The slug of the product.'),
+    kind: z.enum(entitlementKinds).default('live').describe('Default: `live`.'),
+  })
+  .meta({ id: 'PlanEntitlement' });
+
+export const planSchema = z
+  .strictObject({
+    name: nameField.describe('For people.'),
+    entitlements: z
+      .array(planEntitlementSchema)
+      .max(MAX_ENTITLEMENTS, `must have at most ${MAX_ENTITLEMENTS} entitlements`)
+      .refine(
+        (entitlements) => hasNoRepeats(entitlements.map(({ productSlug }) => productSlug)),
+        'must not name a product twice',
+      ),
+    grants: grantsSchema.default([]).describe('Credits for each period. Default: none.'),
+    trial: z
+      .strictObject({
+        days: z.int().min(1).max(366).describe('1 to 366.'),
+        grants: grantsSchema
+          .optional()
+          .describe('Credits for periods that begin during the trial. Default: those of the plan.'),
+      })
+      .optional()
+      .describe('Offers a trial. Default: none.'),
+  })
+  .meta({ id: 'PlanInput' });
+
+export const organizationPlanSchema = z
+  .strictObject({
+    plan: slugSchema.describe('The slug of the plan.'),
+    startsAt: timeInput
+      .optional()
+      .describe('When its entitlements begin. Default: now, or unchanged while on a plan.'),
+    anchor: timeInput
+      .optional()
+      .describe(
+        'The instant from which periods are counted; the last day of a month that does not have its day. Default: the start, or unchanged while on a plan.',
+      ),
+    trial: z
+      .boolean()
+      .default(false)
+      .describe(
+        "Begins with the plan's trial, once per Organization and plan. Default: false, which confirms a trial.",
+      ),
+    voidGrants: z
+      .boolean()
+      .default(false)
+      .describe('Whether credits that the previous plan granted for the running periods are voided.'),
+  })
+  .meta({ id: 'OrganizationPlanInput' });
+
+export const replaceSchema = z.strictObject({
+  replace: z
+    .enum(['true', 'false'], 'must be true or false')
+    .default('false')
+    .describe('Whether the plan also takes over entitlements that were set by hand.'),
+});
+
+export const moveSchema = z
+  .strictObject({
+    from: z.int().min(1).optional().describe('Only Organizations on this version. Default: all.'),
+    organizations: z
+      .array(slugSchema)
+      .min(1)
+      .max(MAX_MOVED, `must have at most ${MAX_MOVED} Organizations`)
+      .optional()
+      .describe('Only these Organizations. Default: all.'),
+  })
+  .meta({ id: 'PlanMoveInput' });
+
+const versionField = z.int().min(1);
+
+export const movedSchema = z
+  .object({
+    version: versionField.describe('The newest version.'),
+    moved: z.int().min(0).describe('Organizations that this call moved.'),
+    remaining: z.int().min(0).describe('Organizations left: call again if it is above 0.'),
+  })
+  .meta({ id: 'PlanMove' });
+
+export const planAnswerSchema = z
+  .object({
+    slug: z.string(),
+    name: z.string(),
+    version: versionField.describe('The version that is shown; by default the newest.'),
+    entitlements: z.array(planEntitlementSchema),
+    grants: z.array(planGrantSchema),
+    trial: planSchema.shape.trial,
+    versions: z
+      .array(
+        z
+          .object({
+            version: versionField,
+            organizations: z.int().min(0).describe('Organizations that are on it.'),
+            createdAt: timeField('When it was declared.'),
+          })
+          .meta({ id: 'PlanVersion' }),
+      )
+      .describe('The newest, and all others that an Organization is on, newest first.'),
+    createdAt: timeField('When the plan was created.'),
+    updatedAt: timeField('When it was last changed.'),
+  })
+  .meta({ id: 'Plan' });
+
+export const planStates = ['scheduled', 'trial', 'trial_over', 'active'] as const;
+
+export const organizationPlanAnswerSchema = z
+  .object({
+    organization: z.string(),
+    plan: z.string(),
+    version: versionField,
+    state: z
+      .enum(planStates)
+      .describe(
+        '`scheduled`: it begins later. `trial_over`: the trial has ended, and its entitlements are read-only until it is confirmed.',
+      ),
+    startsAt: timeField('When it begins.'),
+    anchor: timeField('The instant from which periods are counted.'),
+    trialEndsAt: timeField('The end of a trial that is not confirmed; `null` without one.').nullable(),
+    setByHand: z
+      .array(z.string())
+      .optional()
+      .describe('Products of the plan whose entitlement was set by hand. Not in lists.'),
+    createdAt: timeField('When the Organization first got a plan.'),
+    updatedAt: timeField('When it was last changed.'),
+  })
+  .meta({ id: 'OrganizationPlan' });
+
+type Texts = Record<string, any>;
+
+/** @param text the body, which has all digits of its numbers */
+export function readDefinition(
+  { entitlements, grants, trial }: Omit<z.output<typeof planSchema>, 'name'>,
+  text: string,
+): Definition {
+  const texts = parseNumbersAsText(text) as Texts;
+  const readGrants = (list: typeof grants, digits: Texts[], place: string): PlanGrant[] =>
+    list.map(({ priority: rank, productSlugs: slugs, rollover: rolled, ...grant }, i) => ({
+      ...grant,
+      amount: toPrice(digits[i]!.amount as string, `${place}/${i}/amount`),
+      ...(rank === undefined ? {} : { priority: rank }),
+      ...(slugs ? { productSlugs: slugs } : {}),
+      ...(rolled ? { rollover: rolled } : {}),
+    }));
+  return {
+    entitlements: entitlements.map(
+      ({ unitCap, limits, thresholds, features, ...rest }, i): PlanEntitlement => {
+        const own = texts.entitlements[i] as Texts;
+        const toDecimal = (digits: string, name: string) =>
+          toBoundedDecimal(digits, `entitlements/${i}/${name}`);
+        return {
+          ...rest,
+          ...(unitCap === undefined
+            ? {}
+            : { unitCap: unitCap === null ? null : toDecimal(own.unitCap, 'unitCap') }),
+          ...(limits?.length
+            ? {
+                limits: limits.map((limit, n) => ({
+                  ...limit,
+                  quantity: toDecimal(own.limits[n].quantity, `limits/${n}/quantity`),
+                })),
+              }
+            : {}),
+          ...(thresholds ? { thresholds: thresholds.toSorted((a, b) => a - b) } : {}),
+          ...(toStoredFeatures(features) ? { features: toStoredFeatures(features)! } : {}),
+        };
+      },
+    ),
+    grants: readGrants(grants, texts.grants, 'grants'),
+    ...(trial && {
+      trial: {
+        days: trial.days,
+        ...(trial.grants && { grants: readGrants(trial.grants, texts.trial.grants, 'trial/grants') }),
+      },
+    }),
+  };
+}
+
+/** `toJson` writes decimals as numbers with all digits. */
+export function definitionJson({ entitlements, grants, trial }: Definition) {
+  const grantsJson = (list: PlanGrant[]) =>
+    list.map(({ key, amount: digits, every, expires, ...grant }) => ({
+      key,
+      amount: exact(digits),
+      every,
+      expires,
+      ...grant,
+    }));
+  return {
+    entitlements: entitlements.map(({ productSlug, kind, unitCap, limits, ...entitlement }) => ({
+      productSlug,
+      kind,
+      ...(unitCap === undefined ? {} : { unitCap: exact(unitCap) }),
+      ...(limits ? { limits: limits.map(declaredLimitJson) } : {}),
+      ...entitlement,
+    })),
+    grants: grantsJson(grants),
+    ...(trial && { trial: { ...trial, ...(trial.grants && { grants: grantsJson(trial.grants) }) } }),
+  };
+}

@@ -1,0 +1,112 @@
+import { sql } from 'drizzle-orm';
+import {
+  boolean,
+  foreignKey,
+  index,
+  integer,
+  jsonb,
+  pgTable,
+  primaryKey,
+  text,
+  uuid,
+} from 'drizzle-orm/pg-core';
+import { organizations } from '../../accounts/organizations/table.js';
+import { bytewiseText, time } from '../../core/db/sql.js';
+import type { FeatureOverrides } from '../entitlements/features.js';
+import type { EntitlementKind, UsageLimit } from '../entitlements/table.js';
+
+/** Decimals are text, which keeps all their digits. */
+export interface PlanEntitlement {
+  productSlug: string;
+  kind: EntitlementKind;
+  /** Null is unlimited; absent if the product's cap applies. */
+  unitCap?: string | null;
+  limits?: UsageLimit[];
+  thresholds?: number[];
+  features?: FeatureOverrides;
+}
+
+export const periods = ['month', 'week', 'day'] as const;
+
+export interface PlanGrant {
+  key: string;
+  amount: string;
+  every: (typeof periods)[number];
+  priority?: number;
+  productSlugs?: string[];
+  rollover?: { percent: number; for: string };
+  /** `period`: at the end of the period; null: never. */
+  expires: 'period' | null;
+}
+
+export interface Definition {
+  /** By product, each at most once. */
+  entitlements: PlanEntitlement[];
+  grants: PlanGrant[];
+  /** Without `grants`, those of the plan also hold during the trial. */
+  trial?: { days: number; grants?: PlanGrant[] };
+}
+
+export const plans = pgTable('plans', {
+  slug: bytewiseText('slug').primaryKey(),
+  name: text().notNull(),
+  /** The newest. */
+  version: integer().notNull(),
+  createdAt: time('created_at').notNull(),
+  updatedAt: time('updated_at').notNull(),
+});
+
+/** A row never changes. */
+export const planVersions = pgTable(
+  'plan_versions',
+  {
+    plan: bytewiseText('plan')
+      .notNull()
+      .references(() => plans.slug),
+    version: integer().notNull(),
+    definition: jsonb().$type<Definition>().notNull(),
+    createdAt: time('created_at').notNull(),
+  },
+  (t) => [primaryKey({ columns: [t.plan, t.version] })],
+);
+
+/** An Organization's plan. The row stays when the plan ends, because a trial is given once. */
+export const organizationPlans = pgTable(
+  'organization_plans',
+  {
+    orgId: uuid('org_id')
+      .primaryKey()
+      .references(() => organizations.id),
+    plan: bytewiseText('plan').notNull(),
+    version: integer().notNull(),
+    startsAt: time('starts_at').notNull(),
+    /** Periods are counted from here. */
+    anchor: time('anchor').notNull(),
+    /** Null without a trial, and after its confirmation. */
+    trialEndsAt: time('trial_ends_at'),
+    /** The trial has ended, and the entitlements are read-only. */
+    isTrialOver: boolean('is_trial_over').notNull().default(false),
+    /** Slugs of the plans that it has tried. */
+    tried: text().array().notNull().default([]),
+    /** The grants of all periods that begin by this time have been made. */
+    grantedUntil: time('granted_until').notNull(),
+    /** When the job next has something to do; null for nothing. */
+    dueAt: time('due_at'),
+    endedAt: time('ended_at'),
+    createdAt: time('created_at').notNull(),
+    updatedAt: time('updated_at').notNull(),
+  },
+  (t) => [
+    foreignKey({
+      columns: [t.plan, t.version],
+      foreignColumns: [planVersions.plan, planVersions.version],
+      name: 'organization_plans_version',
+    }),
+    index('organization_plans_by_version')
+      .on(t.plan, t.version, t.orgId)
+      .where(sql`${t.endedAt} is null`),
+    index('organization_plans_due')
+      .on(t.dueAt)
+      .where(sql`${t.dueAt} is not null`),
+  ],
+);
