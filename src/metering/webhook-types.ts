@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { daysBeforeField, describeType, inDays, type TypeDescription } from '../accounts/webhooks/types.js';
 import { exactField, signedField, timeField } from '../core/http/fields.js';
 import { formatDecimal, formatTime, inSentence } from '../core/pages/format.js';
-import { featuresField } from './entitlements/features.js';
 import { nameWindow } from './window-name.js';
 
 const exampleUse = { productSlug: 'api-calls', metric: 'calls', livemode: true };
@@ -151,7 +150,9 @@ export const meteringTypes = {
           unitCap: exactField('Units per calendar month; `null` is unlimited.').nullable(),
           limits: z.array(limitField).describe('The declared limits, without the cap.'),
           thresholds: z.array(z.int()).describe('Percentages of the cap and of each limit.'),
-          features: featuresField,
+          features: z
+            .record(z.string(), z.union([z.boolean(), z.number(), z.string(), z.array(z.string())]))
+            .describe('With those of the product.'),
         })
         .nullable()
         .describe('The current entitlement; `null` if it was withdrawn.'),

@@ -16,7 +16,7 @@ import {
 import { toPlain } from '../../core/decimal.js';
 import { AppError } from '../../core/errors.js';
 import type { Context } from '../../core/http/context.js';
-import { exactTag } from '../../core/exact-yaml.js';
+import { exactTag } from '../../core/http/exact-yaml.js';
 import { exact, toJson } from '../../core/http/json.js';
 import { cutPage } from '../../core/http/page.js';
 import { nameField, parseExactly, parseInput } from '../../core/http/validate.js';

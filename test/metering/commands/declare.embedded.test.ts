@@ -354,7 +354,7 @@ describe('before the first request', () => {
     ['broken YAML', 'products:\n  a: [', ':2: '],
     ['two documents', 'products: {}\n---\nproducts: {}\n', ':2: '],
     ['an unknown section', 'products: {}\nproduct: {}\n', ':2: /product is not a known field'],
-    ['an unknown field', org('plan: gold'), ':4: /organizations/acme/plan is not a known field'],
+    ['an unknown field', org('tier: gold'), ':4: /organizations/acme/tier is not a known field'],
     [
       'a wrong type',
       org('requireSecondFactor: maybe'),
@@ -480,4 +480,33 @@ it('the schema for editors accepts the example and names what it does not know',
 it('the example in the documentation is valid', () => {
   const [, example] = /^```yaml\n(products:.*?)^```/ms.exec(readFileSync('docs/production.md', 'utf8'))!;
   expect(parseFile('example', example!).declared.organizations!.acme!.webhooks).toHaveLength(1);
+});
+
+describe('plans', () => {
+  const { service } = useService();
+
+  it('are created, exported and applied again without a change', async () => {
+    const input = `
+products:
+  api-calls: { name: API calls, usageMetric: calls }
+plans:
+  team:
+    name: Team
+    entitlements: [{ productSlug: api-calls, unitCap: ${digits}, features: { seats: 5, code: "5" } }]
+    grants: [{ key: monthly, amount: 10.5, every: month, priority: 10, expires: period, rollover: { percent: 50, for: P7D } }]
+    trial: { days: 14 }
+organizations:
+  acme: { name: Acme, entitlements: {}, plan: { plan: team, trial: true } }
+`;
+    const apply = (text: string) => run(runApplyCommand, ['-'], { input: text, url: service.url });
+    expect(await apply(input)).toMatchObject({ code: 0, stderr: '' });
+    expect(await apply(input)).toMatchObject({ code: 0, stdout: 'Nothing to change.\n' });
+    const { stdout } = await run(runExportCommand, ['--url', service.url]);
+    expect(stdout).toContain(`unitCap: ${digits}`);
+    expect(parse(stdout)).toMatchObject({
+      plans: { team: { entitlements: [{ features: { seats: 5, code: '5' } }] } },
+      organizations: { acme: { entitlements: {}, plan: { plan: 'team', trial: true } } },
+    });
+    expect(await apply(stdout)).toMatchObject({ code: 0, stdout: 'Nothing to change.\n' });
+  });
 });

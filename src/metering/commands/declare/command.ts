@@ -11,7 +11,7 @@ import {
 } from '../../../commands/kit/command.js';
 import { nameOf, openInput } from '../../../commands/kit/input.js';
 import { openPrivateFile } from '../../../core/private-file.js';
-import { exactTag } from '../../../core/exact-yaml.js';
+import { exactTag } from '../../../core/http/exact-yaml.js';
 import { printableLines } from '../../../core/terminal.js';
 import { fileSchema, MAX_FILE_BYTES, parseFile, type DeclaredFile, type State } from './file.js';
 import {

@@ -155,11 +155,14 @@ const entitlementFields = ({
 
 const planFields = ({ name, entitlements, grants = [], trial }: DeclaredPlan) => {
   const grantFields = (list: typeof grants) =>
-    list.map(({ amount, priority, ...grant }) => ({
-      ...grant,
+    list.map(({ key, amount, every, priority, productSlugs, rollover, expires }) => ({
+      key,
       amount: toNumber(amount),
+      every,
       ...(priority === undefined ? {} : { priority: Number(priority) }),
-      ...(grant.rollover ? { rollover: { ...grant.rollover, percent: Number(grant.rollover.percent) } } : {}),
+      ...(productSlugs ? { productSlugs } : {}),
+      ...(rollover ? { rollover: { percent: Number(rollover.percent), for: rollover.for } } : {}),
+      expires,
     }));
   return {
     name,

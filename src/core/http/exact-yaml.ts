@@ -1,5 +1,5 @@
 import type { ScalarTag } from 'yaml';
-import { ExactNumber } from './http/json.js';
+import { ExactNumber } from './json.js';
 
 /** Keeps all digits. */
 export const exactTag: ScalarTag = {
