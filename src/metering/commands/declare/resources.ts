@@ -78,7 +78,7 @@ function ofOrganization(slug: string, organization: Organization): Resource[] {
   ];
 }
 
-const toNumber = (digits: string) => exact(toPlain(String(digits)));
+const toNumber = (digits: string | number) => exact(toPlain(String(digits)));
 
 const toCap = (digits: string | null | undefined) => (digits == null ? digits : toNumber(digits));
 
