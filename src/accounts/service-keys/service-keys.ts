@@ -16,7 +16,7 @@ export interface ServiceKeyInput {
   id?: string | undefined;
   name: string;
   livemode: boolean;
-  scopes: ServiceScope[];
+  scopes: readonly ServiceScope[];
   expiresAt: Date | null;
 }
 
@@ -42,7 +42,8 @@ export async function createServiceKey(
       'invalid_request',
       'This form has already created a service key, and its secret was shown once.',
     );
-  return add(tx, { ...input, id, rotatedFromId: null }, 'service_key.created', {}, source);
+  const values = { ...input, id, scopes: [...input.scopes], rotatedFromId: null };
+  return add(tx, values, 'service_key.created', {}, source);
 }
 
 /** The old key stays valid for the grace period or until its own expiry, whichever comes first. */

@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import { addMembersKey } from '../../accounts/api-keys/api-keys.js';
+import { serviceScopes } from '../../accounts/api-keys/scopes.js';
+import { createServiceKey } from '../../accounts/service-keys/service-keys.js';
 import type { Source } from '../../accounts/identity/source.js';
 import type { Tx } from '../../core/db/client.js';
 import { later, type DemoOrganization, type DemoPart, type DemoSlug } from '../../demo/demo.js';
@@ -19,6 +21,8 @@ const schema = z.object({
     test: z.string(),
     otherLive: z.string().optional(),
     second: z.string().optional(),
+    /** Absent in demos created by an earlier version. */
+    service: z.string().optional(),
   }),
   products: z
     .array(
@@ -130,12 +134,15 @@ export const demo: DemoPart = {
       const key = { name, livemode, scopes, now: later(source, hours).at };
       return (await addMembersKey(tx, { orgId: id, userId: ownerId }, key)).secret;
     };
+    const input = { name: 'gateway', livemode: true, scopes: serviceScopes, expiresAt: null };
+    const service = await createServiceKey(tx, input, later(source, 26.3));
     return {
       keys: {
         live: await addKey(first, 'eu-west worker', { hours: 20.4 }),
         test: await addKey(first, 'staging runtime', { livemode: false, hours: 20.9 }),
         otherLive: await addKey(first, 'us-east worker', { hours: 43.2 }),
         second: second && (await addKey(second, 'forecast importer', { hours: 25.7 })),
+        service: service.secret,
       },
       products: products.flatMap(({ slug, usageMetric, unitCap, dimensions, grants }) => {
         const kind = grants[first.slug];

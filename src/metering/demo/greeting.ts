@@ -1,6 +1,6 @@
 import { postLine, readLine } from '../../core/pages/curl-line.js';
 import { sendEventLine } from '../../accounts/api-keys/event-line.js';
-import type { DemoData, GreetingPart } from '../../demo/demo.js';
+import { demoOrganizations, type DemoData, type GreetingPart } from '../../demo/demo.js';
 
 export function greet({ keys, products }: DemoData, baseUrl: string): GreetingPart {
   const product = products.find(({ kind }) => kind === 'live') ?? products[0]!;
@@ -44,6 +44,17 @@ export function greet({ keys, products }: DemoData, baseUrl: string): GreetingPa
         command: postLine(`${baseUrl}/api/usage/reservations`, keys.live, reservation),
       },
       { text: 'See what remains', command: readLine(`${baseUrl}/api/entitlements`, keys.live) },
+      ...(keys.service === undefined
+        ? []
+        : [
+            {
+              text: 'With a service key, your own programs do this for any Organization',
+              command: readLine(
+                `${baseUrl}/service/organizations/${demoOrganizations[1].slug}/entitlements`,
+                keys.service,
+              ),
+            },
+          ]),
     ],
   };
 }
