@@ -241,6 +241,21 @@ describe('a change of a service key', () => {
     expect(JSON.stringify(rows)).not.toContain(secret);
   });
 
+  it('also ends what first uses are just opening', async () => {
+    const { secret, id } = await arrive();
+    const tenants = await Promise.all(Array.from({ length: 20 }, () => createTenant(database.db)));
+    const use = ({ organization, product }: (typeof tenants)[number], key: string) =>
+      call(secret, 'POST', at(organization.slug, '/usage/events'), events(usageEvent(product.slug, key)));
+    const uses = tenants.map((tenant) => use(tenant, 'first'));
+    const revoked = await operate('DELETE', `/service-keys/${id}`);
+    expect(revoked.status).toBe(200);
+    const later = await Promise.all(tenants.map((tenant) => use(tenant, 'later')));
+    expect(later.map(({ status, body }) => [status, body.code])).toEqual(
+      tenants.map(() => [401, 'key_revoked']),
+    );
+    for (const { status } of await Promise.all(uses)) expect([202, 401]).toContain(status);
+  });
+
   it('gives the old key its grace, in every Organization', async () => {
     const { secret, id, slug } = await arrive();
     const read = (one: string) => call(one, 'GET', at(slug, '/entitlements'));
