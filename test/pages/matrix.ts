@@ -57,7 +57,7 @@ const noPage: Statuses = [303, 404, 404, 404, 404];
 const noManagersPage: Statuses = [303, 403, 403, 404, 404];
 const noManagersForm: Statuses = [401, 403, 403, 404, 404];
 const noForm: Statuses = [401, 404, 404, 404, 404];
-/** What another Organization's ids get if the row does not say so. */
+/** The answers to another Organization's ids, if the row does not say so. */
 const elsewhere = new Map([
   [page, noPage],
   [managersPage, noManagersPage],

@@ -13,7 +13,7 @@ export const serviceKeys = pgTable(
     hashedSecret: text('hashed_secret').notNull(),
     scopes: text().array().notNull(),
     livemode: boolean().notNull(),
-    /** Of the calls that name no Organization in the address. */
+    /** The last call that named no Organization in its address. */
     lastUsedAt: time('last_used_at'),
     expiresAt: time('expires_at'),
     revokedAt: time('revoked_at'),

@@ -1,5 +1,5 @@
 import { commonStatuses } from '../errors.js';
-import type { RouteDescription, RouteProse } from './define-route.js';
+import type { Example, ExampleRequest, RouteDescription, RouteProse } from './define-route.js';
 import type { Reference, ReferencePart, Refusal } from './described.js';
 import { commonGuide, joinGuides } from './error-guide.js';
 import { describeRoute } from './problem-examples.js';
@@ -74,17 +74,24 @@ function proseOf({ sameAs, operationId }: RouteDescription, prose: Prose): Route
   return sameAs === undefined ? own : forOrganization(sameAs, own);
 }
 
-/** A good example and a bad one are enough, because the original has the others. */
+/** One example for each good answer and a bad one are enough, because the original has the others. */
 function forOrganization(operationId: string, { summary, description, examples }: RouteProse): RouteProse {
+  const at = ({ credential: _credential, ...request }: ExampleRequest): ExampleRequest => ({
+    ...request,
+    params: { slug: 'acme', ...request.params },
+  });
+  const isFirst = ({ status = 0 }: Example, i: number) =>
+    status < 400 && examples.findIndex((other) => (other.status ?? 0) === status) === i;
   return {
     summary: `${summary}, for an Organization`,
     description: `As \`${operationId}\`, for the Organization in the address.\n\n${description}`,
     examples: examples
-      .filter(({ name }, i) => i === 0 || name === 'invalidRequest')
-      .map(({ before: _before, request, ...example }) => {
-        const { credential: _credential, ...sent } = request;
-        return { ...example, request: { ...sent, params: { slug: 'acme', ...sent.params } } };
-      }),
+      .filter((example, i) => isFirst(example, i) || example.name === 'invalidRequest')
+      .map(({ before, request, ...example }) => ({
+        ...example,
+        request: at(request),
+        ...(before ? { before: before.map(at) } : {}),
+      })),
   };
 }
 

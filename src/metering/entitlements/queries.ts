@@ -130,7 +130,7 @@ export async function listGrants(orm: Orm, orgId: string, { after, limit }: Rang
     .limit(limit + 1);
 }
 
-/** Of the products, and those that a plan has set. */
+/** The entitlements for the products, and those that a plan has set. */
 export const listGrantsOf = (
   orm: Orm,
   orgIds: readonly string[],

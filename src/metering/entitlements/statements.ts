@@ -151,7 +151,7 @@ where g.open is not null and exists (select from product where credits is not nu
 
 export const checkPricedEntitlements: Template = find('entitlements_check_priced', '', withGrants);
 
-/** What a check reads, whatever the key's scopes. */
+/** These read what a check reads, whatever the key's scopes. */
 const anyScope = `case${whenKeyIsBad('$4::timestamptz')} end`;
 export const verifyEntitlements: Template = find('entitlements_verify', '', undefined, anyScope);
 export const verifyPricedEntitlements: Template = find(

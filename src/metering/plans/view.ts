@@ -23,7 +23,7 @@ function partsOf(definition: Definition | undefined): Map<string, Record<string,
 
 const write = (value: unknown): string => (value === undefined ? 'not set' : toJson(value));
 
-/** What a change of the definition adds, removes and changes. */
+/** Lists what a change of the definition adds, removes and changes. */
 export function listChanges(before: Definition | undefined, after: Definition | undefined): ChangeLine[] {
   const [old, wanted] = [partsOf(before), partsOf(after)];
   return [...new Set([...old.keys(), ...wanted.keys()])].toSorted().flatMap((name): ChangeLine[] => {

@@ -103,11 +103,13 @@ describe('verifying a key', () => {
       { quantity: 10, window: 'PT1H', enforcement: 'block' },
       { quantity: 4, window: 'PT1H', enforcement: 'block', per: 'subject' },
     ];
+    const counted = { name: 'Calls', usageMetric: 'calls', countsSubjects: true };
+    expect((await operate('PUT', `/products/${product.slug}`, counted)).status).toBe(200);
     const put = await operate('PUT', `/organizations/${organization.slug}/entitlements/${product.slug}`, {
       kind: 'live',
       limits,
     });
-    expect(put).toMatchObject({ status: 200 });
+    expect(put.body).toMatchObject({ limits });
     await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'a', { quantity: 7 })]);
     const ask = async (more: object) =>
       (await verify({ secret: key.secret, productSlug: product.slug, ...more })).body;

@@ -169,6 +169,7 @@ function checkCommand(key: number, products: number[]): Command {
         productSlug: slugOf(real, product),
         ...checkModel(model, model.keys[k]!, product),
         limits: [],
+        features: {},
       }));
       expect(body).toEqual({ results: expected });
     }
