@@ -1,6 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import { describe, expect, it } from 'vitest';
 import { apiKeyCalls, apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { products } from '../../../src/metering/entitlements/table.js';
 import { createKey } from '../../support/fixtures.js';
 import { operatorClient } from '../../support/operator.js';
 import { useService } from '../../support/use.js';
@@ -103,8 +104,11 @@ describe('verifying a key', () => {
       { quantity: 10, window: 'PT1H', enforcement: 'block' },
       { quantity: 4, window: 'PT1H', enforcement: 'block', per: 'subject' },
     ];
-    const counted = { name: 'Calls', usageMetric: 'calls', countsSubjects: true };
-    expect((await operate('PUT', `/products/${product.slug}`, counted)).status).toBe(200);
+    const isProduct = eq(products.id, product.id);
+    await database.db.orm
+      .update(products)
+      .set({ subjectsSince: new Date(0) })
+      .where(isProduct);
     const put = await operate('PUT', `/organizations/${organization.slug}/entitlements/${product.slug}`, {
       kind: 'live',
       limits,
