@@ -282,9 +282,9 @@ describe('a seeded database', () => {
 
     it('has curl lines that work when pasted, the first one twice', async () => {
       const text = describeDemo(demo, service.url, service.running.products);
-      const [send = '', reserve = '', read = '', trade = '', portfolio = '', ...more] = lines(text).filter(
-        (line) => line.startsWith('curl '),
-      );
+      const [send = '', reserve = '', read = '', other = '', trade = '', portfolio = '', ...more] = lines(
+        text,
+      ).filter((line) => line.startsWith('curl '));
       expect(more).toEqual([]);
       const paste = async (line: string) => {
         const { stdout } = await run('sh', ['-c', `${line} -w '\\n%{http_code}'`]);
@@ -308,6 +308,11 @@ describe('a seeded database', () => {
       expect(answer.status).toBe('200');
       expect(answer.body.entitlements).toContainEqual(
         expect.objectContaining({ productSlug: 'forecast-api', kind: 'live', unitCap: 10_000, used: 1 }),
+      );
+      const ofOther = await paste(other);
+      expect(ofOther.status).toBe('200');
+      expect(ofOther.body.entitlements).toContainEqual(
+        expect.objectContaining({ productSlug: 'forecast-api', kind: 'live' }),
       );
       const placed = await paste(trade);
       expect(placed).toMatchObject({
