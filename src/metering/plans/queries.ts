@@ -167,15 +167,13 @@ export async function listMovable(
 export const countMovable = (orm: Orm, movable: Movable): Promise<number> =>
   orm.$count(organizationPlans, isMovable(movable));
 
-/** Locks the Organizations first, both in order of id. */
+/**
+ * Locks the Organizations, in order of id: each change of a plan takes their lock. A sharded database could not lock
+ * rows of several groups.
+ */
 export async function lockMovable(tx: Tx, movable: Movable & { orgIds: readonly string[] }) {
   for (const orgId of movable.orgIds.toSorted()) await lockOrganizationId(tx, orgId);
-  return tx
-    .select()
-    .from(organizationPlans)
-    .where(isMovable(movable))
-    .orderBy(asc(organizationPlans.orgId))
-    .for('update');
+  return tx.select().from(organizationPlans).where(isMovable(movable)).orderBy(asc(organizationPlans.orgId));
 }
 
 /** By id, from `after` on. */
