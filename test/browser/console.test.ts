@@ -5,6 +5,7 @@ import { browserWorld, PHONE } from '../support/browser.js';
 import { createKey } from '../support/fixtures.js';
 import { forgetConfirmation, signedInOperator, type TestOperator } from '../support/operators.js';
 import { hostileNames, populate, type Populated } from '../pages/populated.js';
+import { operatorClient } from '../support/operator.js';
 import { startTestService } from '../support/service.js';
 import { consoleRoutes } from '../pages/matrix.js';
 import { countInjected, findAllBarriers } from './barriers.js';
@@ -14,10 +15,20 @@ const world = browserWorld();
 
 let hostile: Populated;
 let operator: TestOperator;
+let serviceKeyId: string;
+const PLAN = 'hostile';
 beforeAll(async () => {
   hostile = await populate(world.service, hostileNames);
   operator = await signedInOperator(world.service);
   await new Browser(world.service.url).signIn(hostile.people.admin.email, 'wrong');
+  const operate = operatorClient(() => world.service);
+  const [name] = hostileNames.keys;
+  const key = await operate('POST', '/service-keys', { name, livemode: true, scopes: ['usage:write'] });
+  serviceKeyId = (key.body as { serviceKey: { id: string } }).serviceKey.id;
+  for (const productSlug of hostile.productSlugs.slice(0, 2))
+    await operate('PUT', `/plans/${PLAN}`, { name, entitlements: [{ productSlug }] });
+  const put = await operate('PUT', `/organizations/${hostile.slug}/plan`, { plan: PLAN });
+  expect(put).toMatchObject({ status: 201, body: { version: 2 } });
 });
 
 /** Pages that show a person's failed sign-ins. */
@@ -35,6 +46,8 @@ function toConsolePath(route: string): string {
     .replace(/entitlement\/withdraw$/, `$&?product=${hostile.productSlugs[0]!}`)
     .replace(/credits\/void$/, `$&?grant=${encodeURIComponent(hostileNames.keys[0]!)}`)
     .replace(/credits\/forgive$/, `$&?product=${hostile.productSlugs[0]!}`)
+    .replace('/plans/{slug}', `/plans/${PLAN}`)
+    .replace('/service-keys/{id}', `/service-keys/${serviceKeyId}`)
     .replace('{slug}', route.includes('/products/') ? hostile.productSlugs[0]! : hostile.slug)
     .replace('{userId}', route.includes('operators') ? operator.id : hostile.people.admin.id)
     .replace('{id}', route.includes('/webhooks/') ? hostile.webhook.id : hostile.keyIds[0]!);
