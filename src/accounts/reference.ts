@@ -28,7 +28,7 @@ const credentials = {
   newcomerSession: 'the session of a person without an Organization',
   operator: 'the operator token',
   wrongOperator: 'a wrong operator token',
-  serviceKey: 'an active live service key with every scope',
+  serviceKey: 'an active live service key with every scope but `usage:backfill`',
   narrowServiceKey: 'a live service key with `usage:backfill` only',
   expiredServiceKey: 'an expired service key',
   revokedServiceKey: 'a revoked service key',

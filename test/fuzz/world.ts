@@ -1,8 +1,9 @@
+import { serviceScopes } from '../../src/accounts/api-keys/scopes.js';
 import type { Pools } from './values.js';
 
 export interface Actor {
   name: string;
-  kind: 'nobody' | 'apiKey' | 'session' | 'operator' | 'leaver';
+  kind: 'nobody' | 'apiKey' | 'serviceKey' | 'session' | 'operator' | 'leaver';
   headers: Record<string, string>;
 }
 
@@ -84,6 +85,13 @@ export async function makeWorld(url: string): Promise<World> {
     }
     const { apiKey } = await call('POST', '/dashboard/api-keys', { name: 'spare', livemode: true }, owner);
     ids.push(apiKey.id as string);
+  }
+  for (const [name, scopes] of [
+    ['service key', serviceScopes],
+    ['narrow service key', ['usage:write']],
+  ] as const) {
+    const { secret } = await call('POST', '/operator/service-keys', { name, livemode: true, scopes });
+    actors.push({ name, kind: 'serviceKey', headers: { authorization: `Bearer ${secret as string}` } });
   }
   // Spare Organizations and people for the fuzzer to change, so that the actors keep working.
   await call('PUT', '/operator/organizations/fuzz-spare', { name: 'Spare' });

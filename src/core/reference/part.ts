@@ -74,19 +74,21 @@ function proseOf({ sameAs, operationId }: RouteDescription, prose: Prose): Route
   return sameAs === undefined ? own : forOrganization(sameAs, own);
 }
 
-/** One example for each good answer and a bad one are enough, because the original has the others. */
+/** Examples of other keys and of other states of the service are only those of the original. */
 function forOrganization(operationId: string, { summary, description, examples }: RouteProse): RouteProse {
   const at = ({ credential: _credential, ...request }: ExampleRequest): ExampleRequest => ({
     ...request,
     params: { slug: 'acme', ...request.params },
   });
-  const isFirst = ({ status = 0 }: Example, i: number) =>
-    status < 400 && examples.findIndex((other) => (other.status ?? 0) === status) === i;
+  const isLive = ({ credential = '' }: ExampleRequest) =>
+    ['', 'readerKey', 'correctorKey'].includes(credential);
+  const isShared = ({ request, before = [], circumstance }: Example) =>
+    circumstance === undefined && [request, ...before].every(isLive);
   return {
     summary: `${summary}, for an Organization`,
     description: `As \`${operationId}\`, for the Organization in the address.\n\n${description}`,
     examples: examples
-      .filter((example, i) => isFirst(example, i) || example.name === 'invalidRequest')
+      .filter((example, i) => i === 0 || isShared(example))
       .map(({ before, request, ...example }) => ({
         ...example,
         request: at(request),
