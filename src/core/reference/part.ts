@@ -80,8 +80,8 @@ function forOrganization(operationId: string, { summary, description, examples }
     ...request,
     params: { slug: 'acme', ...request.params },
   });
-  const isLive = ({ credential = '' }: ExampleRequest) =>
-    ['', 'readerKey', 'correctorKey'].includes(credential);
+  const isLive = ({ credential }: ExampleRequest) =>
+    credential === undefined || ['readerKey', 'correctorKey'].includes(credential);
   const isShared = ({ request, before = [], circumstance }: Example) =>
     circumstance === undefined && [request, ...before].every(isLive);
   return {
