@@ -38,7 +38,7 @@ export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
     .orderBy(asc(plans.slug))
     .limit(limit + 1);
 
-/** Inserts a plan without a version if there is none. */
+/** Locks the plan. If there is none, inserts one whose version is 0. */
 export async function lockPlan(tx: Tx, slug: string, name: string, at: Date) {
   await tx
     .insert(plans)

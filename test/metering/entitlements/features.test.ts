@@ -25,7 +25,7 @@ async function scene(product: object = {}, entitlement: object = {}) {
       headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
       ...(sent && { body: JSON.stringify(sent) }),
     });
-    return { status: response.status, body: (await response.json()) as any };
+    return { status: response.status, body: (await response.json()) as Record<string, any> };
   };
   /** In every answer that has the entitlement. */
   const read = async () => {
