@@ -31,6 +31,7 @@ const layers = [
   'accounts/webhooks/',
   'accounts/api-keys/',
   'accounts/service-keys/',
+  'accounts/portal/',
   'accounts/(?:reference|jobs)[.]ts',
   'metering/(?:config|errors|metrics|webhook-types|window-name)[.]ts',
   'metering/credits/',

@@ -32,6 +32,7 @@ import { apiRoutes } from './mounts/api.js';
 import { dashboardRoutes, type DashboardOptions } from './mounts/dashboard.js';
 import { documentationRouter } from './mounts/documentation.js';
 import { operatorRouter } from './mounts/operator.js';
+import { portalRouter } from './mounts/portal.js';
 import { serviceRoutes } from './mounts/service.js';
 import { createOwnValuesReader } from './mounts/own-values.js';
 import type { RunningProduct } from './product.js';
@@ -90,6 +91,7 @@ export function createApp(
     context,
     products.flatMap(({ sections }) => sections),
   );
+  app.use('/portal', portalRouter(context, { products, services }));
   app.use(dashboardRoutes(context, { products, services }, sessionKeys, readFrame, options));
   app.use('/operator', jsonHeaders, operatorRouter(context, products));
   app.use(unknownRoute);

@@ -199,6 +199,9 @@ const environment = {
   HTTP_PROXY: proxyField.optional(),
   HTTPS_PROXY: proxyField.optional(),
   NO_PROXY: z.string().optional(),
+  PORTAL_ORIGINS: listField(
+    z.string().refine(isOrigin, 'must be origins like https://app.example.com, with commas between them'),
+  ).optional(),
   LOG_LEVEL: z.enum(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']).default('info'),
   LIMIT_KEY_CHANGES_PER_HOUR: wholeNumber(10),
   LIMIT_SERVICE_PER_MINUTE: wholeNumber(6_000),
@@ -259,6 +262,7 @@ const shellConfig = (env: Environment) =>
       operatorTokens: readOperatorTokens(e.OPERATOR_TOKEN, e.OPERATOR_TOKENS),
       metricsToken: e.METRICS_TOKEN,
       publicUrl: e.PUBLIC_URL,
+      portalOrigins: e.PORTAL_ORIGINS ?? [],
       mail: readMail(e),
       trustProxy,
       logLevel: e.LOG_LEVEL,

@@ -69,6 +69,8 @@ export interface ProductAtWork {
   router?: RequestHandler;
   /** At `/dashboard`. */
   pages: RequestHandler[];
+  /** At `/portal`. */
+  portalPages?: RequestHandler[];
   /** At `/console`. */
   consolePages: (deps: ConsoleDeps & Context) => RequestHandler[];
   setUpStep?: SetUpStep;

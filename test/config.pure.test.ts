@@ -49,6 +49,7 @@ describe('the configuration', () => {
       operatorTokens: [],
       metricsToken: undefined,
       publicUrl: undefined,
+      portalOrigins: [],
       mail: undefined,
       singleSignOn: undefined,
       trustProxy: false,
@@ -132,6 +133,7 @@ describe('the configuration', () => {
       OPERATOR_TOKENS: `billing:${'b'.repeat(32)}, billing:o:${'c'.repeat(32)}`,
       METRICS_TOKEN: 'y'.repeat(32),
       PUBLIC_URL: 'https://gauge.example.com',
+      PORTAL_ORIGINS: 'https://app.example.com, http://localhost:5173',
       SMTP_URL: 'smtps://robot%40example.com:p%2Fw@mail.example.com:465',
       MAIL_FROM: 'Gauge, Inc. <gauge@example.com>',
       TRUST_PROXY: '2',
@@ -213,6 +215,7 @@ describe('the configuration', () => {
       ],
       metricsToken: 'y'.repeat(32),
       publicUrl: 'https://gauge.example.com',
+      portalOrigins: ['https://app.example.com', 'http://localhost:5173'],
       mail: {
         host: 'mail.example.com',
         port: 465,

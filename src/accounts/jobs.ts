@@ -11,6 +11,7 @@ import { resealSecrets } from './identity/second-factor/codes.js';
 import { deleteExpiredSessions } from './identity/session/queries.js';
 import { deleteExpiredSingleSignOns } from './identity/single-sign-on/queries.js';
 import { deleteOldFailedSignIns } from './identity/sign-in/failed-queries.js';
+import { deleteExpiredPortalSessions } from './portal/queries.js';
 import { createMailSender, deleteOldMails, resealMails } from './mail/sender.js';
 import { resealWebhookSecrets } from './webhooks/endpoints.js';
 import { webhookJobs } from './webhooks/upkeep.js';
@@ -41,6 +42,7 @@ const identityJobs = ({ config, db, clock }: Context): Job[] => [
     schedule: '0 17 * * * *',
     run: async () => {
       await deleteExpiredSessions(db, new Date(clock.now()));
+      await deleteExpiredPortalSessions(db.orm, new Date(clock.now()));
       await deleteExpiredSingleSignOns(db, new Date(clock.now()));
     },
   },

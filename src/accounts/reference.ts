@@ -9,6 +9,7 @@ import { singleSignOnRoutes } from './identity/single-sign-on/operator-routes.js
 import { userRoutes } from './identity/users/routes.js';
 import { accountStatuses } from './errors.js';
 import { errorGuide } from './reference/error-guide.js';
+import { operatorPortalRoutes, portalRoutes } from './portal/routes.js';
 import { serviceKeyRoutes } from './service-keys/operator-routes.js';
 import { deliveryRoutes } from './webhooks/delivery-routes.js';
 import { operatorWebhookRoutes } from './webhooks/operator-routes.js';
@@ -77,6 +78,8 @@ changes or the membership ends. Changes from a browser must come from the servic
     ...singleSignOnRoutes,
     ...memberRoutes,
     ...serviceKeyRoutes,
+    ...portalRoutes,
+    ...operatorPortalRoutes,
     ...operatorWebhookRoutes(schemas),
   ],
 });

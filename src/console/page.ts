@@ -41,6 +41,7 @@ const ownTabs: CustomerTab[] = [
   { id: 'overview', place: 1, path: '', label: 'Overview' },
   { id: 'people', place: 2, path: '/people', label: 'People' },
   { id: 'keys', place: 4, path: '/keys', label: 'API keys' },
+  { id: 'portal', place: 6.5, path: '/portal', label: 'Portal' },
   { id: 'webhooks', place: 7, path: '/webhooks', label: 'Webhooks' },
   { id: 'audit-log', place: 8, path: '/audit-log', label: 'Audit log' },
 ];

@@ -30,6 +30,8 @@ export interface ServiceConfig {
   metricsToken: string | undefined;
   /** Public origin of the service. Undefined only outside production, where links use the request's origin. */
   publicUrl: string | undefined;
+  /** On which the portal may be in a frame. */
+  portalOrigins: string[];
   /** Undefined: no mail is sent, and links are displayed for people to pass on. */
   mail: MailConfig | undefined;
   /** Express's `trust proxy` setting: a number of hops, addresses, or false. */

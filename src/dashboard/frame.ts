@@ -51,6 +51,7 @@ export function createFrame({ db }: Pick<Context, 'db'>, sections: readonly Sect
       organizations: organizations.slice(0, MAX_CHOICES),
       hasMoreOrganizations: organizations.length > MAX_CHOICES,
       place: 'Dashboard',
+      home: '/dashboard',
       navigation: me && !me.isArchived ? await navigationOf(db.orm, sections, me, section) : [],
     };
   };
@@ -108,6 +109,7 @@ export function createConsoleFrame(
       organizations: [],
       hasMoreOrganizations: false,
       place: 'Console',
+      home: '/console',
       navigation: all.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
     });
 }

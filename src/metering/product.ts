@@ -37,7 +37,9 @@ import { createOwnMeteringReader } from './own-values.js';
 import { customerUsageRoutes } from './reports/operator/routes.js';
 import { reconciliation } from './reconciliation/reconciliation.js';
 import { readHasCredits } from './reports/credits/queries.js';
+import { creditPages } from './reports/credits/pages.js';
 import { usagePages } from './reports/pages.js';
+import { usagePortalPages } from './reports/portal-pages.js';
 import { usageReadRoutes } from './reports/reading/routes.js';
 import { createPlanJob } from './plans/job.js';
 import { planRoutes } from './plans/operator-routes.js';
@@ -82,6 +84,8 @@ export const metering: Product = {
     const { ingestion, reservations, settlements, thresholds } = services;
     const { usagePerMinute, entitlementsPerMinute } = context.config.limits;
     const deps = { ...context, ...calls, ...services };
+    // In the dashboard and in the portal.
+    const sharedPages = [entitlementPages(context, readPlanView), creditPages(context)];
     return {
       services,
       readOwnPart: createOwnMeteringReader(context),
@@ -104,7 +108,8 @@ export const metering: Product = {
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);
       },
-      pages: [usagePages(context), entitlementPages(context, readPlanView)],
+      pages: [usagePages(context), ...sharedPages],
+      portalPages: [usagePortalPages(context), ...sharedPages],
       consolePages,
       setUpStep: createSetUpStep(context.config),
       findForMember: createMeteringFinder(context),

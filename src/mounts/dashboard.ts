@@ -5,6 +5,7 @@ import { apiKeyPages } from '../accounts/api-keys/pages.js';
 import { apiKeyReadRoutes } from '../accounts/api-keys/routes.js';
 import { consoleAuditPages } from '../console/audit-pages.js';
 import { customerKeyPages } from '../console/key-pages.js';
+import { customerPortalPages } from '../console/portal-pages.js';
 import { customerPages } from '../console/customer-pages.js';
 import { operatorPages } from '../console/operator-pages.js';
 import { serviceKeyPages } from '../console/service-key-pages.js';
@@ -155,6 +156,7 @@ function consolePages(context: Context, products: Running['products'], wording: 
     }),
     customerPeoplePages(deps),
     customerKeyPages(deps),
+    customerPortalPages(deps),
     customerWebhookPages(deps, webhookTypes),
     ...products.flatMap((product) => product.consolePages(deps)),
     consoleSearchPages({

@@ -6,6 +6,7 @@ import { requireOperator } from '../accounts/identity/session/operator.js';
 import { singleSignOnRoutes } from '../accounts/identity/single-sign-on/operator-routes.js';
 import { userRoutes } from '../accounts/identity/users/routes.js';
 import { serviceKeyRoutes } from '../accounts/service-keys/operator-routes.js';
+import { operatorPortalRoutes } from '../accounts/portal/routes.js';
 import { operatorWebhookRoutes } from '../accounts/webhooks/operator-routes.js';
 import { createWebhookSchemas } from '../accounts/webhooks/schema.js';
 import type { Context } from '../core/http/context.js';
@@ -20,6 +21,7 @@ const operatorAccountRoutes = [
   ...singleSignOnRoutes,
   ...memberRoutes,
   ...serviceKeyRoutes,
+  ...operatorPortalRoutes,
   ...operatorWebhookRoutes(createWebhookSchemas(webhookTypes)),
   ...auditLogRoutes,
 ];

@@ -427,6 +427,7 @@ const consoleForms = [
   '/console/customers/{slug}/entitlement',
   '/console/customers/{slug}/entitlement/withdraw',
   '/console/customers/{slug}/keys/{id}/revoke',
+  '/console/customers/{slug}/portal',
   '/console/customers/{slug}/webhooks/new',
   '/console/customers/{slug}/webhooks/{id}/edit',
   '/console/customers/{slug}/webhooks/{id}/delete',
@@ -491,6 +492,7 @@ export const consoleRoutes = [
   ...consoleForms.flatMap((path) => [`get ${path}`, `post ${path}`] as const),
   ...consolePages.map((path) => `get ${path}` as const),
   'post /console/customers/{slug}/invitations/{id}/revoke',
+  'post /console/customers/{slug}/portal/end',
 ] as const;
 
 /** True if the route requires a fresh password and code. */
@@ -502,6 +504,8 @@ export const isDangerous = (route: string) =>
 /** Maps each route of the operator API to the console route that does the same. */
 export const consoleOf: Record<string, (typeof consoleRoutes)[number]> = {
   listServiceKeys: 'get /console/service-keys',
+  createCustomerPortalSession: 'post /console/customers/{slug}/portal',
+  endCustomerPortalSessions: 'post /console/customers/{slug}/portal/end',
   createServiceKey: 'post /console/service-keys/new',
   rotateServiceKey: 'post /console/service-keys/{id}/rotate',
   revokeServiceKey: 'post /console/service-keys/{id}/revoke',

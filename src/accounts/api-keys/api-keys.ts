@@ -22,6 +22,8 @@ export interface KeyActor {
   /** Default: the member. */
   actor?: string;
   by: Authority;
+  /** Vouches for the member. */
+  voucher?: string;
   ip?: string | undefined;
   requestId?: string | undefined;
 }
@@ -231,10 +233,11 @@ export function refuseUnlessActive(key: Parameters<typeof stateOf>[0], now: Date
 
 function audit(
   tx: Tx,
-  { orgId, userId, actor = userId ?? 'system', ip, requestId }: KeyActor,
+  { orgId, userId, actor = userId ?? 'system', voucher, ip, requestId }: KeyActor,
   entry: { at: Date; action: string; target: string; details: Record<string, unknown> },
 ): Promise<void> {
-  return recordAudit(tx, orgId, { ...entry, actor, ip, requestId });
+  const details = voucher === undefined ? entry.details : { ...entry.details, voucher };
+  return recordAudit(tx, orgId, { ...entry, details, actor, ip, requestId });
 }
 
 type KeyMessage = Extract<WebhookType, `api_key.${string}`>;

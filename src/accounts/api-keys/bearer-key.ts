@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto';
 import type { Request } from 'express';
 import { createRecentMap } from '../../core/collections.js';
 import { AppError } from '../../core/errors.js';
-import { type Scope, isOfMarkets } from './scopes.js';
+import { type AnyScope, type Scope, isOfMarkets } from './scopes.js';
 import type { Clock } from '../../core/time.js';
 import type { Database, Template } from '../../core/db/client.js';
 import { createGroupCoalescer } from '../../core/db/coalesce.js';
@@ -200,9 +200,9 @@ export interface KeyReader {
    * @param scope null if any valid key will do
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
-  authenticate(hashedSecret: string, scope: Scope | null): Promise<Principal>;
+  authenticate(hashedSecret: string, scope: AnyScope | null): Promise<Principal>;
   /** The key, and what is wrong with it. */
-  read(hashedSecret: string, scope: Scope | null): Promise<KeyState>;
+  read(hashedSecret: string, scope: AnyScope | null): Promise<KeyState>;
   /** For the log only, never for a decision. */
   identify(hashedSecret: string): KeyIdentity | undefined;
 }
@@ -283,7 +283,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
     maxWeight: 500,
     queueLimit: { weight: 10_000, bytes: Infinity },
   }));
-  async function read(hashedSecret: string, scope: Scope | null): Promise<KeyState> {
+  async function read(hashedSecret: string, scope: AnyScope | null): Promise<KeyState> {
     const { problem, principal } = await coalescer.submit({ hashedSecret });
     return { problem: problem ?? findAccessProblem(principal, scope), principal };
   }
@@ -299,7 +299,7 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
-function findAccessProblem({ scopes, marketAccess }: Principal, scope: Scope | null): KeyProblem | null {
+function findAccessProblem({ scopes, marketAccess }: Principal, scope: AnyScope | null): KeyProblem | null {
   if (scope === null) return null;
   if (!scopes.includes(scope)) return 'insufficient_scope';
   return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;

@@ -166,7 +166,7 @@ export function addCreatePages(router: Router, deps: KeyPageDeps): void {
       await showSecret(deps, req, res, { key, secret, previous: undefined });
     } catch (error) {
       if (!(error instanceof KeyExists)) throw error;
-      res.redirect(303, `${keyAddress(error.keyId)}?done=exists`);
+      res.redirect(303, `${keyAddress(error.keyId, req.baseUrl)}?done=exists`);
     }
   }
 
@@ -199,11 +199,11 @@ export function addRotatePages(router: Router, deps: KeyPageDeps): void {
 
   async function showForm(req: Request, res: Response, form: FormState): Promise<void> {
     const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
-    const view = toKeyView(key, new Set(key.scopes), deps.clock.now());
+    const view = toKeyView(key, new Set(key.scopes), deps.clock.now(), req.baseUrl);
     const page = { view: 'accounts/api-keys/rotate', title: `Rotate ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
       key: view,
-      successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId) },
+      successor: key.successorId === null ? undefined : { href: keyAddress(key.successorId, req.baseUrl) },
       form,
       graceChoices,
       budget: await showBudget(deps, res),
@@ -219,7 +219,7 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
     async act(req, res, fields) {
       const { name } = parseInput(renameApiKeySchema, fields);
       await renameApiKey(deps, memberActor(req, res), readId(req), name);
-      res.redirect(303, `${keyAddress(readId(req))}?done=renamed`);
+      res.redirect(303, `${keyAddress(readId(req), req.baseUrl)}?done=renamed`);
     },
     show: showForm,
   });
@@ -228,7 +228,7 @@ export function addRenamePages(router: Router, deps: KeyDeps): void {
     const key = await requireOwnKeyDetails(deps, sessionOf(res).orgId, readId(req));
     const page = { view: 'accounts/api-keys/rename', title: `Rename ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
-      key: toKeyView(key, new Set(key.scopes), deps.clock.now()),
+      key: toKeyView(key, new Set(key.scopes), deps.clock.now(), req.baseUrl),
       form: { ...form, values: { name: key.name, ...form.values } },
     });
   }
@@ -245,10 +245,10 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const recent = await sumCalls(deps.db.orm, orgId, [key.id], { from, stepMs: MINUTE_MS });
     const page = { view: 'accounts/api-keys/revoke', title: `Revoke ${key.name}`, section: SECTION };
     await renderPage(deps, req, res, page, {
-      key: toKeyView(key, new Set(key.scopes), now),
+      key: toKeyView(key, new Set(key.scopes), now, req.baseUrl),
       recentMinutes: RECENT_MINUTES,
       recentCalls: recent.reduce((sum, { calls }) => sum + calls, 0),
-      cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId)}/cut-over`,
+      cutOver: key.successorId === null ? undefined : `${keyAddress(key.successorId, req.baseUrl)}/cut-over`,
     });
   });
 
@@ -258,8 +258,8 @@ export function addRevokePages(router: Router, deps: KeyDeps): void {
     const { successorId } = await requireKey(deps.db.orm, sessionOf(res).orgId, id);
     const next =
       successorId === null
-        ? `${keyAddress(id)}?done=revoked`
-        : `${keyAddress(successorId)}/cut-over?done=finished`;
+        ? `${keyAddress(id, req.baseUrl)}?done=revoked`
+        : `${keyAddress(successorId, req.baseUrl)}/cut-over?done=finished`;
     res.redirect(303, next);
   });
 }
@@ -282,7 +282,7 @@ async function showSecret(
     section: SECTION,
   };
   await renderPage(deps, req, res, page, {
-    key: { name, scopes, livemode, expiresAt, href: keyAddress(id) },
+    key: { name, scopes, livemode, expiresAt, href: keyAddress(id, req.baseUrl) },
     secret,
     previous: previous && { expiresAt: previous.expiresAt, isEnded },
     snippets: toTabs(makeSnippets(originOf(req), { id, secret, scopes }, product)),

@@ -1,6 +1,6 @@
 import { sql } from 'drizzle-orm';
 import { type Clock, DAY_MS } from '../../core/time.js';
-import type { Scope } from './scopes.js';
+import type { AnyScope } from './scopes.js';
 import { intArray, textArray } from '../../core/db/sql.js';
 import type { Orm, Template } from '../../core/db/client.js';
 
@@ -14,7 +14,7 @@ export interface GatheredUse {
   atMs: number | null;
   /** By minute, oldest first. A minute may appear twice if the clock was set back. */
   minutes: MinuteCalls[];
-  scopes: Map<Scope, { calls: number; atMs: number }>;
+  scopes: Map<AnyScope, { calls: number; atMs: number }>;
 }
 
 /**

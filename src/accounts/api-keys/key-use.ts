@@ -11,12 +11,12 @@ import {
   type MinuteCalls,
   type CallRefusal,
 } from './key-use-queries.js';
-import type { Scope } from './scopes.js';
+import type { AnyScope } from './scopes.js';
 
 /** Collects calls in memory and writes them at least once a minute, to avoid a write per request. */
 export interface KeyUse {
   /** `scope` is null if the route accepts any valid key. */
-  touch(hashedSecret: string, scope: Scope | null): void;
+  touch(hashedSecret: string, scope: AnyScope | null): void;
   /** The counts of unknown keys are discarded on write. */
   refuse(hashedSecret: string, refusal: CallRefusal): void;
   /** Affects only the order of the checks, never access. */
@@ -162,7 +162,7 @@ function gatherUse(clock: Clock, maxCells: number) {
     if (found) found.cell[refusal]++;
   }
 
-  function count(hashedSecret: string, scope: Scope | null): void {
+  function count(hashedSecret: string, scope: AnyScope | null): void {
     const now = clock.now();
     const found = findCell(hashedSecret, now);
     if (!found) return;
@@ -202,7 +202,7 @@ export interface CallDeps {
 export async function authenticateCall(
   { keys, keyUse }: CallDeps,
   hashedSecret: string,
-  scope: Scope,
+  scope: AnyScope,
 ): Promise<Principal> {
   const principal = await keys.authenticate(hashedSecret, scope);
   keyUse.touch(hashedSecret, scope);

@@ -50,8 +50,6 @@ export function apiKeyPages(deps: KeyPageDeps): Router {
   return router;
 }
 
-const PATH = '/dashboard/api-keys';
-
 const PAGE_SIZE = 50;
 
 const MAX_MANAGERS = 5;
@@ -72,10 +70,11 @@ function addListPage(router: Router, deps: KeyDeps): void {
 }
 
 async function showList(deps: KeyDeps, req: Request, res: Response): Promise<void> {
+  const path = `${req.baseUrl}/api-keys`;
   const { state, mode, q, cursor, before } = parseInput(querySchema, withoutEmpty(req.query));
   if (q !== undefined && isSecretShaped(q)) {
     // A secret pasted into the search must not stay in the URL.
-    res.redirect(303, toAddress(PATH, { state, mode, q: q.slice(0, 12) }));
+    res.redirect(303, toAddress(path, { state, mode, q: q.slice(0, 12) }));
     return;
   }
   const { orgId } = sessionOf(res);
@@ -91,7 +90,10 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
   const data = {
     canChange: canManage(res),
     budget: await showBudget(deps, res),
-    keys: page.map((key) => ({ ...toKeyView(key, used.get(key.id)!, now.getTime()), ...trendOf(key) })),
+    keys: page.map((key) => ({
+      ...toKeyView(key, used.get(key.id)!, now.getTime(), req.baseUrl),
+      ...trendOf(key),
+    })),
     filter: { state: state ?? '', mode: mode ?? '', q: q ?? '' },
     states: keyStates,
     isFiltered,
@@ -99,7 +101,7 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
     managers: isEmpty && !canManage(res) ? await listKeyManagers(deps.db.orm, orgId, MAX_MANAGERS) : [],
     pager: {
       ...toPager(
-        PATH,
+        path,
         { state, mode, q },
         {
           cursor: count.newer > 0 ? encodeCursor(page[0]!.id) : undefined,
@@ -107,7 +109,7 @@ async function showList(deps: KeyDeps, req: Request, res: Response): Promise<voi
         },
       ),
       previous:
-        count.newer > 0 ? toAddress(PATH, { state, mode, q, before: encodeCursor(page[0]!.id) }) : undefined,
+        count.newer > 0 ? toAddress(path, { state, mode, q, before: encodeCursor(page[0]!.id) }) : undefined,
       position: page.length > 0 ? { first: count.newer + 1, last, total: count.total } : undefined,
     },
   };
@@ -184,7 +186,7 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     if (key.rotatedFromId === null) {
       if (key.successorId === null)
         throw new AppError('not_found', 'This API key did not replace another key, so there is no cut-over.');
-      res.redirect(303, `${keyAddress(key.successorId)}/cut-over`);
+      res.redirect(303, `${keyAddress(key.successorId, req.baseUrl)}/cut-over`);
       return;
     }
     const old = await requireKeyDetails(deps, orgId, key.rotatedFromId);
@@ -195,8 +197,8 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     const title = `Switch ${key.name} to the new key`;
     const page = { view: 'accounts/api-keys/cut-over', title, section: SECTION, notices: cutOverNotices };
     await renderPage(deps, req, res, page, {
-      key: toKeyView(key, new Set(key.scopes), now),
-      old: toKeyView(old, new Set(old.scopes), now),
+      key: toKeyView(key, new Set(key.scopes), now, req.baseUrl),
+      old: toKeyView(old, new Set(old.scopes), now, req.baseUrl),
       cutOver,
       isCounted: isCounted(key, now),
       canChange: canManage(res),
@@ -214,7 +216,7 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
   const calls = await sumCalls(deps.db.orm, orgId, [key.id], { from: new Date(fromMs), stepMs });
   const refused = await sumRefusals(deps.db.orm, orgId, key.id, new Date(fromMs));
   const used = await listScopeUse(deps.db.orm, orgId, [key.id]);
-  const view = toKeyView(key, new Set(used.map(({ scope }) => scope)), now);
+  const view = toKeyView(key, new Set(used.map(({ scope }) => scope)), now, req.baseUrl);
   const page = { view: 'accounts/api-keys/key', title: key.name, section: SECTION, notices: keyNotices };
   await renderPage(deps, req, res, page, {
     key: view,
@@ -232,9 +234,10 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
       label,
       isCurrent: value === range,
     })),
-    previous: toNeighbour(key.rotatedFromId, key.previousPrefix),
-    successor: toNeighbour(key.successorId, key.successorPrefix),
-    usageHref: `/dashboard/usage?key=${key.id}`,
+    previous: toNeighbour(req, key.rotatedFromId, key.previousPrefix),
+    successor: toNeighbour(req, key.successorId, key.successorPrefix),
+    // A portal shows no usage by key.
+    usageHref: sessionOf(res).portal ? undefined : `/dashboard/usage?key=${key.id}`,
   });
 }
 
@@ -242,5 +245,5 @@ async function showKey(deps: KeyDeps, req: Request, res: Response): Promise<void
 const isCounted = ({ createdAt }: KeyDetails, nowMs: number): boolean =>
   nowMs - createdAt.getTime() >= GATHERED_MS;
 
-const toNeighbour = (id: string | null, prefix: string | null) =>
-  id === null || prefix === null ? undefined : { href: keyAddress(id), prefix: showPrefix(prefix) };
+const toNeighbour = ({ baseUrl }: Request, id: string | null, prefix: string | null) =>
+  id === null || prefix === null ? undefined : { href: keyAddress(id, baseUrl), prefix: showPrefix(prefix) };

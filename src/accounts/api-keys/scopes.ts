@@ -15,11 +15,14 @@ export const serviceScopes = [
   'usage:backfill',
   'entitlements:read',
   'keys:verify',
+  'portal:create',
+  'portal:keys',
 ] as const;
 export type ServiceScope = (typeof serviceScopes)[number];
+export type AnyScope = Scope | ServiceScope;
 
 declare module '../../core/reference/names.js' {
   interface Scopes extends Record<(typeof scopes)[number] | (typeof serviceScopes)[number], string> {}
 }
 
-export const isOfMarkets = (scope: Scope): boolean => scope.startsWith('trading:');
+export const isOfMarkets = (scope: AnyScope): boolean => scope.startsWith('trading:');

@@ -13,12 +13,18 @@ export const stateBadges: Record<KeyState, { label: string; tone: 'good' | 'warn
 
 export const keyStates = Object.entries(stateBadges).map(([value, { label }]) => ({ value, label }));
 
-export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowMs: number) {
+/** @param home the beginning of the page's links */
+export function toKeyView(
+  key: KeyDetails,
+  usedScopes: ReadonlySet<string>,
+  nowMs: number,
+  home = '/dashboard',
+) {
   const { id, name, scopes, livemode, createdAt, lastUsedAt, expiresAt, revokedAt } = key;
   const state = stateOf(key, nowMs);
   return {
     id,
-    href: keyAddress(id),
+    href: keyAddress(id, home),
     name,
     prefix: showPrefix(key.prefix),
     state,
@@ -29,13 +35,15 @@ export function toKeyView(key: KeyDetails, usedScopes: ReadonlySet<string>, nowM
     lastUsedAt,
     expiresAt,
     revokedAt,
-    creator: toCreator(key),
-    hints: key.serviceKeyId === null ? findHints(key, usedScopes, nowMs) : [],
+    // A portal names no people.
+    creator: home === '/portal' ? undefined : toCreator(key),
+    hints:
+      key.serviceKeyId === null ? findHints(key, usedScopes, nowMs).map((hint) => toHint(hint, home)) : [],
     isService: key.serviceKeyId !== null,
   };
 }
 
-export const keyAddress = (id: string): string => `/dashboard/api-keys/${id}`;
+export const keyAddress = (id: string, home = '/dashboard'): string => `${home}/api-keys/${id}`;
 
 export const showPrefix = (prefix: string): string => `${prefix}…`;
 
@@ -63,8 +71,13 @@ interface Hint {
   kind: 'unused' | 'expiring' | 'unused_scope' | 'still_called';
   text: string;
   advice: string;
-  action: { label: string; href: string };
+  action: { label: string; path: string };
 }
+
+const toHint = ({ action: { label, path }, ...hint }: Hint, home: string) => ({
+  ...hint,
+  action: { label, href: `${home}/api-keys/${path}` },
+});
 
 const UNUSED_AFTER_MS = 90 * DAY_MS;
 
@@ -90,7 +103,7 @@ function findExpiring({ id, expiresAt }: KeyDetails, nowMs: number): Hint | unde
     text: `Expires in ${formatDuration(leftMs)}.`,
     advice:
       'Calls fail after that, and a rotation keeps the same expiry. Duplicate the key with a later expiry and switch the runtime to it.',
-    action: { label: 'Duplicate', href: `/dashboard/api-keys/new?like=${id}` },
+    action: { label: 'Duplicate', path: `new?like=${id}` },
   };
 }
 
@@ -103,7 +116,7 @@ function findUnused({ id, lastUsedAt, createdAt }: KeyDetails, nowMs: number): H
     text:
       lastUsedAt === null ? `Never used since it was created ${duration} ago.` : `Not used for ${duration}.`,
     advice: 'Unused keys are a risk. Revoke it.',
-    action: { label: 'Revoke', href: `/dashboard/api-keys/${id}/revoke` },
+    action: { label: 'Revoke', path: `${id}/revoke` },
   };
 }
 
@@ -120,7 +133,7 @@ function findUnusedScope(
     text: `Never used ${unused.join(' and ')} in ${formatDuration(ageMs)}.`,
     advice:
       'A key with fewer scopes does less harm if it leaks. Duplicate it without them and switch the runtime to the new key.',
-    action: { label: 'Duplicate with fewer scopes', href: `/dashboard/api-keys/new?like=${id}` },
+    action: { label: 'Duplicate with fewer scopes', path: `new?like=${id}` },
   };
 }
 
@@ -136,7 +149,7 @@ function findStillCalled(key: KeyDetails, nowMs: number): Hint | undefined {
     kind: 'still_called',
     text: `Expires in ${formatDuration(leftMs)} and was called ${agoMs < MINUTE_MS ? 'just now' : `${formatDuration(agoMs)} ago`}.`,
     advice: 'Runtimes that still use it will fail. Give them the new key.',
-    action: { label: 'Watch the cut-over', href: `/dashboard/api-keys/${successorId}/cut-over` },
+    action: { label: 'Watch the cut-over', path: `${successorId}/cut-over` },
   };
 }
 
@@ -157,6 +170,8 @@ export const serviceScopeAllows: Record<ServiceScope, string> = {
   'usage:backfill': 'Send events that are up to 400 days old. Needs usage:write, too.',
   'entitlements:read': 'Read and check entitlements and credits.',
   'keys:verify': 'Ask whether an API key of a customer is valid.',
+  'portal:create': 'Create links to the portal, where a customer sees its usage.',
+  'portal:keys': 'Let an owner or admin manage API keys in the portal. Needs portal:create, too.',
 };
 
 export const whatScopeAllows = (scope: string, isService: boolean): string =>

@@ -17,6 +17,8 @@ const titles: Wording['titles'] = {
   'service_key.created': 'Service key created',
   'service_key.rotated': 'Service key rotated',
   'service_key.revoked': 'Service key revoked',
+  'portal_session.created': 'Portal opened for API keys',
+  'portal_session.ended': 'Portal sessions ended',
   'member.role_changed': 'Role changed',
   'organization.updated': 'Organization changed',
   'webhook.created': 'Webhook endpoint created',
@@ -27,16 +29,20 @@ const titles: Wording['titles'] = {
 };
 
 const sentences: Wording['sentences'] = {
-  'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}`,
-  'api_key.rotated': (entry) => say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}`,
+  'api_key.created': (entry) => say`Created the ${mode(entry)}API key ${key(entry)}${voucher(entry)}`,
+  'api_key.rotated': (entry) =>
+    say`Rotated the ${mode(entry)}API key ${key(entry)}${grace(entry)}${voucher(entry)}`,
   'api_key.renamed': (entry) =>
-    say`Renamed the ${mode(entry)}API key ${{ name: textOf(entry.details.before, 'name') }} to ${key(entry)}`,
-  'api_key.revoked': (entry) => say`Revoked the ${mode(entry)}API key ${key(entry)}`,
+    say`Renamed the ${mode(entry)}API key ${{ name: textOf(entry.details.before, 'name') }} to ${key(entry)}${voucher(entry)}`,
+  'api_key.revoked': (entry) => say`Revoked the ${mode(entry)}API key ${key(entry)}${voucher(entry)}`,
   'service_key.first_used': (entry) =>
     say`First used the ${mode(entry)}service key ${key(entry)} for this Organization`,
   'service_key.created': (entry) => say`Created the ${mode(entry)}service key ${key(entry)}`,
   'service_key.rotated': (entry) => say`Rotated the ${mode(entry)}service key ${key(entry)}${grace(entry)}`,
   'service_key.revoked': (entry) => say`Revoked the ${mode(entry)}service key ${key(entry)}`,
+  'portal_session.created': (entry) =>
+    say`Created a link to the portal, in which ${{ name: entry.target }} can manage API keys`,
+  'portal_session.ended': () => say`Ended all sessions of the portal`,
   'invitation.revoked': (entry) => say`Revoked the invitation of ${target(entry)}`,
   'member.added': (entry) => say`Added ${target(entry)}${as(entry.details.after)}`,
   'member.invited': (entry) => say`Invited ${target(entry)}${as(entry.details)}`,
@@ -111,6 +117,10 @@ const endpoint = (entry: LoggedAction) => ({
   name: textOf(entry.details, 'url') || entry.target,
   href: hrefOf(entry),
 });
+
+/** A person in a portal has not signed in. */
+const voucher = ({ details }: LoggedAction): string =>
+  fieldOf(details, 'voucher') === undefined ? '' : ', in the portal';
 
 function grace({ details: { graceMinutes } }: LoggedAction): string {
   if (typeof graceMinutes !== 'number') return '';

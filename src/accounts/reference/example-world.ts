@@ -77,7 +77,14 @@ export const exampleWorld = {
       id: '019b8d9a-6400-7000-8000-000000000037',
       name: 'gateway',
       secret: exampleSecret('live', 'Gateway', 'service'),
-      scopes: ['usage:write', 'usage:read', 'usage:correct', 'entitlements:read', 'keys:verify'],
+      scopes: [
+        'usage:write',
+        'usage:read',
+        'usage:correct',
+        'entitlements:read',
+        'keys:verify',
+        'portal:create',
+      ],
       ...lasting,
     },
     narrowServiceKey: {

@@ -9,7 +9,8 @@ import { compressionLevels } from './encoding.js';
 const nonceOf = (_req: unknown, res: unknown) => `'nonce-${(res as Response).locals.nonce as string}'`;
 
 /** The referrer policy is `same-origin`: with helmet's `no-referrer`, Chrome posts forms with `Origin: null`. */
-export function pageHeaders(): Router {
+/** @param ancestors the origins on which a page may be in a frame */
+export function pageHeaders(ancestors: readonly string[] = []): Router {
   const router = createRouter();
   const brotli = { params: { [constants.BROTLI_PARAM_QUALITY]: compressionLevels.fast.br } };
   router.use(compression({ brotli }));
@@ -31,11 +32,13 @@ export function pageHeaders(): Router {
           fontSrc: ["'self'"],
           connectSrc: ["'self'"],
           formAction: ["'self'"],
-          frameAncestors: ["'none'"],
+          frameAncestors: ancestors.length === 0 ? ["'none'"] : [...ancestors],
           baseUri: ["'none'"],
         },
       },
       referrerPolicy: { policy: 'same-origin' },
+      // Would also keep the page out of the ancestors' frames.
+      ...(ancestors.length === 0 ? {} : { xFrameOptions: false }),
     }),
   );
   return router;

@@ -17,7 +17,7 @@ export interface PerKeyLimitOptions {
   name: string;
   perMinute: number;
   /** @throws AppError for a call without a usable key, which is not counted */
-  keyOf: (req: Request) => string;
+  keyOf: (req: Request, res: Response) => string;
   caller?: string;
   calls?: string;
   /** If true, the limit's headers are sent only with rejected calls. */

@@ -2,8 +2,8 @@ const MASK = '[redacted]';
 
 /** Our credentials may occur in a URL, a header or an error message. */
 const shapes: [pattern: RegExp, replacement: string][] = [
-  // API keys, plain or percent-encoded.
-  [/(org(?:_|%5F)(?:live|test)(?:_|%5F))(?:[\dA-Za-z]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
+  // API keys and service keys, plain or percent-encoded.
+  [/((?:org|service)(?:_|%5F)(?:live|test)(?:_|%5F))(?:[\dA-Za-z]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
   // Webhook secrets in base64.
   [/(whsec(?:_|%5F))(?:[\w+/=-]|%[\dA-Fa-f]{2}){8,}/gi, `$1${MASK}`],
   [/(bearer(?:\s|%20|\+)+)[^\s"',;\\]+/gi, `$1${MASK}`],
@@ -25,7 +25,7 @@ const shapes: [pattern: RegExp, replacement: string][] = [
 
 /** Most lines need only this search and `capitalsHint`: a line that matches neither contains no secret. */
 const hint =
-  /org(?:_|%5F)|whsec|eyJzaWQiOi|bearer|gauge_|[?&]\w|:\/\/|PRIVATE(?: |%20|\+)KEY|(?<![\w-])[\w-]{43}/i;
+  /(?:org|service)(?:_|%5F)|whsec|eyJzaWQiOi|bearer|gauge_|[?&]\w|:\/\/|PRIVATE(?: |%20|\+)KEY|(?<![\w-])[\w-]{43}/i;
 /** Matches secrets in capitals. Ignoring case would mistake every UUID for a recovery code. */
 const capitalsHint = /(?<![\w-])(?:[\dA-Z]{4}-[\dA-Z]{4}-|[A-Z2-7]{32})/;
 

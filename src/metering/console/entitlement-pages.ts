@@ -92,7 +92,13 @@ export function customerEntitlementPages(deps: ConsoleDeps): Router {
       notices,
     };
     await renderCustomer(deps, req, res, page, customer, {
-      ...(await readGrantsView(db, customer.id, grants, period, new Date(now))),
+      ...(await readGrantsView(
+        db,
+        { orgId: customer.id, home: '/dashboard' },
+        grants,
+        period,
+        new Date(now),
+      )),
       pager: toPager(path, {}, { cursor, nextCursor }),
     });
   });

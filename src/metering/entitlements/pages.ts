@@ -8,16 +8,14 @@ import { cutPage } from '../../core/http/page.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { formatShare } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { readQuery, requireOnce, tryQuery } from '../../core/pages/form.js';
+import { requireOnce, tryQuery } from '../../core/pages/form.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
-import { sessionOf } from '../../accounts/identity/session/session.js';
+import { readViewQuery, requirePage, viewerOf, type Viewer } from '../../accounts/portal/viewer.js';
 import { nameWindow } from '../window-name.js';
 import { listFeatures } from './features.js';
 import { readLimitViews } from './limit-view.js';
 import { listBalances, type BalanceRow } from './queries.js';
-
-const PATH = '/dashboard/entitlements';
 
 const PAGE_SIZE = 50;
 
@@ -38,17 +36,19 @@ export function entitlementPages(
   const { db, clock } = context;
   const router = pageRouter();
 
-  router.get('/entitlements', async (req, res) => {
-    const { orgId } = sessionOf(res);
+  router.get('/entitlements', requirePage('entitlements'), async (req, res) => {
+    const viewer = viewerOf(res);
+    const { orgId } = viewer;
+    const path = `${viewer.home}/entitlements`;
     const now = clock.now();
     const period = monthOf(now);
-    const query = readQuery(req);
+    const query = readViewQuery(req, res);
     const { form, result } = await tryQuery(res, query, async () => {
       requireOnce(query);
       const { cursor } = parseInput(querySchema, query);
       const rows = await listBalances(db.orm, orgId, period, { after: cursor, limit: PAGE_SIZE + 1 });
       const { page: grants, nextCursor } = cutPage(rows, PAGE_SIZE, ({ productSlug }) => productSlug);
-      return { grants, cursor, pager: toPager(PATH, {}, { cursor, nextCursor }) };
+      return { grants, cursor, pager: toPager(path, {}, { cursor, nextCursor }) };
     });
     const page = {
       view: 'metering/entitlements/entitlements',
@@ -58,10 +58,11 @@ export function entitlementPages(
     await renderPage(context, req, res, page, {
       form,
       plan: await readPlan(db.orm, orgId, new Date(now)),
-      firstPageHref: PATH,
+      firstPageHref: path,
+      viewer,
       pager: result?.pager,
       isFirstPage: result?.cursor === undefined,
-      ...(await readGrantsView(db, orgId, result?.grants ?? [], period, new Date(now))),
+      ...(await readGrantsView(db, viewer, result?.grants ?? [], period, new Date(now))),
     });
   });
 
@@ -71,17 +72,20 @@ export function entitlementPages(
 /** `period` is the first day of the balances' month. */
 export async function readGrantsView(
   db: Database,
-  orgId: string,
+  { orgId, home, mode, subject }: Pick<Viewer, 'orgId' | 'home'> & Partial<Viewer>,
   grants: BalanceRow[],
   period: string,
   now: Date,
 ) {
-  const limited = grants.filter(({ hasLimits }) => hasLimits);
+  const limited = grants.filter(({ hasLimits, perSubject }) =>
+    subject === undefined ? hasLimits : perSubject !== null,
+  );
   const subjects = limited.map(({ productId, usageMetric: metric }) => ({
     orgId,
     productId,
-    livemode: true,
+    livemode: mode !== 'test',
     metric,
+    subject,
   }));
   const limits = await readLimitViews(db, subjects, now.getTime());
   const { start, end } = monthRange(period);
@@ -100,9 +104,10 @@ export async function readGrantsView(
         window: nameWindow(window),
         isBlock: enforcement === 'block',
       })),
-      live: toModeBalance(grant.liveUsed, grant.unitCap),
-      test: toModeBalance(grant.testUsed, grant.unitCap),
-      usageHref: toAddress('/dashboard/usage', { product: grant.productSlug }),
+      live: toModeBalance(mode === 'test' ? grant.testUsed : grant.liveUsed, grant.unitCap),
+      test: mode ? undefined : toModeBalance(grant.testUsed, grant.unitCap),
+      usageHref: toAddress(`${home}/usage`, { product: grant.productSlug, mode }),
+      creditsHref: toAddress(`${home}/credits`, { product: grant.productSlug, mode }),
     })),
   };
 }

@@ -137,6 +137,7 @@ export interface EventRange {
 
 export interface EventMatch {
   apiKeyId: string | undefined;
+  subject: string | undefined;
   /** Inclusive, on the quantity after corrections. */
   min: string | undefined;
   max: string | undefined;
@@ -175,11 +176,12 @@ function selectMatches(
   orgId: string,
   found: SQL,
   byTime: SQL,
-  { apiKeyId, min, max, scan }: EventMatch & { scan: number },
+  { apiKeyId, subject, min, max, scan }: EventMatch & { scan: number },
   limit: number,
 ): SQL {
   const isMatch = and(
     apiKeyId === undefined ? undefined : sql`api_key_id = ${apiKeyId}::uuid`,
+    subject === undefined ? undefined : sql`f.subject = ${subject}`,
     min === undefined && max === undefined
       ? undefined
       : sql`coalesce((

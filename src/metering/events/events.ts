@@ -25,7 +25,9 @@ export interface EventsRequest extends z.output<typeof eventsQuerySchema> {
   after: EventPosition | undefined;
 }
 
-type EventFilter = Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'>;
+type EventFilter = Pick<EventsRequest, 'from' | 'to' | 'key' | 'min' | 'max'> & {
+  subject?: string | undefined;
+};
 
 export function parseEventsRequest(query: object): EventsRequest {
   requireOnce(query);
@@ -43,7 +45,7 @@ const PAGE_SIZE = 50;
 /** Per page: at most one second's work, even if nothing matches. */
 const SCAN = 5_000;
 
-export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest) {
+export async function readEventPage(orm: Orm, scope: UsageScope, request: EventsRequest & EventFilter) {
   const { from, to, after } = request;
   const range: EventRange = { from, to, after, order: 'newest first', limit: PAGE_SIZE + 1 };
   const match = matchOf(request);
@@ -60,9 +62,9 @@ export async function readEventPage(orm: Orm, scope: UsageScope, request: Events
   };
 }
 
-function matchOf({ key: apiKeyId, min, max }: EventFilter): EventMatch | undefined {
-  const isFiltered = apiKeyId !== undefined || min !== undefined || max !== undefined;
-  return isFiltered ? { apiKeyId, min, max } : undefined;
+function matchOf({ key: apiKeyId, min, max, subject }: EventFilter): EventMatch | undefined {
+  const match = { apiKeyId, min, max, subject };
+  return Object.values(match).every((value) => value === undefined) ? undefined : match;
 }
 
 const position = /^(20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([^\p{Cc}\p{Cs}]{1,255})$/u;

@@ -87,8 +87,9 @@ export function toProductOptions(products: UsageProduct[]) {
   return products.map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` }));
 }
 
-export const toModeTabs = (path: string, query: Query, current: Mode) =>
-  modes.map((mode) => ({
+/** @param only if set, there is nothing to choose */
+export const toModeTabs = (path: string, query: Query, current: Mode, only?: Mode) =>
+  (only ? [] : modes).map((mode) => ({
     label: mode === 'live' ? 'Live' : 'Test',
     href: toAddress(path, { ...query, mode }),
     isCurrent: mode === current,
@@ -131,12 +132,13 @@ export function toPeriodChoices(
   query: FormFields,
   kept: Query,
   now: Date,
+  only?: Mode,
 ) {
   const range = ranges.find((range) => range === query.range) ?? 'month';
   return {
     range,
     mode,
-    modes: toModeTabs(path, { ...kept, ...toPeriodQuery(period) }, mode),
+    modes: toModeTabs(path, { ...kept, ...toPeriodQuery(period) }, mode, only),
     ranges: toRangeTabs(path, period, range, { ...kept, mode }, now),
     around: toNeighbours(path, period, { ...kept, mode }, now),
     periodName: formatPeriod(period),

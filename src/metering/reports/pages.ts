@@ -17,7 +17,6 @@ import {
   toProductOptions,
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
-import { addCreditPages } from './credits/pages.js';
 import { addEventPages } from './event-pages.js';
 import { listHolds, type UsageProduct } from '../events/page-queries.js';
 import { listSeries } from './operator/queries.js';
@@ -46,7 +45,8 @@ export function usagePages(context: Context): Router {
     await renderPage(context, req, res, page, {
       ...toUsageView({ query, form, products, request, report, now }),
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
-      parts: report ? await readParts(context, orgId, report) : [],
+      // These sums are not stored by API key.
+      parts: report && !report.key ? await readParts(context, orgId, report) : [],
     });
   });
 
@@ -60,7 +60,6 @@ export function usagePages(context: Context): Router {
   addProductPages(router, context);
   addEventPages(router, context);
   addCorrectionPages(router, context);
-  addCreditPages(router, context);
   return router;
 }
 
@@ -78,13 +77,12 @@ async function readHeld({ db }: Context, orgId: string, { product, metric, mode 
 
 const SHOWN_PARTS = 20;
 
-/** By dimension and by subject. Empty for one API key, because these sums are not stored by key. */
-async function readParts(
+/** By dimension and by subject. */
+export async function readParts(
   { db }: Context,
   orgId: string,
-  { product, metric, mode, period, key }: UsageReport,
+  { product, metric, mode, period }: Pick<UsageReport, 'product' | 'metric' | 'mode' | 'period'>,
 ) {
-  if (key !== undefined) return [];
   const { id: productId, dimensions, countsSubjects } = product;
   const { livemode } = scopeOf(orgId, product, mode);
   const range = {

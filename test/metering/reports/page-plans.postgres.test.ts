@@ -129,7 +129,7 @@ function statements(): Record<string, SQL> {
       ...newest,
       ...bounds,
       after,
-      match: { apiKeyId: orgId, min: '2', max: undefined, scan: 200 },
+      match: { apiKeyId: orgId, subject: 'u-1', min: '2', max: undefined, scan: 200 },
     }),
     // Uses a smaller limit than a real export, because with the real limit a full scan of this smaller table would be
     // cheaper than the index.

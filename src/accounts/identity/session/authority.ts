@@ -44,9 +44,9 @@ export interface OperatorAuthority extends Authority {
 }
 
 export function byMember(res: Response): MemberAuthority {
-  const { orgId, userId, sessionId } = sessionOf(res);
+  const { orgId, userId, sessionId, portal } = sessionOf(res);
   const roles = (res.locals.requiredRoles as readonly Role[] | undefined) ?? allRoles;
-  return memberAuthority({ orgId, userId, sessionId, roles });
+  return portal ? portal.authorityOf(roles) : memberAuthority({ orgId, userId, sessionId, roles });
 }
 
 export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
@@ -54,11 +54,14 @@ export interface MemberActor extends Pick<Whereabouts, 'ip' | 'requestId'> {
   /** In audit rows. */
   userId: string;
   by: Authority;
+  /** The service key or operator that vouches for a person in a portal. */
+  voucher?: string;
 }
 
 export function memberActor(req: Request, res: Response): MemberActor {
-  const { orgId, userId } = sessionOf(res);
-  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res) };
+  const { orgId, userId, portal } = sessionOf(res);
+  const voucher = portal && { voucher: portal.name };
+  return { orgId, userId, by: byMember(res), ip: req.ip, requestId: requestIdOf(res), ...voucher };
 }
 
 /** The operator has the rights of an owner. */
@@ -205,8 +208,8 @@ export class ConfirmationDue extends AppError {
   }
 }
 
-const noMember = () =>
+export const noMember = () =>
   new AppError('forbidden_role', 'You no longer belong to this Organization. Nothing was changed.');
 
-const wrongRole = (role: Role, allowed: readonly Role[]) =>
+export const wrongRole = (role: Role, allowed: readonly Role[]) =>
   new AppError('forbidden_role', `${onlyFor(allowed)} Your role is ${role} now.`);

@@ -38,11 +38,7 @@ export function hostCookie(cookie: string, maxAge: number) {
   const options = (req: Request) =>
     ({ httpOnly: true, sameSite: 'lax', secure: req.secure, path: '/' }) as const;
   return {
-    read: (req: Request): string | undefined => {
-      const start = `${nameFor(req)}=`;
-      const pairs = (req.headers.cookie ?? '').split(/;\s*/);
-      return pairs.find((pair) => pair.startsWith(start))?.slice(start.length);
-    },
+    read: (req: Request) => readCookie(req, nameFor(req)),
     keep: (req: Request, res: Response, value: string): void => {
       res.cookie(nameFor(req), value, { ...options(req), maxAge });
     },
@@ -51,6 +47,12 @@ export function hostCookie(cookie: string, maxAge: number) {
     },
   };
 }
+
+export const readCookie = (req: Request, name: string): string | undefined =>
+  (req.headers.cookie ?? '')
+    .split(/;\s*/)
+    .find((pair) => pair.startsWith(`${name}=`))
+    ?.slice(name.length + 1);
 
 export function readToken(req: Request): string | undefined {
   const sid: unknown = req.session?.sid;

@@ -13,6 +13,7 @@ import {
   sendFormToken,
   type KeptForm,
 } from '../../../core/pages/form.js';
+import type { Authority } from '../../audit/audit.js';
 import type { MarketAccess, Role } from '../../organizations/table.js';
 import type { Source, Whereabouts } from '../source.js';
 import {
@@ -54,6 +55,14 @@ export interface SessionPrincipal extends SessionPerson {
   requireSingleSignOn: boolean;
   marketAccess: MarketAccess;
   mayCorrect: boolean;
+  /** For a person who did not sign in: a vendor vouches for them in a portal. */
+  portal?: Voucher;
+}
+
+export interface Voucher {
+  /** In audit rows, as an actor. */
+  name: string;
+  authorityOf: (roles: readonly Role[]) => Authority & { userId: string };
 }
 
 interface SessionWithoutOrganization extends SessionPerson {

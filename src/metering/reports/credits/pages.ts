@@ -8,12 +8,12 @@ import { ExactNumber } from '../../../core/http/json.js';
 import { parseInput, text } from '../../../core/http/validate.js';
 import { toAddress, toPager } from '../../../core/pages/address.js';
 import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
-import { fieldError, readQuery, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
+import { fieldError, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
 import { formatCount, formatDecimal, formatShare } from '../../../core/pages/format.js';
-import { renderPage } from '../../../core/pages/layout.js';
+import { pageRouter, renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
-import { sessionOf } from '../../../accounts/identity/session/session.js';
+import { readViewQuery, requirePage, viewerOf } from '../../../accounts/portal/viewer.js';
 import { readCredits, readEntries } from '../../credit-grants/credits.js';
 import type { AccountId } from '../../credit-grants/queries.js';
 import { creditEntryKinds } from '../../credits/table.js';
@@ -38,7 +38,7 @@ import {
 } from '../period.js';
 import { axisName } from '../report-view.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
-import { CREDITS_PATH, kindOptions, LEDGER_PATH, PACE_DAYS, toAccountView, toEntryView } from './view.js';
+import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
 /** Costs by part are calculated from events. */
 const MAX_PART_DAYS = 92;
@@ -51,14 +51,17 @@ const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() 
 
 const accountOf = (orgId: string, mode: Mode): AccountId => ({ orgId, livemode: mode === 'live' });
 
-export function addCreditPages(router: Router, context: Context): void {
+export function creditPages(context: Context): Router {
+  const router = pageRouter();
   const { db, clock } = context;
   const { orm } = db;
   const deps = { orm, clock };
 
-  router.get('/credits', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const query = readQuery(req);
+  router.get('/credits', requirePage('credits'), async (req, res) => {
+    const viewer = viewerOf(res);
+    const { orgId } = viewer;
+    const path = `${viewer.home}/credits`;
+    const query = readViewQuery(req, res);
     const now = new Date(clock.now());
     const shown = modes.find((one) => one === query.mode) ?? 'live';
     const { form, result } = await tryQuery(res, query, async () => {
@@ -73,17 +76,18 @@ export function addCreditPages(router: Router, context: Context): void {
     const page = { view: 'metering/credits/credits', title: 'Credits', section: 'credits' };
     const kept = { product: result?.product?.slug };
     await renderPage(context, req, res, page, {
-      ...toPeriodChoices(CREDITS_PATH, { mode: shown, period }, query, kept, now),
+      ...toPeriodChoices(path, { mode: shown, period }, query, kept, now, viewer.mode),
       form: { ...form, values: { ...toPeriodQuery(period), ...form.values } },
       account: await readAccountView(orm, id, now),
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
       entries: entries.map(toEntryView),
-      ledgerHref: toAddress(LEDGER_PATH, { mode: shown }),
-      burned: result && toBurnedView(result, shown),
+      ledgerHref: toAddress(`${path}/ledger`, { mode: shown }),
+      burned: result && toBurnedView(result, shown, path),
     });
   });
 
   addLedger(router, context);
+  return router;
 }
 
 export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
@@ -141,7 +145,7 @@ function byProduct(sums: readonly BurnSum[]) {
 
 const largestOf = (sums: readonly BurnSum[]): string | undefined => byProduct(sums)[0]?.slug;
 
-function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode) {
+function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode, path: string) {
   const rows = byProduct(sums);
   const total = sumDecimals(rows.map(({ burned }) => burned));
   const isHour = period.range === 'day';
@@ -166,7 +170,7 @@ function toBurnedView({ period, sums, product, parts }: Burned, shown: Mode) {
       ...row,
       share: formatShare(row.burned, total),
       isCurrent: row.slug === product?.slug,
-      href: toAddress(CREDITS_PATH, { product: row.slug, mode: shown, ...toPeriodQuery(period) }),
+      href: toAddress(path, { product: row.slug, mode: shown, ...toPeriodQuery(period) }),
     })),
     product: product && {
       name: product.name,
@@ -222,9 +226,11 @@ export function parseLedger(query: FormFields) {
 function addLedger(router: Router, context: Context): void {
   const { db, clock, log } = context;
 
-  router.get('/credits/ledger', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const query = readQuery(req);
+  router.get('/credits/ledger', requirePage('credits'), async (req, res) => {
+    const viewer = viewerOf(res);
+    const { orgId } = viewer;
+    const path = `${viewer.home}/credits/ledger`;
+    const query = readViewQuery(req, res);
     const shown = modes.find((one) => one === query.mode) ?? 'live';
     const { form, result } = await tryQuery(res, query, async () => {
       const { mode, cursor, filter } = parseLedger(query);
@@ -238,7 +244,7 @@ function addLedger(router: Router, context: Context): void {
     await renderPage(context, req, res, page, {
       form,
       mode: shown,
-      modes: toModeTabs(LEDGER_PATH, filters, shown),
+      modes: toModeTabs(path, filters, shown, viewer.mode),
       isFiltered: Object.keys(filters).length > 0,
       productOptions: products
         .filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product)
@@ -246,16 +252,15 @@ function addLedger(router: Router, context: Context): void {
       kindOptions,
       entries: result?.entries.map(toEntryView),
       pager:
-        result &&
-        toPager(LEDGER_PATH, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),
-      csvHref: toAddress(`${LEDGER_PATH}.csv`, kept),
-      creditsHref: toAddress(CREDITS_PATH, { mode: shown }),
+        result && toPager(path, kept, { cursor: result.cursor, nextCursor: result.nextCursor ?? undefined }),
+      csvHref: toAddress(`${path}.csv`, kept),
+      creditsHref: toAddress(`${viewer.home}/credits`, { mode: shown }),
     });
   });
 
-  router.get('/credits/ledger.csv', async (req, res) => {
-    const { orgId } = sessionOf(res);
-    const { mode, filter } = parseLedger(readQuery(req));
+  router.get('/credits/ledger.csv', requirePage('credits'), async (req, res) => {
+    const { orgId } = viewerOf(res);
+    const { mode, filter } = parseLedger(readViewQuery(req, res));
     // New entries could keep the export running forever.
     const to = filter.to ?? new Date(clock.now() + 1).toISOString();
     await sendCsv(log, req, res, {

@@ -5,9 +5,6 @@ import { isCurrent, type CreditGrant, type Credits } from '../../credit-grants/c
 import type { EntryRow } from '../../credit-grants/queries.js';
 import type { CreditPace } from './queries.js';
 
-export const CREDITS_PATH = '/dashboard/credits';
-export const LEDGER_PATH = `${CREDITS_PATH}/ledger`;
-
 const statuses: Record<CreditGrant['status'], { label: string; tone: string }> = {
   open: { label: 'Open', tone: 'good' },
   scheduled: { label: 'Scheduled', tone: 'info' },

@@ -1,0 +1,127 @@
+import { and, desc, eq, gt, isNull, lte, or, sql } from 'drizzle-orm';
+import type { Orm, Tx } from '../../core/db/client.js';
+import { memberships, organizations, users } from '../organizations/table.js';
+import { serviceKeys } from '../service-keys/table.js';
+import { portalSessions } from './table.js';
+
+/** Ends with its Organization and its service key. */
+const isAlive = (now: Date) =>
+  and(
+    gt(portalSessions.expiresAt, now),
+    isNull(organizations.archivedAt),
+    or(
+      isNull(portalSessions.serviceKeyId),
+      and(isNull(serviceKeys.revokedAt), or(isNull(serviceKeys.expiresAt), gt(serviceKeys.expiresAt, now))),
+    ),
+  );
+
+export type PortalSession = NonNullable<Awaited<ReturnType<typeof findSession>>>;
+
+export async function findSession(orm: Orm, hashedToken: string, now: Date) {
+  const [session] = await orm
+    .select({
+      id: portalSessions.id,
+      hashedToken: sql<string>`${portalSessions.hashedToken}`,
+      pages: portalSessions.pages,
+      livemode: portalSessions.livemode,
+      subject: portalSessions.subject,
+      returnUrl: portalSessions.returnUrl,
+      accent: portalSessions.accent,
+      createdBy: portalSessions.createdBy,
+      organization: organizations,
+      member: { userId: users.id, email: users.email, userName: users.name, role: memberships.role },
+    })
+    .from(portalSessions)
+    .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
+    .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
+    .leftJoin(
+      memberships,
+      and(
+        eq(memberships.orgId, portalSessions.organizationId),
+        eq(memberships.userId, portalSessions.memberId),
+      ),
+    )
+    .leftJoin(users, eq(users.id, memberships.userId))
+    .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)));
+  return session;
+}
+
+/** Newest first. */
+export const listSessions = (orm: Orm, organizationId: string, now: Date, limit: number) =>
+  orm
+    .select({
+      id: portalSessions.id,
+      pages: portalSessions.pages,
+      subject: portalSessions.subject,
+      livemode: portalSessions.livemode,
+      createdBy: portalSessions.createdBy,
+      serviceKeyName: serviceKeys.name,
+      memberEmail: users.email,
+      createdAt: portalSessions.createdAt,
+      expiresAt: portalSessions.expiresAt,
+      isOpened: sql<boolean>`${portalSessions.hashedToken} is not null`,
+    })
+    .from(portalSessions)
+    .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
+    .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
+    .leftJoin(users, eq(users.id, portalSessions.memberId))
+    .where(and(eq(portalSessions.organizationId, organizationId), isAlive(now)))
+    .orderBy(desc(portalSessions.id))
+    .limit(limit);
+
+export async function insertSession(tx: Tx, row: typeof portalSessions.$inferInsert): Promise<void> {
+  await tx.insert(portalSessions).values(row);
+}
+
+/** False if the link was opened before, or was created before `since`. */
+export async function openSession(
+  orm: Orm,
+  hashedLink: string,
+  { hashedToken, since, now }: { hashedToken: string; since: Date; now: Date },
+): Promise<boolean> {
+  const opened = await orm
+    .update(portalSessions)
+    .set({ hashedToken })
+    .where(
+      and(
+        eq(portalSessions.hashedLink, hashedLink),
+        isNull(portalSessions.hashedToken),
+        gt(portalSessions.createdAt, since),
+        gt(portalSessions.expiresAt, now),
+      ),
+    )
+    .returning({ id: portalSessions.id });
+  return opened.length > 0;
+}
+
+/** How many were still open. */
+export async function deleteSessions(tx: Tx, organizationId: string, now: Date): Promise<number> {
+  const deleted = await tx
+    .delete(portalSessions)
+    .where(eq(portalSessions.organizationId, organizationId))
+    .returning({ expiresAt: portalSessions.expiresAt });
+  return deleted.filter(({ expiresAt }) => expiresAt > now).length;
+}
+
+export async function deleteExpiredPortalSessions(orm: Orm, now: Date): Promise<void> {
+  await orm.delete(portalSessions).where(lte(portalSessions.expiresAt, now));
+}
+
+/** Locks the session and the membership, so that neither ends before the commit. */
+export async function lockMember(tx: Orm, hashedToken: string, now: Date) {
+  const [member] = await tx
+    .select({ role: memberships.role, organization: organizations })
+    .from(portalSessions)
+    .innerJoin(
+      memberships,
+      and(
+        eq(memberships.orgId, portalSessions.organizationId),
+        eq(memberships.userId, portalSessions.memberId),
+      ),
+    )
+    .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
+    .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
+    .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)))
+    .for('share', { of: [portalSessions, memberships] });
+  return member;
+}

@@ -1,0 +1,46 @@
+import type { Request, RequestHandler, Response } from 'express';
+import { nothingHere } from '../../core/http/problem.js';
+import { readQuery, type FormFields } from '../../core/pages/form.js';
+import { sessionOf } from '../identity/session/session.js';
+import type { PortalSession } from './queries.js';
+import type { PortalPage } from './table.js';
+
+/** A page about an Organization is for its members in the dashboard, or for people without an account in a portal. */
+export interface Viewer {
+  orgId: string;
+  /** The beginning of every link. */
+  home: '/dashboard' | '/portal';
+  /** Undefined for both modes. */
+  mode: 'live' | 'test' | undefined;
+  /** Undefined for the whole Organization. */
+  subject: string | undefined;
+  shows: (page: PortalPage) => boolean;
+}
+
+export function viewerOf(res: Response): Viewer {
+  const portal = res.locals.portal as PortalSession | undefined;
+  if (!portal) {
+    const { orgId } = sessionOf(res);
+    return { orgId, home: '/dashboard', mode: undefined, subject: undefined, shows: () => true };
+  }
+  const { organization, livemode, subject, pages } = portal;
+  return {
+    orgId: organization.id,
+    home: '/portal',
+    mode: livemode === null ? undefined : livemode ? 'live' : 'test',
+    subject: subject ?? undefined,
+    shows: (page) => pages.includes(page),
+  };
+}
+
+/** With the viewer's mode, if there is only one. */
+export function readViewQuery(req: Request, res: Response): FormFields {
+  const { mode } = viewerOf(res);
+  return { ...readQuery(req), ...(mode && { mode }) };
+}
+
+/** A page that the session does not have does not exist for it. */
+export const requirePage =
+  (page: PortalPage): RequestHandler =>
+  (_req, res, next) =>
+    next(viewerOf(res).shows(page) ? undefined : nothingHere());

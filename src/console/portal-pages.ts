@@ -1,0 +1,89 @@
+import type { Router } from 'express';
+import { changeAsOperator } from '../accounts/identity/operator/http.js';
+import { confirmDanger } from '../accounts/identity/session/operator.js';
+import { createPortalSession, endPortalSessions } from '../accounts/portal/portal.js';
+import { listSessions } from '../accounts/portal/queries.js';
+import { DEFAULT_MINUTES, portalSessionInputSchema } from '../accounts/portal/schema.js';
+import { portalPages } from '../accounts/portal/table.js';
+import { beginSecretPage } from '../core/http/headers.js';
+import { originOf } from '../core/http/request.js';
+import { parseInput } from '../core/http/validate.js';
+import { toAddress } from '../core/pages/address.js';
+import { addForm, listField, textField, type FormFields } from '../core/pages/form.js';
+import { pageRouter } from '../core/pages/layout.js';
+import { addressOf, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+const TAB = 'portal';
+const notices = { ended: 'All sessions have ended. Their next request is refused.' };
+
+const lifetimes = [
+  { value: '15', label: '15 minutes' },
+  { value: String(DEFAULT_MINUTES), label: 'An hour' },
+  { value: '480', label: '8 hours' },
+  { value: '1440', label: 'A day' },
+];
+
+const pageLabels: Record<(typeof portalPages)[number], string> = {
+  usage: 'Usage',
+  entitlements: 'Entitlements',
+  credits: 'Credits',
+  events: 'Events',
+  keys: 'API keys',
+};
+
+export function customerPortalPages(deps: ConsoleDeps): Router {
+  const { db, clock, config } = deps;
+  const router = pageRouter();
+
+  addForm(router, '/customers/:slug/portal', {
+    async act(req, res, fields) {
+      const customer = await readCustomer(deps, req);
+      const input = parseInput(portalSessionInputSchema, readFields(fields));
+      const { path, expiresAt } = await changeAsOperator(deps, req, res, async (tx, source) => {
+        // Whoever opens the link acts as this person.
+        if (input.member !== undefined) await confirmDanger(tx, res, source);
+        return createPortalSession(tx, customer.slug, input, { ...source, serviceKeyId: null });
+      });
+      beginSecretPage(res);
+      const page = { view: 'console/portal-link', tab: TAB, title: 'Portal link' };
+      await renderCustomer(deps, req, res, page, customer, { url: originOf(req) + path, expiresAt });
+    },
+    async show(req, res, form) {
+      const customer = await readCustomer(deps, req);
+      const sessions = await listSessions(db.orm, customer.id, new Date(clock.now()), PAGE_SIZE);
+      const pages = portalPages.filter((page) => page !== 'keys');
+      const values = { pages, expiresInMinutes: String(DEFAULT_MINUTES), ...form.values };
+      const page = { view: 'console/portal', tab: TAB, title: 'Portal', notices };
+      await renderCustomer(deps, req, res, page, customer, {
+        form: { ...form, values },
+        lifetimes,
+        pageLabels,
+        sessions,
+        most: PAGE_SIZE,
+        origins: config.portalOrigins,
+      });
+    },
+  });
+
+  router.post('/customers/:slug/portal/end', async (req, res) => {
+    const { slug } = await readCustomer(deps, req);
+    await changeAsOperator(deps, req, res, (tx, source) => endPortalSessions(tx, slug, source));
+    res.redirect(303, toAddress(`${addressOf(slug)}/portal`, { done: 'ended' }));
+  });
+
+  return router;
+}
+
+function readFields(fields: FormFields) {
+  const text = (name: string) => textField(fields, name)?.trim();
+  const mode = text('livemode');
+  return {
+    pages: listField(fields, 'pages'),
+    expiresInMinutes: Number(text('expiresInMinutes')),
+    subject: text('subject'),
+    member: text('member'),
+    returnUrl: text('returnUrl'),
+    accent: text('accent'),
+    livemode: mode === undefined ? undefined : mode === 'live',
+  };
+}
