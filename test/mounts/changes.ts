@@ -36,7 +36,7 @@ import type { HttpRequest } from '../openapi/support/send-example.js';
 import { isDangerous, matrix, type Row } from '../pages/matrix.js';
 import type { Populated } from '../pages/populated.js';
 import { authenticator, giveSecondFactor } from '../support/second-factor.js';
-import { operatorToken } from '../support/operator.js';
+import { operatorClient, operatorToken } from '../support/operator.js';
 import type { TestService } from '../support/service.js';
 import type { LiveAccount } from '../markets/support/live-account.js';
 
@@ -421,6 +421,17 @@ const inConsole: Record<string, Prepare | Prepare[]> = {
   'post /console/customers/{slug}/plan/end': byOperator(async (world) => ({
     slug: (await createPlan(world)).slug,
   })),
+  'post /console/customers/{slug}/portal': byOperator(({ own }) => ({
+    slug: own.slug,
+    fields: { pages: 'usage', expiresInMinutes: '60' },
+  })),
+  'post /console/customers/{slug}/portal/end': byOperator(async ({ service }) => {
+    const slug = newSlug();
+    const operate = operatorClient(() => service);
+    await operate('PUT', `/organizations/${slug}`, { name: 'Viewers' });
+    await operate('POST', `/organizations/${slug}/portal-sessions`);
+    return { slug };
+  }),
   'post /console/service-keys/new': byOperator(({ service }) => ({
     fields: {
       id: newFormId(service.clock.now()),

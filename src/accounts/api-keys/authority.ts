@@ -1,7 +1,7 @@
 import { and, eq } from 'drizzle-orm';
 import type { Authority } from '../audit/audit.js';
 import { invalidKey, keyError, type KeyProblem } from './bearer-key.js';
-import type { Scope } from './scopes.js';
+import type { AnyScope } from './scopes.js';
 import { apiKeys } from './table.js';
 
 export interface KeyAuthority extends Authority {
@@ -15,7 +15,7 @@ const columns = {
   scopes: apiKeys.scopes,
 };
 
-export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAuthority => ({
+export const keyAuthority = (orgId: string, keyId: string, scope: AnyScope): KeyAuthority => ({
   keyId,
   async confirm(tx, now) {
     const [key] = await tx
@@ -31,7 +31,7 @@ export const keyAuthority = (orgId: string, keyId: string, scope: Scope): KeyAut
 
 function problemOf(
   { revokedAt, archivedAt, expiresAt, scopes }: Pick<typeof apiKeys.$inferSelect, keyof typeof columns>,
-  scope: Scope,
+  scope: AnyScope,
   now: Date,
 ): KeyProblem | null {
   if (revokedAt !== null) return 'key_revoked';

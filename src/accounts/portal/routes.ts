@@ -7,10 +7,12 @@ import { parseExactly } from '../../core/http/validate.js';
 import { defineRoute, json, type RouteDescription } from '../../core/reference/define-route.js';
 import { preferKeyError, readHashedSecret } from '../api-keys/bearer-key.js';
 import { authenticateCall, type CallDeps } from '../api-keys/key-use.js';
-import { change, byService } from '../audit/audit.js';
+import { keyAuthority } from '../api-keys/authority.js';
+import { change, type Authority } from '../audit/audit.js';
 import { deletedResponses, operatorRoute } from '../identity/operator/define-route.js';
 import { MAX_BODY_BYTES, sendDeleted } from '../identity/operator/http.js';
 import { whereaboutsOf } from '../identity/session/session.js';
+import { lockOrganizationId } from '../organizations/table.js';
 import { ofOrganization } from '../service-keys/routes.js';
 import { createPortalSession, endPortalSessions, type NewPortalSession } from './portal.js';
 import { portalSessionInputSchema, portalSessionSchema } from './schema.js';
@@ -39,11 +41,14 @@ export const portalRoutes = [
     responses,
     body: { schema: portalSessionInputSchema, maxBytes: MAX_BODY_BYTES, isOptional: true },
     handler: (deps: PortalDeps) => async (req, res) => {
-      const authenticate = () => authenticateCall(deps, readHashedSecret(req), 'portal:create');
-      const input = await preferKeyError(authenticate, () => readInput(req, res));
-      const { organization, ...source } = await readAuthor(deps, req, res, authenticate);
-      if (input.member !== undefined) await authenticateCall(deps, readHashedSecret(req), 'portal:keys');
-      const made = await change(deps, byService, (tx) =>
+      const input = await preferKeyError(
+        () => authenticate(deps, req),
+        () => readInput(req, res),
+      );
+      const { organization, serviceKeyId, ...author } = await authenticate(deps, req);
+      if (input.member !== undefined) await deps.keys.authenticate(readHashedSecret(req), 'portal:keys');
+      const source = { ...whereaboutsOf(req, res, deps.clock), ...author, serviceKeyId };
+      const made = await change(deps, author.by, (tx) =>
         createPortalSession(tx, organization, input, source),
       );
       sendJson(res, 201, toJson(toAnswer(req, made)));
@@ -55,9 +60,9 @@ export const portalRoutes = [
     operationId: 'endPortalSessions',
     responses: deletedResponses,
     handler: (deps: PortalDeps) => async (req, res) => {
-      const authenticate = () => authenticateCall(deps, readHashedSecret(req), 'portal:create');
-      const { organization, ...source } = await readAuthor(deps, req, res, authenticate);
-      await change(deps, byService, (tx) => endPortalSessions(tx, organization, source));
+      const { organization, ...author } = await authenticate(deps, req);
+      const source = { ...whereaboutsOf(req, res, deps.clock), ...author };
+      await change(deps, author.by, (tx) => endPortalSessions(tx, organization, source));
       sendDeleted(res);
     },
   }),
@@ -68,19 +73,17 @@ async function readInput(req: Request, res: Response) {
   return parseExactly(portalSessionInputSchema, value);
 }
 
-async function readAuthor(
-  { clock }: PortalDeps,
-  req: Request,
-  res: Response,
-  authenticate: () => ReturnType<typeof authenticateCall>,
-) {
-  const { organization, serviceKeyId } = await authenticate();
-  return {
-    ...whereaboutsOf(req, res, clock),
-    organization,
-    serviceKeyId,
-    actor: `service_key:${serviceKeyId}`,
+async function authenticate(deps: PortalDeps, req: Request<object>) {
+  const { orgId, keyId, organization, serviceKeyId } = await authenticateCall(
+    deps,
+    readHashedSecret(req as Request),
+    description.scope,
+  );
+  const by: Authority = {
+    ...keyAuthority(orgId, keyId, description.scope),
+    lock: (tx) => lockOrganizationId(tx, orgId),
   };
+  return { organization, serviceKeyId, actor: `service_key:${serviceKeyId}`, by };
 }
 
 const PATH = '/operator/organizations/{slug}/portal-sessions';

@@ -9,7 +9,7 @@ export const DEFAULT_MINUTES = 60;
 
 const accent = z
   .string()
-  .regex(/^#[\da-f]{6}$/i, { error: 'must be a colour like #2456d6', abort: true })
+  .regex(/^#[\da-fA-F]{6}$/, { error: 'must be a colour like #2456d6', abort: true })
   .refine(hasContrast, {
     error: ({ input }) =>
       `is too light for text: its contrast with white is ${contrastOf(String(input)).toFixed(1)} to 1, and at least 4.5 to 1 is needed`,

@@ -1,11 +1,13 @@
 import { creditAccounts, creditEntries, creditGrants } from '../../../src/metering/credits/table.js';
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
+import { HOUR_MS } from '../../../src/core/time.js';
 import { hashFor, hashSecret } from '../../../src/accounts/api-keys/bearer-key.js';
 import { hashCheaply } from '../../support/accounts.js';
 import type { Database, Orm } from '../../../src/core/db/client.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
 import { apiKeys } from '../../../src/accounts/api-keys/table.js';
+import { portalSessions } from '../../../src/accounts/portal/table.js';
 import { serviceKeys } from '../../../src/accounts/service-keys/table.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from '../../../src/accounts/audit/table.js';
 import { identities, secondFactors, sessions } from '../../../src/accounts/identity/table.js';
@@ -67,6 +69,7 @@ const emptied = [
   operatorLog,
   operatorChain,
   sessions,
+  portalSessions,
   webhookAttempts,
   webhookDeliveries,
   webhookMessages,
@@ -193,6 +196,16 @@ export async function resetExampleWorld(db: Database): Promise<void> {
       };
       await tx.insert(apiKeys).values({ ...row, ...forOne });
     }
+    // For the example that ends it.
+    await tx.insert(portalSessions).values({
+      id: uuid(),
+      organizationId: orgId,
+      hashedLink: 'opened',
+      createdBy: 'operator',
+      pages: ['usage'],
+      createdAt,
+      expiresAt: new Date(Date.parse(exampleWorld.now) + HOUR_MS),
+    });
     await insertReservation(tx);
     await insertWebhooks(tx);
     await insertCredits(tx);
