@@ -37,7 +37,10 @@ export function openLink(context: Pick<Context, 'config' | 'db' | 'clock'>): Req
     if (typeof secret !== 'string' || !tokenShape.test(secret))
       throw new AppError('not_found', 'This link is not complete. Copy it again.');
     // A preview of the link must not use it up.
-    if (req.method === 'HEAD') return void res.end();
+    if (req.method === 'HEAD') {
+      res.end();
+      return;
+    }
     const token = await openPortal(db.orm, secret, { at: new Date(clock.now()) });
     const { name, options } = cookieOf(context, req);
     res.cookie(name, token, options);
@@ -83,7 +86,13 @@ function toPrincipal(session: PortalSession): SessionPrincipal | undefined {
   const { userId, role } = member as { userId: string; role: Role };
   return {
     ...organization,
-    ...{ orgId, orgSlug, orgName, role, userId, email: member.email!, userName: member.userName! },
+    orgId,
+    orgSlug,
+    orgName,
+    role,
+    userId,
+    email: member.email!,
+    userName: member.userName!,
     sessionId: hashedToken,
     isOperator: false,
     isArchived: false,

@@ -57,13 +57,15 @@ export const portalSessionInputSchema = z
     error: 'is required with the page keys',
     path: ['member'],
   })
-  .refine(({ pages, subject }) => subject === undefined || !pages?.some((page) => ofWhole.includes(page)), {
-    error: 'cannot be combined with credits or keys, which belong to the whole Organization',
-    path: ['subject'],
-  })
+  .refine(
+    ({ pages, subject }) =>
+      subject === undefined || !pages?.some((page) => page === 'credits' || page === 'keys'),
+    {
+      error: 'cannot be combined with credits or keys, which belong to the whole Organization',
+      path: ['subject'],
+    },
+  )
   .meta({ id: 'PortalSessionInput' });
-
-const ofWhole = ['credits', 'keys'];
 
 export const portalSessionSchema = z
   .object({
