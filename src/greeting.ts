@@ -5,7 +5,7 @@ export function describeDemo(
   demo: DemoData,
   baseUrl: string,
   products: readonly Pick<RunningProduct, 'greet'>[],
-  operatorToken?: string,
+  { operatorToken, portalPath }: { operatorToken?: string | undefined; portalPath?: string | undefined } = {},
 ): string {
   const { logins, database } = demo;
   const parts = products.map(({ greet }) => greet(demo, baseUrl));
@@ -41,6 +41,10 @@ export function describeDemo(
         ]),
     ...parts.flatMap(({ steps }) => steps.map(({ text, command }) => `${text}:\n\n  ${command}`)),
   ];
+  if (portalPath !== undefined)
+    sections.push(
+      `What a customer sees inside your own product, without an account (open it within 10 minutes; it works once):\n\n  ${baseUrl}${portalPath}`,
+    );
   if (database === 'embedded') sections.push(embeddedNotice.trimEnd());
   return `\n${sections.join('\n\n')}\n`;
 }

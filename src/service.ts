@@ -20,7 +20,7 @@ import { createHttpServer, listen } from './core/http/server.js';
 import { createMetrics } from './core/metrics.js';
 import { describeDemo } from './greeting.js';
 import { keepSecret, readDemo, writeDemo, type DemoData } from './demo/demo.js';
-import { seedDemo } from './demo/seed.js';
+import { createDemoPortal, seedDemo } from './demo/seed.js';
 import { watchPools, watchShards } from './health/database.js';
 import { createReadiness } from './health/readiness.js';
 import type { DashboardOptions } from './mounts/dashboard.js';
@@ -107,7 +107,12 @@ export async function startService(
   const stopWatch = readiness.watch();
   const work = startWork(context, running, demo);
   const url = urlOf(server, config);
-  const greeting = demo && describeDemo(demo, url, running.products, kept.operatorTokens[0]?.token);
+  const greeting =
+    demo &&
+    describeDemo(demo, url, running.products, {
+      operatorToken: kept.operatorTokens[0]?.token,
+      portalPath: await createDemoPortal(context),
+    });
   beforeReady?.();
   lifecycle.state = 'ready';
   return {

@@ -44,6 +44,8 @@ export const demoOrganizations = [
   { slug: 'northwind-labs', name: 'Northwind Labs', marketAccess: 'trade' },
   // Only meters its usage.
   { slug: 'helios-weather', name: 'Helios Weather', marketAccess: 'none' },
+  // Tries a plan.
+  { slug: 'aurora-grid', name: 'Aurora Grid', marketAccess: 'none' },
 ] as const;
 
 export type DemoSlug = (typeof demoOrganizations)[number]['slug'];

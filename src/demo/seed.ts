@@ -14,6 +14,8 @@ import { auditPerson, type Source } from '../accounts/identity/source.js';
 import { operators, secondFactors } from '../accounts/identity/table.js';
 import { insertUser } from '../accounts/identity/users/queries.js';
 import { choosePassword, putUser, type PasswordChoice } from '../accounts/identity/users/users.js';
+import { createPortalSession } from '../accounts/portal/portal.js';
+import { portalSessionInputSchema } from '../accounts/portal/schema.js';
 import { organizations, type Role } from '../accounts/organizations/table.js';
 import {
   demoOrganizations,
@@ -87,6 +89,7 @@ const demoOperator = { email: 'olivia@gauge.example', name: 'Olivia Berg' };
 const demoPeople: DemoPerson[] = [
   { email: 'ada@northwind.example', name: 'Ada Lindqvist', roles: { 'northwind-labs': 'owner' } },
   { email: 'elena@helios.example', name: 'Elena Vidal', roles: { 'helios-weather': 'owner' } },
+  { email: 'mia@aurora.example', name: 'Mia Holm', roles: { 'aurora-grid': 'owner' } },
   {
     email: 'ben@northwind.example',
     name: 'Ben Okafor',
@@ -171,3 +174,23 @@ const alphabet = 'abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789';
 
 /** No look-alikes, about 92 bits. */
 const randomPassword = () => Array.from({ length: 16 }, () => alphabet[randomInt(alphabet.length)]).join('');
+
+/** Shows the second Organization's usage. Undefined if an earlier version made the demo, without it. */
+export async function createDemoPortal({
+  db,
+  clock,
+}: Pick<Context, 'db' | 'clock'>): Promise<string | undefined> {
+  const [, { slug }] = demoOrganizations;
+  const source = {
+    actor: `operator:${demoOperator.email}`,
+    at: new Date(clock.now()),
+    ip: undefined,
+    requestId: undefined,
+    serviceKeyId: null,
+  };
+  const input = portalSessionInputSchema.parse({});
+  return change({ db, clock }, byService, (tx) => createPortalSession(tx, slug, input, source)).then(
+    ({ path }) => path,
+    () => undefined,
+  );
+}

@@ -10,7 +10,7 @@ import type { DemoData } from '../../src/demo/demo.js';
 import { products } from '../../src/products.js';
 import { readDemo, writeDemo } from '../../src/demo/demo.js';
 import { describeDemo } from '../../src/greeting.js';
-import { seedDemo } from '../../src/demo/seed.js';
+import { createDemoPortal, seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/markets/demo/trading.js';
 import { seedDemoUsage } from '../../src/metering/demo/usage.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
@@ -99,14 +99,14 @@ describe('a seeded database', () => {
     it('are created once, even if two instances start together', async () => {
       expect(seeded.results.filter((demo) => demo !== undefined)).toHaveLength(1);
       expect(await seedDemo(service.context, parts)).toBeUndefined();
-      expect(await database.db.orm.$count(organizations)).toBe(2);
+      expect(await database.db.orm.$count(organizations)).toBe(3);
     });
 
     it('have every role, a person in two Organizations and every kind of product', async () => {
       expect(new Set(seeded.demo.logins.map((login) => login.role))).toEqual(
         new Set(['owner', 'admin', 'member', 'billing', 'operator']),
       );
-      expect(new Set(members().map((login) => login.organization)).size).toBe(2);
+      expect(new Set(members().map((login) => login.organization)).size).toBe(3);
       const people = new Set(members().map((login) => login.email));
       expect(people.size).toBe(members().length - 1);
       expect(seeded.demo.products.some((p) => p.kind === 'live' && p.unitCap !== null)).toBe(true);
@@ -144,7 +144,8 @@ describe('a seeded database', () => {
       for (const { slug, name } of body.organizations) {
         expect((await call('PUT', `/organizations/${slug}`, { name })).status).toBe(200);
         const { entitlements } = (await call('GET', `/organizations/${slug}/entitlements`)).body;
-        for (const { productSlug, kind, limits } of entitlements) {
+        // A plan gave the trial its own.
+        for (const { productSlug, kind, limits } of slug === 'aurora-grid' ? [] : entitlements) {
           const path = `/organizations/${slug}/entitlements/${productSlug}`;
           expect((await call('PUT', path, { kind, limits })).status).toBe(200);
         }
@@ -157,7 +158,7 @@ describe('a seeded database', () => {
         actions.push(...auditLog.map((row: any) => row.action));
         expect(auditLog.filter((row: any) => row.actor === 'system')).toEqual([]);
       }
-      expect(actions.filter((action) => !/\.(created|added|granted)$/.test(action))).toEqual([]);
+      expect(actions.filter((action) => !/\.(created|added|granted|started)$/.test(action))).toEqual([]);
       expect(actions.filter((action) => action === 'api_key.created')).toHaveLength(5);
     });
 
@@ -265,8 +266,22 @@ describe('a seeded database', () => {
     });
 
     it('shows the operator token that the service made for itself', () => {
-      const text = describeDemo(demo, service.url, service.running.products, 'the-token');
+      const text = describeDemo(demo, service.url, service.running.products, {
+        operatorToken: 'the-token',
+        portalPath: '/portal/open?token=x',
+      });
       expect(lines(text)).toContain('export OPERATOR_TOKEN=the-token');
+      expect(lines(text)).toContain(`${service.url}/portal/open?token=x`);
+    });
+
+    it('has a link to the portal, and an Organization in a trial', async () => {
+      const path = await createDemoPortal(service.context);
+      const opened = await new Browser(service.url).get(path!, { accept: 'text/html' });
+      expect([opened.status, opened.headers.get('location')]).toEqual([303, '/portal']);
+      expect((await call('GET', '/organizations/aurora-grid/plan')).body).toMatchObject({
+        plan: 'starter',
+        state: 'trial',
+      });
     });
 
     it('states the limits of the embedded database, and only there', async () => {
@@ -380,7 +395,9 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
     for (let i = 0; i < 2; i++) await seedDemoUsage(service.context, seeded.demo);
     const used = await orm.select().from(apiKeys).where(ne(apiKeys.name, 'paper trader'));
     for (const { lastUsedAt } of used) expect(now - lastUsedAt!.getTime()).toBeLessThan(3 * 60_000);
-    for (const { id, slug } of await orm.select().from(organizations)) {
+    // The Organization in a trial has not begun.
+    const begun = await orm.select().from(organizations).where(ne(organizations.slug, 'aurora-grid'));
+    for (const { id, slug } of begun) {
       const { events, drift } = await readUsage(database.db, id);
       expect(drift).toEqual([]);
       const times = events.map(({ occurredAt }) => Date.parse(occurredAt));

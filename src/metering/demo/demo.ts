@@ -6,6 +6,10 @@ import type { Source } from '../../accounts/identity/source.js';
 import type { Tx } from '../../core/db/client.js';
 import { later, type DemoOrganization, type DemoPart, type DemoSlug } from '../../demo/demo.js';
 import { putGrant as putCreditGrant } from '../credit-grants/grants.js';
+import { DAY_MS } from '../../core/time.js';
+import { putOrganizationPlan } from '../plans/organization-plans.js';
+import { putPlan } from '../plans/plans.js';
+import type { Definition } from '../plans/table.js';
 import { putGrant } from '../entitlements/grants.js';
 import { putProduct, type ProductInput } from '../entitlements/products.js';
 import {
@@ -87,6 +91,32 @@ const products: DemoProduct[] = [
   },
 ];
 
+const plans: Record<string, { name: string; definition: Definition }> = {
+  starter: {
+    name: 'Starter',
+    definition: {
+      entitlements: [
+        { productSlug: 'forecast-api', kind: 'live', unitCap: '1000', features: { models: ['small'] } },
+      ],
+      grants: [{ key: 'credits', amount: '200', every: 'month', expires: 'period' }],
+      trial: { days: 14 },
+    },
+  },
+  team: {
+    name: 'Team',
+    definition: {
+      entitlements: [
+        { productSlug: 'forecast-api', kind: 'live', features: { models: ['small', 'large'] } },
+        { productSlug: 'map-tiles', kind: 'live' },
+      ],
+      grants: [{ key: 'credits', amount: '1500', every: 'month', expires: 'period' }],
+    },
+  },
+};
+
+/** Nine days of the trial are left. */
+const TRIED_MS = 5 * DAY_MS;
+
 const MONTHS = 5;
 
 /** Grants every month's credits now, because past usage is filled in later. */
@@ -114,8 +144,8 @@ function startOfNextMonth(time: string): string {
 
 export const demo: DemoPart = {
   schema,
-  async seed(tx, organizations, source) {
-    const [first, second] = organizations;
+  async seed(tx, organizations, source, _config, nowMs) {
+    const [first, second, third] = organizations;
     for (const [i, { slug, grants, limits, ...product }] of products.entries()) {
       const step = later(source, i * 3.2);
       await putProduct(tx, slug, { ...product, maxQuantity: DEFAULT_MAX_QUANTITY }, step);
@@ -124,7 +154,12 @@ export const demo: DemoPart = {
         await putGrant(tx, orgSlug, slug, grant, later(step, 0.11));
       }
     }
-    for (const organization of organizations) await grantCredits(tx, organization, later(source, 16.4));
+    for (const organization of organizations.slice(0, 2))
+      await grantCredits(tx, organization, later(source, 16.4));
+    for (const [slug, plan] of Object.entries(plans)) await putPlan(tx, slug, plan, later(source, 17.2));
+    const trial = { plan: 'starter', trial: true, voidGrants: false, replace: false };
+    const tried = { ...source, at: new Date(nowMs - TRIED_MS) };
+    if (third) await putOrganizationPlan(tx, third.slug, trial, tried);
     const addKey = async (
       { id, ownerId }: DemoOrganization,
       name: string,
