@@ -29,7 +29,7 @@ it('the types of the Python client match the OpenAPI document', async () => {
 it.skipIf(!hasMypy)('mypy accepts each Python program of the READMEs', async () => {
   const texts = ['README.md', 'clients/python/README.md'].map((path) => readFileSync(path, 'utf8'));
   const programs = texts.flatMap((text) => [...text.matchAll(/^```python\n(.*?)^```$/gms)]);
-  expect(programs).toHaveLength(6);
+  expect(programs).toHaveLength(7);
   await checkTypes(programs.map(([, program]) => program!));
 });
 
