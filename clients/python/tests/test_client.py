@@ -198,7 +198,7 @@ class ClientTest(WithService):
             gauge.send_many(events[1:2])
         self.assertEqual(raised.exception.code, "code_404")
         self.service.fault = lambda _request, _count: reply(200, {"valid": True})
-        self.assertTrue(gauge.verify("org_live_key", scope="usage:write")["valid"])
+        self.assertTrue(gauge.verify({"secret": "org_live_key", "scope": "usage:write"})["valid"])
         request = self.service.requests[-1]
         self.assertEqual((request.path, request.json), ("/service/keys/verify", {"secret": "org_live_key", "scope": "usage:write"}))
 
@@ -215,7 +215,7 @@ class ClientTest(WithService):
         with self.assertRaisesRegex(ValueError, "needs a service_key"):
             self.gauge.for_organization("acme")
         with self.assertRaisesRegex(ValueError, "needs a service_key"):
-            self.gauge.verify("org_live_key")
+            self.gauge.verify({"secret": "org_live_key"})
         with self.assertRaisesRegex(ValueError, "needs a service_key"):
             self.gauge.send_many([])
         for keys in ({}, {"api_key": "a", "service_key": "b"}, {"service_key": ""}):

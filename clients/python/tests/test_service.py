@@ -133,9 +133,9 @@ class ServiceTest(unittest.TestCase):
         answer = many.send_many([cast(UsageEventOfMany, {**event(key), "organization": slug}) for slug, key in names])
         self.assertEqual((answer["accepted"], answer["deduped"]), (1, 1))
         self.assertEqual([(one["organization"], one["status"]) for one in answer["refused"]], [("nobody", 404)])
-        verified = many.verify(KEY, scope="usage:write", product_slug=PRODUCT)
+        verified = many.verify({"secret": KEY, "scope": "usage:write", "productSlug": PRODUCT})
         self.assertEqual((verified["valid"], verified["organization"]), (True, SLUG))
-        self.assertEqual(many.verify(f"{KEY[:-1]}{'a' if KEY[-1] != 'a' else 'b'}")["code"], "invalid_key")
+        self.assertEqual(many.verify({"secret": KEY.swapcase()})["code"], "invalid_key")
         with tempfile.TemporaryDirectory() as directory:
             with Reporter(URL, service_key=os.environ["GAUGE_SERVICE_KEY"], directory=directory) as reporter:
                 key = reporter.report({"organization": SLUG, "productSlug": PRODUCT, "metric": "calls"})["idempotencyKey"]

@@ -23,6 +23,7 @@ from .types import (
     Entitlement,
     EntitlementCheckAnswer,
     EntitlementCheckItem,
+    KeyVerification,
     OwnApiKey,
     RecordedEvent,
     Reservation,
@@ -128,19 +129,10 @@ class GaugeClient:
         answer: UsageAnswerOfMany = self._send("/service/usage/events", events, lenient, dry_run)
         return answer
 
-    def verify(
-        self,
-        secret: str,
-        *,
-        scope: str | None = None,
-        product_slug: str | None = None,
-        quantity: float | Decimal | None = None,
-        subject: str | UUID | None = None,
-    ) -> VerifiedKey:
-        """With a service key: whether an Organization's API key is valid and, if asked, may use the product."""
+    def verify(self, key: KeyVerification) -> VerifiedKey:
+        """With a service key: whether an Organization's API key is valid and, if asked, may use a product."""
         self._require_service_key()
-        body = {"secret": secret, "scope": scope, "productSlug": product_slug, "quantity": quantity, "subject": subject}
-        answer: VerifiedKey = self._call("POST", "/service/keys/verify", body)
+        answer: VerifiedKey = self._call("POST", "/service/keys/verify", key)
         return answer
 
     def check(self, items: Sequence[str | EntitlementCheckItem]) -> EntitlementCheckAnswer:
