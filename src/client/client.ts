@@ -10,26 +10,44 @@ type UsagePath = Omit<paths['/api/usage'], 'get'> & {
   get: Omit<ReadUsage, 'parameters'> & { parameters: UsageParameters };
 };
 
-export type GaugeClient = Client<Omit<paths, '/api/usage'> & { '/api/usage': UsagePath }>;
+type GaugePaths = Omit<paths, '/api/usage'> & { '/api/usage': UsagePath };
+
+export interface GaugeClient extends Client<GaugePaths> {
+  /**
+   * With a service key: a client whose calls of `/api/…` act for the Organization.
+   * @throws TypeError with an API key, which has its own Organization
+   */
+  forOrganization(slug: string): GaugeClient;
+}
 
 type RecordUsage = paths['/api/usage/events']['post'];
 type UsageBatch = NonNullable<RecordUsage['requestBody']>['content']['application/json'];
 export type UsageEvent = UsageBatch['events'][number];
 export type UsageAnswer = RecordUsage['responses'][202]['content']['application/json'];
 
+type RecordOfMany = paths['/service/usage/events']['post']['responses'][202]['content']['application/json'];
+/** An Organization whose events were not recorded. */
+export type RefusedPart = NonNullable<RecordOfMany['refused']>[number];
+
 /** The recorded usage exceeds the customer's credit grants. */
 export type CreditsOverdrawn = Extract<UsageAnswer['warnings'][number], { code: 'credits_overdrawn' }>;
 
-export interface GaugeClientOptions {
+/** A service key acts for any Organization. */
+export type Credential =
+  | { apiKey: string; serviceKey?: undefined }
+  | { serviceKey: string; apiKey?: undefined };
+
+export interface Connection {
   /** Base URL of the service, such as `https://gauge.example.com`. */
   baseUrl: string;
-  apiKey: string;
   /** In ms; default 10,000. A slower request fails with a `TimeoutError`. */
   timeoutMs?: number;
-  /** Allows http to other machines, for example in a network that you trust. The API key is then sent unencrypted. */
+  /** Allows http to other machines, for example in a network that you trust. The key is then sent unencrypted. */
   allowHttp?: boolean;
   fetch?: typeof globalThis.fetch;
 }
+
+export type GaugeClientOptions = Connection & Credential;
 
 /** Live events reused the idempotency keys of test events, or vice versa. Only the rest of the batch is counted. */
 export class OtherModeError extends Error {
@@ -47,7 +65,7 @@ export class OtherModeError extends Error {
 
 const refuseOtherMode: Middleware = {
   async onResponse({ schemaPath, response }) {
-    if (schemaPath !== '/api/usage/events' || response.status !== 202) return;
+    if (!schemaPath.endsWith('/usage/events') || response.status !== 202) return;
     const answer = (await response.clone().json()) as Partial<UsageAnswer> | null;
     // Without warnings, the response may come from another service; the caller detects this.
     if (!Array.isArray(answer?.warnings)) return;
@@ -59,29 +77,52 @@ const refuseOtherMode: Middleware = {
 };
 
 /**
- * Redirects are returned, not followed: following one would drop the API key or turn a POST into a GET. Recording usage
+ * Redirects are returned, not followed: following one would drop the key or turn a POST into a GET. Recording usage
  * throws `OtherModeError` if live and test events are mixed up.
- * @throws TypeError without an API key, or if `baseUrl` is http on another machine, unless `allowHttp` is set
+ * @throws TypeError without a key or with two, or if `baseUrl` is http on another machine, unless `allowHttp` is set
  */
 export function createGaugeClient(options: GaugeClientOptions): GaugeClient {
-  const { baseUrl, apiKey, allowHttp, timeoutMs = 10_000, fetch = globalThis.fetch } = options;
+  const { baseUrl, apiKey, serviceKey, allowHttp } = options;
+  const name = 'serviceKey' in options ? 'serviceKey' : 'apiKey';
   // A variable of the environment that is not set is undefined, whatever its type says.
-  if (!apiKey) throw new TypeError('apiKey is missing. Is GAUGE_API_KEY set?');
+  if (!apiKey && !serviceKey) throw new TypeError(`${name} is missing. Is GAUGE_API_KEY set?`);
+  if (apiKey && serviceKey) throw new TypeError('Set apiKey or serviceKey, not both.');
   if (!allowHttp && isPlain(baseUrl))
     throw new TypeError(
-      'baseUrl must be https, because the API key is sent to it. Only this machine may use http. Set allowHttp to send the key unencrypted.',
+      'baseUrl must be https, because the key is sent to it. Only this machine may use http. Set allowHttp to send the key unencrypted.',
     );
-  const client: GaugeClient = createClient({
+  return openAt(options, '/api');
+}
+
+/** @param root where the routes of `/api` are */
+function openAt(options: GaugeClientOptions, root: string): GaugeClient {
+  const { baseUrl, apiKey, serviceKey, timeoutMs = 10_000, fetch = globalThis.fetch } = options;
+  const base = baseUrl.replace(/\/$/, '');
+  const client = createClient<GaugePaths>({
     baseUrl,
-    headers: { authorization: `Bearer ${apiKey}` },
+    headers: { authorization: `Bearer ${serviceKey ?? apiKey}` },
     redirect: 'manual',
+    Request: class extends Request {
+      constructor(input: string | URL | Request, init?: RequestInit) {
+        const isOwn = typeof input === 'string' && input.startsWith(`${base}/api/`);
+        super(isOwn ? `${base}${root}${input.slice(`${base}/api`.length)}` : input, init);
+      }
+    },
     fetch: (request: Request) => {
       const signal = AbortSignal.any([request.signal, AbortSignal.timeout(timeoutMs)]);
       return fetch(new Request(request, { signal }));
     },
   });
   client.use(refuseOtherMode);
-  return client;
+  return Object.assign(client, {
+    forOrganization(slug: string): GaugeClient {
+      if (serviceKey === undefined)
+        throw new TypeError('forOrganization needs a serviceKey. An API key has its own Organization.');
+      // In an address, dots would lead to another route.
+      if (/^\.{0,2}$/.test(slug)) throw new TypeError(`"${slug}" is not the slug of an Organization.`);
+      return openAt(options, `/service/organizations/${encodeURIComponent(slug)}`);
+    },
+  });
 }
 
 /** Http to another machine. */

@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readRetryAfter } from '../core/time.js';
-import { OtherModeError, type GaugeClient, type UsageAnswer } from './client.js';
+import { OtherModeError, type GaugeClient, type RefusedPart, type UsageAnswer } from './client.js';
 
 export interface Sendable {
   json: string;
+  /** With a service key. */
+  organization?: string | undefined;
 }
 
 export interface Refused<Event> {
@@ -12,11 +14,13 @@ export interface Refused<Event> {
   detail: string;
 }
 
-/** Every event ends up accepted, deduped or refused. */
+/** Every event ends up accepted, deduped, refused or left. */
 export interface Delivered<Event> {
   accepted: number;
   deduped: number;
   refused: Refused<Event>[];
+  /** The service cannot record the events of these Organizations at the moment. */
+  left: Refused<Event>[];
   warnings: { warning: UsageAnswer['warnings'][number]; event: Event | undefined }[];
 }
 
@@ -25,42 +29,79 @@ const OTHER_MODE =
 
 /**
  * Events that violate the schema are removed and the rest sent again. A batch refused as a whole is halved until the
- * offending event is isolated.
+ * offending event is isolated. An Organization's refusal concerns only its own events.
  * @throws DeliveryError
  */
 export async function deliverEvents<Event extends Sendable>(
   post: Post,
   events: readonly Event[],
 ): Promise<Delivered<Event>> {
-  if (events.length === 0) return { accepted: 0, deduped: 0, refused: [], warnings: [] };
+  if (events.length === 0) return deliveredNone();
   const answer = await post(events);
-  if (answer.kind === 'recorded') return toDelivered(answer.answer, events);
-  const { code, detail } = answer.problem;
-  const broken = brokenEvents(answer.problem, events);
-  if (broken.size > 0) {
-    const rest = await deliverEvents(
-      post,
-      events.filter((_event, i) => !broken.has(i)),
-    );
-    return { ...rest, refused: [...broken.values(), ...rest.refused] };
+  if (answer.kind === 'refused') return deliverRefused(post, events, answer.problem, events);
+  let delivered = toDelivered(answer.answer, events);
+  for (const part of answer.answer.refused ?? []) {
+    const own = events.filter(({ organization }) => organization === part.organization);
+    const outcome = canRecordLater(part.status)
+      ? deliverEvents(post, own)
+      : deliverRefused(post, own, part, events);
+    delivered = join(delivered, await outcome);
   }
-  if (events.length === 1)
-    return { accepted: 0, deduped: 0, refused: [{ event: events[0]!, code, detail }], warnings: [] };
+  return delivered;
+}
+
+/** @param sent the events whose indexes the problem names, `events` among them */
+async function deliverRefused<Event extends Sendable>(
+  post: Post,
+  events: readonly Event[],
+  problem: ProblemBody,
+  sent: readonly Event[],
+): Promise<Delivered<Event>> {
+  const { code, detail } = problem;
+  const refuse = (all: readonly Event[]) => all.map((event) => ({ event, code, detail }));
+  const named = namedOrganization(problem, sent);
+  if (named !== undefined) {
+    const own = refuse(events.filter(({ organization }) => organization === named));
+    const others = events.filter(({ organization }) => organization !== named);
+    const outcome = canRecordLater(problem.status) ? { left: own } : { refused: own };
+    return join({ ...deliveredNone(), ...outcome }, await deliverEvents(post, others));
+  }
+  const broken = brokenEvents(problem, sent);
+  if (broken.size > 0) {
+    const rest = events.filter((event) => !broken.has(event));
+    return join({ ...deliveredNone(), refused: [...broken.values()] }, await deliverEvents(post, rest));
+  }
+  if (events.length === 1) return { ...deliveredNone(), refused: refuse(events) };
   const middle = events.length >> 1;
   const first = await deliverEvents(post, events.slice(0, middle));
-  const second = await deliverEvents(post, events.slice(middle));
-  return {
-    accepted: first.accepted + second.accepted,
-    deduped: first.deduped + second.deduped,
-    refused: [...first.refused, ...second.refused],
-    warnings: [...first.warnings, ...second.warnings],
-  };
+  return join(first, await deliverEvents(post, events.slice(middle)));
 }
+
+/** The Organization whose events are refused together. */
+function namedOrganization({ errors = [] }: ProblemBody, sent: readonly Sendable[]): string | undefined {
+  return sent[errors.find(isOfOrganization)?.index ?? -1]?.organization;
+}
+
+/** Not if the event does not name its Organization. */
+const isOfOrganization = ({ pointer, code }: ErrorPlace): boolean =>
+  pointer?.endsWith('/organization') === true && code !== 'invalid_request';
+
+const canRecordLater = (status: number): boolean => status === 401 || status === 429 || status >= 500;
+
+const deliveredNone = () => ({ accepted: 0, deduped: 0, refused: [], left: [], warnings: [] });
+
+const join = <Event>(a: Delivered<Event>, b: Delivered<Event>): Delivered<Event> => ({
+  accepted: a.accepted + b.accepted,
+  deduped: a.deduped + b.deduped,
+  refused: [...a.refused, ...b.refused],
+  left: [...a.left, ...b.left],
+  warnings: [...a.warnings, ...b.warnings],
+});
 
 function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Delivered<Event> {
   const { accepted, deduped, rejected = [], warnings } = answer;
   const refused = rejected.map(({ index, code, detail }) => ({ event: events[index]!, code, detail }));
-  const delivered: Delivered<Event> = { accepted, deduped, refused: [...refused], warnings: [] };
+  const delivered: Delivered<Event> = { accepted, deduped, refused: [...refused], left: [], warnings: [] };
   for (const warning of warnings) {
     const event = warning.code === 'duplicate_mismatch' ? events[warning.index] : undefined;
     if (warning.code === 'duplicate_mismatch' && event && warning.differs?.includes('livemode')) {
@@ -74,12 +115,12 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
 
 /** Returns each event with its first error. */
 function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
-  const broken = new Map<number, Refused<Event>>();
-  for (const { index, pointer, code, detail } of errors) {
-    const event = index === undefined ? undefined : events[index];
-    if (index === undefined || event === undefined || broken.has(index)) continue;
+  const broken = new Map<Event, Refused<Event>>();
+  for (const { index = -1, pointer, code, detail } of errors) {
+    const event = events[index];
+    if (event === undefined || broken.has(event)) continue;
     const field = pointer?.split('/').slice(3).join('/');
-    broken.set(index, { event, code, detail: field ? `${field} ${detail}` : detail });
+    broken.set(event, { event, code, detail: field ? `${field} ${detail}` : detail });
   }
   return broken;
 }
@@ -99,17 +140,29 @@ export class DeliveryError extends Error {
 
 /** After all retries. */
 type Answer =
-  | { kind: 'recorded'; answer: UsageAnswer }
-  | { kind: 'refused'; status: number; problem: ProblemBody };
+  | { kind: 'recorded'; answer: UsageAnswer & { refused?: RefusedPart[] } }
+  | { kind: 'refused'; problem: ProblemBody };
 
 interface ProblemBody {
+  status: number;
   code: string;
   detail: string;
-  errors?: { index?: number; pointer?: string; code: string; detail: string }[];
+  errors?: ErrorPlace[];
+}
+
+interface ErrorPlace {
+  index?: number;
+  pointer?: string;
+  code: string;
+  detail: string;
 }
 
 interface PostOptions {
   client: GaugeClient;
+  /** Each event names its Organization. */
+  isForMany?: boolean;
+  /** Does not repeat events that cannot be recorded because of their Organization. */
+  leavesParts?: boolean;
   isDryRun?: boolean;
   /** For error messages. */
   address: string;
@@ -184,10 +237,12 @@ interface Retry {
 }
 
 async function attempt(options: PostOptions, events: readonly Sendable[]): Promise<Answer | Retry> {
-  const { client, isDryRun, address, addressName, signal } = options;
+  const { client, isForMany, isDryRun, addressName, signal } = options;
   const deadline = startDeadline(signal);
   try {
-    const { data, error, response } = await client.POST('/api/usage/events', {
+    // The bodies and answers have the same form.
+    const path = (isForMany ? '/service/usage/events' : '/api/usage/events') as '/api/usage/events';
+    const { data, error, response } = await client.POST(path, {
       params: { query: isDryRun ? { dryRun: 'true' } : {} },
       headers: { prefer: 'handling=lenient' },
       // Serialized below: quantities can have more digits than a double holds.
@@ -195,13 +250,13 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
       bodySerializer: () => `{"events":[${events.map(({ json }) => json).join(',')}]}`,
       signal: deadline.signal,
     });
-    if (response.status === 202) return readAnswer(data, events.length, addressName);
-    return readFailure(response, error, addressName);
+    if (response.status === 202) return readAnswer(data, events, addressName);
+    return readFailure(response, error, options);
   } catch (error) {
     if (error instanceof DeliveryError) throw error;
     // `deliverEvents` reports the events that are not valid.
-    if (error instanceof OtherModeError) return readAnswer(error.answer, events.length, addressName);
-    const reason = `${addressName} ${address} cannot be reached: ${reasonOf(error)}`;
+    if (error instanceof OtherModeError) return readAnswer(error.answer, events, addressName);
+    const reason = `${addressName} ${options.address} cannot be reached: ${reasonOf(error)}`;
     return { kind: 'retry', reason, hasResponded: false, isThrottled: false, retryAfterMs: undefined };
   } finally {
     deadline.clear();
@@ -209,20 +264,36 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
 }
 
 /** Without Gauge's own response, unrecorded events could count as recorded. @throws DeliveryError */
-function readAnswer(data: UsageAnswer | undefined, sent: number, addressName: string): Answer {
-  const { accepted, deduped, rejected } = (data ?? {}) as Partial<UsageAnswer>;
-  if (data === undefined || Number(accepted) + Number(deduped) + (rejected?.length ?? 0) !== sent)
+function readAnswer(
+  data: (UsageAnswer & { refused?: RefusedPart[] }) | undefined,
+  events: readonly Sendable[],
+  addressName: string,
+): Answer {
+  const {
+    accepted,
+    deduped,
+    rejected = [],
+    refused = [],
+  } = data ?? ({} as Partial<NonNullable<typeof data>>);
+  const parts = new Set(refused.map(({ organization }) => organization));
+  const inParts = events.filter(({ organization = '' }) => parts.has(organization)).length;
+  if (!data || Number(accepted) + Number(deduped) + rejected.length + inParts !== events.length)
     throw new DeliveryError(
       `The response does not account for all events sent. Is ${addressName} a Gauge service?`,
     );
   return { kind: 'recorded', answer: data };
 }
 
-function readFailure(response: Response, body: unknown, addressName: string): Answer | Retry {
+function readFailure(
+  response: Response,
+  body: unknown,
+  { addressName, leavesParts }: PostOptions,
+): Answer | Retry {
   const { status } = response;
-  const problem = readProblem(body);
+  const problem = readProblem(body, status);
   const description = `${status}${problem ? ` ${problem.code}: ${problem.detail}` : ''}`;
-  if (status === 429 || status >= 500) {
+  const isPart = problem?.errors?.some(isOfOrganization) === true;
+  if ((status === 429 || status >= 500) && !(leavesParts && isPart)) {
     const retryAfterMs =
       status === 429 || status === 503 ? readRetryAfter(response.headers.get('retry-after')) : undefined;
     return {
@@ -233,7 +304,7 @@ function readFailure(response: Response, body: unknown, addressName: string): An
       retryAfterMs,
     };
   }
-  if (problem && isAboutEvents(status, problem)) return { kind: 'refused', status, problem };
+  if (problem && status !== 401 && (isPart || isAboutEvents(problem))) return { kind: 'refused', problem };
   if (!problem || response.headers.has('location'))
     throw new DeliveryError(foreignAnswer(response, addressName));
   const keyStatus = status === 401 || status === 403 ? status : undefined;
@@ -250,18 +321,18 @@ export function foreignAnswer({ status, headers }: Response, addressName: string
 /**
  * Body too large, invalid schema, or rule violations with their positions (sent if a proxy drops the `Prefer` header).
  */
-function isAboutEvents(status: number, { code, errors }: ProblemBody): boolean {
+function isAboutEvents({ status, code, errors }: ProblemBody): boolean {
   if (status === 413 || status === 422) return true;
   if (status === 400) return code === 'invalid_request' || code === 'invalid_json';
   return status === 403 && errors !== undefined;
 }
 
-export function readProblem(body: unknown): ProblemBody | undefined {
+function readProblem(body: unknown, status: number): ProblemBody | undefined {
   const problem = body as Partial<ProblemBody> | null | undefined;
   return typeof problem === 'object' &&
     typeof problem?.code === 'string' &&
     typeof problem.detail === 'string'
-    ? (problem as ProblemBody)
+    ? { ...(problem as ProblemBody), status }
     : undefined;
 }
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createGaugeClient, type GaugeClientOptions, type UsageEvent } from './client.js';
+import { createGaugeClient, type Connection, type Credential, type UsageEvent } from './client.js';
 import { inChunks } from '../core/steps.js';
 import { DirectoryInUseError } from '../core/db/directory-lock.js';
 import {
@@ -8,6 +8,7 @@ import {
   deliverEvents,
   DeliveryError,
   REQUEST_TIMEOUT_MS,
+  type Delivered,
   type Post,
   type Refused,
   type Sendable,
@@ -16,10 +17,16 @@ import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from '
 
 export { DirectoryInUseError, SpoolFullError };
 
-/** An event to report. Missing keys and times are filled in. */
-export type ReportedEvent = Omit<UsageEvent, 'idempotencyKey'> & Partial<Pick<UsageEvent, 'idempotencyKey'>>;
+/** With a service key, an event names its Organization. */
+export type SpooledEvent = UsageEvent & { organization?: string };
 
-export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutMs'> {
+/** An event to report. Missing keys and times are filled in. */
+export type ReportedEvent = Omit<SpooledEvent, 'idempotencyKey'> &
+  Partial<Pick<SpooledEvent, 'idempotencyKey'>>;
+
+export type UsageReporterOptions = Omit<Connection, 'timeoutMs'> & Credential & ReporterOptions;
+
+interface ReporterOptions {
   /** Folder for unsent events. It must survive restarts and be used by only one process at a time. */
   directory: string;
   /** In bytes; default 256 MiB. */
@@ -30,7 +37,7 @@ export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutM
   onFull?(state: { bytes: number; maxBytes: number }): void;
   /** Rejected events are also stored in `refused.ndjson`. After a crash, the same events may be passed again. */
   onRefused?(events: RefusedEvent[]): void;
-  /** Once when the service begins to refuse the API key. Default: a warning of the process. */
+  /** Once when the service begins to refuse the key. Default: a warning of the process. */
   onKeyRefused?(reason: string): void;
   /** After each failed attempt. The reporter retries indefinitely. */
   onRetry?(reason: string, waitMs: number): void;
@@ -38,7 +45,7 @@ export interface UsageReporterOptions extends Omit<GaugeClientOptions, 'timeoutM
 
 export interface RefusedEvent {
   /** Undefined if the stored line is corrupt. */
-  event: UsageEvent | undefined;
+  event: SpooledEvent | undefined;
   code: string;
   detail: string;
 }
@@ -46,9 +53,9 @@ export interface RefusedEvent {
 export interface UsageReporter {
   /**
    * Resolves once the event is on disk: it is then counted exactly once, even after a crash.
-   * @throws SpoolFullError, or a file system error; the event was then not accepted
+   * @throws SpoolFullError, TypeError, RangeError or a file system error; the event was then not accepted
    */
-  report(event: ReportedEvent): Promise<UsageEvent>;
+  report(event: ReportedEvent): Promise<SpooledEvent>;
   /** True once each event has an answer, false after `timeoutMs` (default 30,000). */
   flush(options?: { timeoutMs?: number }): Promise<boolean>;
   /** Stops accepting events, flushes, and releases the directory. Unsent events are sent after the next start. */
@@ -60,9 +67,11 @@ const MAX_BATCH = 500;
 const PARALLEL = 4;
 const MAX_EVENT_BYTES = 64 * 1024;
 const BACKOFF_MS = 250;
-/** After an error that a person must fix, such as a wrong API key or URL. */
+/** After an error that a person must fix, such as a wrong key or URL. */
 const BLOCKED_MS = 1_000;
 const MAX_BLOCKED_MS = 60_000;
+/** If only some events cannot be sent, the others wait no longer. */
+const MAX_LEFT_MS = 5_000;
 
 /** Accepted events survive service outages and crashes of this process. Requires Node. */
 export async function createUsageReporter(options: UsageReporterOptions): Promise<UsageReporter> {
@@ -99,6 +108,12 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
   return {
     async report(reported) {
       if (closing) throw new Error('The reporter is closed.');
+      if ((options.serviceKey === undefined) !== (reported.organization === undefined))
+        throw new TypeError(
+          options.serviceKey === undefined
+            ? 'organization needs a serviceKey. With an apiKey, the Organization is its own.'
+            : 'organization is missing. With a serviceKey, each event names its Organization.',
+        );
       const event = complete(reported);
       const line = JSON.stringify(event);
       if (Buffer.byteLength(line) > MAX_EVENT_BYTES)
@@ -115,7 +130,7 @@ export async function createUsageReporter(options: UsageReporterOptions): Promis
 }
 
 /** Checks only the quantity; the service rejects events with any other error. */
-function complete({ quantity, ...event }: ReportedEvent): UsageEvent {
+function complete({ quantity, ...event }: ReportedEvent): SpooledEvent {
   if (quantity !== undefined && !(Number.isFinite(quantity) && quantity >= 0))
     throw new RangeError('A quantity must be a finite number of at least 0.');
   return {
@@ -139,13 +154,15 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
     if (isRefused && !isKeyRefused)
       notify(() => {
         if (options.onKeyRefused) options.onKeyRefused(message);
-        else process.emitWarning(`Gauge refuses the API key: ${message}`);
+        else process.emitWarning(`Gauge refuses the key: ${message}`);
       });
     isKeyRefused ||= isRefused;
   }
   const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));
   const post = createPost({
     client: createGaugeClient({ ...options, timeoutMs: REQUEST_TIMEOUT_MS }),
+    isForMany: options.serviceKey !== undefined,
+    leavesParts: true,
     address: options.baseUrl,
     addressName: 'baseUrl',
     maxAttempts: 0,
@@ -208,7 +225,10 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
   };
 }
 
-/** If refused events cannot be set aside, they stay in the segment. Returns the error that prevented it. */
+/**
+ * Events that cannot be recorded at the moment stay in the segment, as do refused ones that cannot be set aside.
+ * Returns the reason.
+ */
 async function sendSegment(
   segment: Segment,
   spool: Spool,
@@ -216,36 +236,45 @@ async function sendSegment(
   onRefused: (events: RefusedEvent[]) => void,
 ): Promise<unknown> {
   const lines = await readLines(segment);
-  const refused = await sendLines(post, lines);
-  if (refused.length > 0) {
-    const events = refused.map(toRefusedEvent);
-    const at = new Date().toISOString();
-    try {
-      await spool.putAside(events.map((event) => JSON.stringify({ at, ...event })));
-    } catch (error) {
-      const left = new Set(refused.map(({ event }) => event.json));
-      await spool.keepOnly(
-        segment,
-        lines.filter((line) => left.has(line)),
-      );
-      return error;
-    }
-    onRefused(events);
+  const { refused, left } = await sendLines(post, lines);
+  let failure = left[0] && new Error(`${left[0].event.organization}: ${left[0].code}: ${left[0].detail}`);
+  const events = refused.map(toRefusedEvent);
+  const at = new Date().toISOString();
+  try {
+    if (events.length > 0) await spool.putAside(events.map((event) => JSON.stringify({ at, ...event })));
+    if (events.length > 0) onRefused(events);
+  } catch (error) {
+    left.push(...refused);
+    failure = error as Error;
   }
-  await spool.remove(segment);
-  return undefined;
+  if (!failure) await spool.remove(segment);
+  else {
+    const kept = new Set(left.map(({ event }) => event.json));
+    await spool.keepOnly(
+      segment,
+      lines.filter((line) => kept.has(line)),
+    );
+  }
+  return failure;
 }
 
-async function sendLines(post: Post, lines: readonly string[]): Promise<Refused<Sendable>[]> {
-  const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map((json) => ({ json })));
+async function sendLines(
+  post: Post,
+  lines: readonly string[],
+): Promise<Pick<Delivered<Sendable>, 'refused' | 'left'>> {
+  const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map(toSendable));
   const refused: Refused<Sendable>[] = [];
+  const left: Refused<Sendable>[] = [];
   const work = async () => {
-    for (let batch = batches.shift(); batch; batch = batches.shift())
-      refused.push(...(await deliverEvents(post, batch)).refused);
+    for (let batch = batches.shift(); batch; batch = batches.shift()) {
+      const delivered = await deliverEvents(post, batch);
+      refused.push(...delivered.refused);
+      left.push(...delivered.left);
+    }
   };
   const ends = await Promise.allSettled(Array.from({ length: PARALLEL }, work));
   for (const end of ends) if (end.status === 'rejected') throw end.reason;
-  return refused;
+  return { refused, left };
 }
 
 async function retryUntilDone(
@@ -253,11 +282,13 @@ async function retryUntilDone(
   onFailure: (error: unknown, waitMs: number) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let waitMs = BLOCKED_MS; ; waitMs = Math.min(waitMs * 2, MAX_BLOCKED_MS)) {
+  for (let failures = 0; ; failures++) {
     try {
       return await task();
     } catch (error) {
       signal.throwIfAborted();
+      const longestMs = error instanceof DeliveryError ? MAX_BLOCKED_MS : MAX_LEFT_MS;
+      const waitMs = Math.min(BLOCKED_MS * 2 ** failures, longestMs);
       onFailure(error, waitMs);
       await sleep(waitMs, undefined, { signal });
     }
@@ -267,10 +298,19 @@ async function retryUntilDone(
 /** An error in a callback does not reach the reporter. */
 const notify = (callback: () => void): void => queueMicrotask(callback);
 
-function toRefusedEvent({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent {
+const toRefusedEvent = ({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent => ({
+  code,
+  detail,
+  event: readEvent(json),
+});
+
+const toSendable = (json: string): Sendable => ({ json, organization: readEvent(json)?.organization });
+
+/** Undefined if the line is corrupt. */
+function readEvent(json: string): SpooledEvent | undefined {
   try {
-    return { code, detail, event: JSON.parse(json) as UsageEvent };
+    return JSON.parse(json) as SpooledEvent;
   } catch {
-    return { code, detail, event: undefined };
+    return undefined;
   }
 }

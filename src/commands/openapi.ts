@@ -17,7 +17,7 @@ const document = buildDocument(await describeService(products));
 if (process.argv[2] === '--client') process.exitCode = generateClient(JSON.stringify(document));
 else if (process.argv[2] === '--python') {
   const types = new URL('../../clients/python/src/gauge/types.py', import.meta.url);
-  writeFileSync(types, toPythonTypes(document, '/api/'));
+  writeFileSync(types, toPythonTypes(document, ['/api/', '/service/']));
 } else process.stdout.write(`${JSON.stringify(document, null, 2)}\n`);
 
 /** Does nothing if the types already match the document. */

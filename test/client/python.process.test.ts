@@ -12,7 +12,7 @@ import { products } from '../../src/products.js';
 import { describeService } from '../../src/reference.js';
 import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createKey, createOrganization, createServiceKey } from '../support/fixtures.js';
 import { checkTypes, hasMypy, hasPython, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 
@@ -22,14 +22,14 @@ it('the types of the Python client match the OpenAPI document', async () => {
   const document = buildDocument(await describeService(products));
   const committed = readFileSync(join(pythonClient, 'src/gauge/types.py'), 'utf8');
   expect(committed, 'Run `npm run client:python` and commit types.py.').toBe(
-    toPythonTypes(document, '/api/'),
+    toPythonTypes(document, ['/api/', '/service/']),
   );
 });
 
 it.skipIf(!hasMypy)('mypy accepts each Python program of the READMEs', async () => {
   const texts = ['README.md', 'clients/python/README.md'].map((path) => readFileSync(path, 'utf8'));
   const programs = texts.flatMap((text) => [...text.matchAll(/^```python\n(.*?)^```$/gms)]);
-  expect(programs).toHaveLength(6);
+  expect(programs).toHaveLength(7);
   await checkTypes(programs.map(([, program]) => program!));
 });
 
@@ -47,13 +47,14 @@ describe.skipIf(!hasPython)('the Python client', () => {
   );
 
   it('installs into a fresh virtual environment without a network, and its tests pass against the service', async () => {
-    const { id } = await createOrganization(database.db);
+    const { id, slug } = await createOrganization(database.db);
     const [product, limited] = [await createProduct(database.db), await createProduct(database.db)];
     await grant(database.db, id, product.id);
     const limits = [{ quantity: '10', window: 'PT1H', enforcement: 'block' as const }];
     await grant(database.db, id, limited.id, { limits });
     const scopes = [...allScopes];
     const key = await createKey(database.db, id, { scopes });
+    const serviceKey = await createServiceKey(database.db, [...scopes, 'keys:verify']);
     const testKey = await createKey(database.db, id, { scopes, livemode: false });
 
     const payer = await createOrganization(database.db);
@@ -71,12 +72,14 @@ describe.skipIf(!hasPython)('the Python client', () => {
         GAUGE_URL: service.url,
         GAUGE_API_KEY: key.secret,
         GAUGE_TEST_KEY: testKey.secret,
+        GAUGE_SERVICE_KEY: serviceKey.secret,
+        GAUGE_ORGANIZATION: slug,
         GAUGE_PRODUCT: product.slug,
         GAUGE_PRICED_PRODUCT: priced.slug,
         GAUGE_CREDITS_KEY: creditsKey.secret,
         GAUGE_LIMITED_PRODUCT: limited.slug,
       },
     });
-    expect(stderr).toMatch(/Ran [5-9]\d tests[\s\S]*OK\n$/);
+    expect(stderr).toMatch(/Ran [6-9]\d tests[\s\S]*OK\n$/);
   });
 });

@@ -9,7 +9,9 @@ import { systemClock } from '../../src/core/time.js';
 import { createRandom } from '../crash/random.js';
 import { ownScript } from '../support/own-build.js';
 import { hasPython, pythonClient } from '../support/python.js';
+import { grant } from '../metering/support/products.js';
 import { createTenant, readUsage } from '../metering/support/usage.js';
+import { createOrganization, createServiceKey } from '../support/fixtures.js';
 import { useService } from '../support/use.js';
 
 const kills = Number(process.env.REPORTER_KILLS ?? 10);
@@ -89,44 +91,58 @@ async function reportUntilKilled(language: Language, args: string[]) {
   return { bytes: Number(first.slice('ready '.length)), keys };
 }
 
-it.for(hasPython ? (['TypeScript', 'Python'] as const) : (['TypeScript'] as const))(
-  `every accepted event is counted once although the reporter is killed ${kills} times while the service goes up and down, in %s (seed ${seed})`,
+const languages = hasPython ? (['TypeScript', 'Python'] as const) : (['TypeScript'] as const);
+
+it.for(languages.flatMap((language) => [1, 40].map((count) => ({ language, count }))))(
+  `every accepted event is counted once although the reporter is killed ${kills} times while the service goes up and down, in $language for $count Organizations (seed ${seed})`,
   { timeout: 60_000 + kills * 2_000 },
-  async (language) => {
-    const directory = join(folder, language);
+  async ({ language, count }) => {
+    const directory = join(folder, `${language}-${count}`);
     const { organization, product, key } = await createTenant(database.db);
+    const organizations = [organization];
+    for (let i = 1; i < count; i++) {
+      const other = await createOrganization(database.db);
+      await grant(database.db, other.id, product.id);
+      organizations.push(other);
+    }
+    const slugs = count === 1 ? [] : organizations.map(({ slug }) => slug);
+    const { secret } = count === 1 ? key : await createServiceKey(database.db, ['usage:write']);
     const baseUrl = `http://127.0.0.1:${(gate.address() as { port: number }).port}`;
     const accepted = new Set<string>();
     let leftBehind = 0;
     for (let i = 0; i < kills; i++) {
-      const args = [baseUrl, key.secret, directory, product.slug, `run${i}`];
+      const args = [baseUrl, secret, directory, product.slug, `run${i}`, ...slugs];
       const { bytes, keys } = await reportUntilKilled(language, args);
       for (const one of keys) accepted.add(one);
       if (bytes > 0) leftBehind++;
     }
     mode = 'up';
-    const last = startProgram(language, [baseUrl, key.secret, directory, product.slug, '']);
+    const last = startProgram(language, [baseUrl, secret, directory, product.slug, '', ...slugs]);
     await last.closed;
     expect(last.lines().at(-1)).toBe('true');
 
-    const { keys: recorded, drift } = await readUsage(database.db, organization.id);
+    const recorded: string[] = [];
+    for (const [i, { id }] of organizations.entries()) {
+      const { keys, drift } = await readUsage(database.db, id);
+      expect(keys.filter((one) => Number(/^run\d+-(\d+)$/.exec(one)?.[1]) % count !== i)).toEqual([]);
+      expect(drift).toEqual([]);
+      const [sum] = await database.db.run(
+        {
+          name: 'test_total',
+          text: 'select trim_scale(sum(quantity))::text as total from usage_totals where org_id = $1',
+        },
+        [id],
+      );
+      expect(sum).toEqual({ total: keys.length > 0 ? String(keys.length) : null });
+      recorded.push(...keys);
+    }
     const known = new Set(recorded);
     expect([...accepted].filter((one) => !known.has(one))).toEqual([]);
     expect(known.size).toBe(recorded.length);
-    expect(recorded.filter((one) => !/^run\d+-\d+$/.test(one))).toEqual([]);
-    expect(drift).toEqual([]);
-    const [sum] = await database.db.run(
-      {
-        name: 'test_total',
-        text: 'select trim_scale(sum(quantity))::text as total from usage_totals where org_id = $1',
-      },
-      [organization.id],
-    );
-    expect(sum).toEqual({ total: String(recorded.length) });
     // The test would prove nothing if there were no events to lose.
     expect(accepted.size).toBeGreaterThan(kills * 20);
     expect(leftBehind).toBeGreaterThan(kills / 4);
     if (kills > 100)
-      console.log({ language, kills, leftBehind, accepted: accepted.size, recorded: recorded.length });
+      console.log({ language, count, kills, leftBehind, accepted: accepted.size, recorded: recorded.length });
   },
 );

@@ -11,7 +11,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createGaugeClient } from '../../src/client/client.js';
+import { createGaugeClient, type Credential } from '../../src/client/client.js';
 import {
   createUsageReporter,
   DirectoryInUseError,
@@ -23,6 +23,7 @@ import {
 import { until } from '../support/until.js';
 
 interface SentEvent {
+  organization?: string;
   productSlug: string;
   idempotencyKey: string;
   occurredAt: string;
@@ -35,7 +36,7 @@ let server: Server;
 let baseUrl: string;
 let directory: string;
 let fault: Fault;
-let requests: { at: number; events: SentEvent[] }[];
+let requests: { at: number; path: string; events: SentEvent[] }[];
 let recorded: Map<string, SentEvent>;
 let reporters: UsageReporter[];
 
@@ -49,7 +50,7 @@ beforeEach(async () => {
     const chunks: Buffer[] = [];
     for await (const chunk of req) chunks.push(chunk as Buffer);
     const { events } = JSON.parse(Buffer.concat(chunks).toString()) as { events: SentEvent[] };
-    requests.push({ at: performance.now(), events });
+    requests.push({ at: performance.now(), path: req.url!, events });
     if (fault(res, events, requests.length)) return;
     const rejected = events.flatMap(({ productSlug }, index) =>
       productSlug === 'unknown' ? [{ index, code: 'entitlement_required', detail: 'none' }] : [],
@@ -82,14 +83,12 @@ const problem = (res: ServerResponse, status: number, code: string, headers = {}
 
 const away: Fault = (res) => Boolean(res.destroy());
 
-async function start(options: Partial<UsageReporterOptions> = {}): Promise<UsageReporter> {
-  const reporter = await createUsageReporter({
-    baseUrl,
-    apiKey: 'org_live_key',
-    directory,
-    intervalMs: 5,
-    ...options,
-  });
+async function start(
+  options: Partial<UsageReporterOptions> = {},
+  credential: Credential = { apiKey: 'org_live_key' },
+): Promise<UsageReporter> {
+  const given = { baseUrl, directory, intervalMs: 5, ...options, ...credential };
+  const reporter = await createUsageReporter(given as UsageReporterOptions);
   reporters.push(reporter);
   return reporter;
 }
@@ -332,4 +331,118 @@ it('a client names a missing key, and gives a request up after its time-out', as
   const client = createGaugeClient({ baseUrl, apiKey: 'k', timeoutMs: 20 });
   const body = { events: [{ productSlug: 'p', metric: 'm', idempotencyKey: 'a' }] };
   await expect(client.POST('/api/usage/events', { body })).rejects.toMatchObject({ name: 'TimeoutError' });
+});
+
+/** Answers for many Organizations as the service does. Keys are recorded with their Organization. */
+function answerMany(res: ServerResponse, events: SentEvent[], statuses: Record<string, number>): true {
+  const slugs = [...new Set(events.map(({ organization }) => organization!))];
+  const refused = slugs.flatMap((organization) => {
+    const status = statuses[organization];
+    if (status === undefined) return [];
+    const index = events.findIndex((one) => one.organization === organization);
+    const reason = { code: `code_${status}`, detail: `said ${status}` };
+    const errors = [{ index, pointer: `/events/${index}/organization`, ...reason }];
+    return [{ organization, status, ...reason, errors }];
+  });
+  const good = events.filter(({ organization }) => statuses[organization!] === undefined);
+  const rejected = events.flatMap(({ productSlug, organization }, index) =>
+    productSlug === 'unknown' && statuses[organization!] === undefined
+      ? [{ index, code: 'entitlement_required', detail: 'none' }]
+      : [],
+  );
+  const keys = good.flatMap((one) =>
+    one.productSlug === 'unknown' ? [] : [`${one.organization} ${one.idempotencyKey}`],
+  );
+  const accepted = keys.filter((key) => !recorded.has(key)).length;
+  for (const [i, key] of keys.entries()) recorded.set(key, good[i]!);
+  if (good.length === 0) return json(res, refused[0]!.status, refused[0]);
+  return json(res, 202, { accepted, deduped: keys.length - accepted, warnings: [], rejected, refused });
+}
+
+const service = { serviceKey: 'service_live_key' };
+
+it('with a service key, one reporter spools for many Organizations, and a refusal concerns only its own events', async () => {
+  const refused: RefusedEvent[] = [];
+  fault = (res, events) => answerMany(res, events, { nobody: 404, other: 403 });
+  const reporter = await start({ onRefused: (events) => refused.push(...events) }, service);
+  const of = (organization: string, key: string, product?: string) => ({
+    ...event(key, product),
+    organization,
+  });
+  const sent = [
+    ...Array.from({ length: 600 }, (_, i) => of('nobody', `n${i}`)),
+    of('acme', 'a'),
+    of('globex', 'a'),
+    of('acme', 'b', 'unknown'),
+    of('other', 'c'),
+    of('globex', 'd'),
+  ];
+  await Promise.all(sent.map((one) => reporter.report(one)));
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['acme a', 'globex a', 'globex d']);
+  const count = (slug: string) => refused.filter((one) => one.event?.organization === slug).length;
+  expect([count('nobody'), count('acme'), count('other'), refused.length]).toEqual([600, 1, 1, 602]);
+  const aside = lines('refused.ndjson').map((line) => JSON.parse(line) as RefusedEvent);
+  expect(aside.find((one) => one.event!.idempotencyKey === 'n599')).toMatchObject({
+    code: 'code_404',
+    detail: 'said 404',
+    event: { organization: 'nobody' },
+  });
+  expect(new Set(requests.map(({ path }) => path))).toEqual(new Set(['/service/usage/events']));
+  expect(requests.length).toBeLessThan(8);
+  expect(files()).toEqual(['refused.ndjson']);
+});
+
+it('an Organization whose events cannot be recorded at the moment holds up no other', async () => {
+  const reasons: string[] = [];
+  const statuses: Record<string, number> = { slow: 503, slower: 429 };
+  fault = (res, events) => answerMany(res, events, statuses);
+  const reporter = await start({ onRetry: (reason) => reasons.push(reason) }, service);
+  await reporter.report({ ...event('a'), organization: 'slow' });
+  await reporter.report({ ...event('a'), organization: 'slower' });
+  await reporter.report({ ...event('a'), organization: 'acme' });
+  await until(() => recorded.has('acme a') && reasons.length > 0);
+  // Now only events that cannot be recorded wait.
+  await reporter.report({ ...event('b'), organization: 'acme' });
+  await until(() => recorded.has('acme b'));
+  expect(reasons[0]).toBe('slow: code_503: said 503');
+  expect(await reporter.flush({ timeoutMs: 50 })).toBe(false);
+  expect([...recorded.keys()]).toEqual(['acme a', 'acme b']);
+  delete statuses.slow;
+  delete statuses.slower;
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['acme a', 'acme b', 'slow a', 'slower a']);
+  expect(existsSync(join(directory, 'refused.ndjson'))).toBe(false);
+});
+
+it('a service key that is revoked between two parts loses nothing', async () => {
+  const statuses: Record<string, number> = { late: 401 };
+  const refusals: string[] = [];
+  fault = (res, events) => answerMany(res, events, statuses);
+  const reporter = await start({ onKeyRefused: (reason) => refusals.push(reason) }, service);
+  await reporter.report({ ...event('a'), organization: 'acme' });
+  await reporter.report({ ...event('a'), organization: 'late' });
+  await until(() => refusals.length > 0);
+  expect(refusals).toEqual(['said 401 (401 code_401)']);
+  delete statuses.late;
+  expect(await reporter.flush()).toBe(true);
+  expect([...recorded.keys()]).toEqual(['acme a', 'late a']);
+});
+
+it('names a key or an Organization that is missing or too much', async () => {
+  const own = await start();
+  const named = { ...event('a'), organization: 'acme' };
+  await expect(own.report(named)).rejects.toThrow('organization needs a serviceKey');
+  await own.close();
+  const many = await start({}, service);
+  await expect(many.report(event('a'))).rejects.toThrow('organization is missing');
+  expect(many.bytes).toBe(0);
+  const both = { baseUrl, apiKey: 'a', serviceKey: 'b' } as unknown as Credential;
+  expect(() => createGaugeClient({ baseUrl, ...both })).toThrow('Set apiKey or serviceKey, not both.');
+  const unset = { serviceKey: process.env.GAUGE_UNSET_VARIABLE! };
+  expect(() => createGaugeClient({ baseUrl, ...unset })).toThrow('serviceKey is missing');
+  const client = createGaugeClient({ baseUrl, apiKey: 'a' });
+  expect(() => client.forOrganization('acme')).toThrow('forOrganization needs a serviceKey');
+  for (const slug of ['', '.', '..'])
+    expect(() => createGaugeClient({ baseUrl, ...service }).forOrganization(slug)).toThrow('is not the slug');
 });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { components } from '../../src/client/api.js';
-import { createGaugeClient, OtherModeError } from '../../src/client/client.js';
-import { createKey, createOrganization } from '../support/fixtures.js';
+import { createGaugeClient, OtherModeError, withReservation } from '../../src/client/client.js';
+import { createKey, createOrganization, createServiceKey } from '../support/fixtures.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { useService } from '../support/use.js';
 
@@ -106,5 +106,87 @@ describe('a client with the generated types', () => {
     expect([response.status, error?.code]).toEqual([404, 'entitlement_not_found']);
     // @ts-expect-error this route never returns that code
     expect(error?.code === 'unknown_metric').toBe(false);
+  });
+});
+
+describe('a client with a service key', () => {
+  async function serving(livemode = true) {
+    const [organization, other] = [
+      await createOrganization(database.db),
+      await createOrganization(database.db),
+    ];
+    const product = await createProduct(database.db);
+    for (const { id } of [organization, other]) await grant(database.db, id, product.id);
+    const scopes = ['usage:write', 'usage:read', 'entitlements:read', 'keys:verify'];
+    const { secret } = await createServiceKey(database.db, scopes, livemode);
+    // A base URL may be written in several ways.
+    const baseUrl = `${service.url.replace('http:', 'HTTP:')}/`;
+    const gauge = createGaugeClient({ baseUrl, serviceKey: secret });
+    const event = (idempotencyKey: string) => ({
+      productSlug: product.slug,
+      metric: 'calls',
+      idempotencyKey,
+    });
+    return { gauge, acme: organization, globex: other, product, event };
+  }
+
+  it('acts for the Organization that a call names, with the types of its own calls', async () => {
+    const { gauge, acme, globex, product, event } = await serving();
+    const own = gauge.forOrganization(acme.slug);
+    const { data } = await own.POST('/api/usage/events', { body: { events: [event('a'), event('b')] } });
+    expect(data?.accepted).toBe(2);
+    const params = { path: { idempotencyKey: 'a' } };
+    expect((await own.GET('/api/usage/events/{idempotencyKey}', { params })).response.status).toBe(200);
+    const other = gauge.forOrganization(globex.slug);
+    expect((await other.GET('/api/usage/events/{idempotencyKey}', { params })).response.status).toBe(404);
+    const input = { ...event('work'), quantity: 5 };
+    expect(await withReservation(other, input, async () => ({ used: 3, result: 'done' }))).toBe('done');
+    const used = async (client: typeof own) => {
+      const path = { productSlug: product.slug };
+      return (await client.GET('/api/entitlements/{productSlug}', { params: { path } })).data?.used;
+    };
+    expect([await used(own), await used(other)]).toEqual([2, 3]);
+    const { error } = await gauge.forOrganization('no/body').GET('/api/credits');
+    expect(error).toMatchObject({ code: 'not_found', detail: 'There is no Organization "no/body".' });
+  });
+
+  it('sends events of many Organizations, and verifies keys', async () => {
+    const { gauge, acme, globex, event } = await serving();
+    const events = [acme.slug, globex.slug, 'nobody'].map((organization) => ({
+      ...event('a'),
+      organization,
+    }));
+    const { data } = await gauge.POST('/service/usage/events', { body: { events } });
+    expect(data).toMatchObject({ accepted: 2, refused: [{ organization: 'nobody', status: 404 }] });
+    const { secret } = await createKey(database.db, acme.id);
+    const body = { secret, scope: 'usage:read' } as const;
+    const verified = await gauge.POST('/service/keys/verify', { body });
+    expect(verified.data).toMatchObject({
+      valid: false,
+      code: 'insufficient_scope',
+      organization: acme.slug,
+    });
+    const { error } = await gauge.GET('/api/entitlements');
+    expect(error).toMatchObject({
+      code: 'invalid_key',
+      detail: expect.stringContaining('/service/organizations'),
+    });
+  });
+
+  it('throws if a live event reuses the key of a test event, and names warnings by Organization', async () => {
+    const { acme, product, event } = await serving();
+    for (const livemode of [false, true]) {
+      const { secret } = await createServiceKey(database.db, ['usage:write'], livemode);
+      const gauge = createGaugeClient({ baseUrl: service.url, serviceKey: secret });
+      const events = ['a', `${livemode}`].map((key) => ({ ...event(key), organization: acme.slug }));
+      const sent = gauge.POST('/service/usage/events', { body: { events } });
+      if (!livemode) expect((await sent).data?.accepted).toBe(2);
+      else await expect(sent).rejects.toMatchObject({ name: 'OtherModeError', indexes: [0] });
+      const again = gauge.POST('/service/usage/events', {
+        body: { events: [{ ...events[1]!, quantity: 7, productSlug: product.slug }] },
+      });
+      const [warning] = (await again).data!.warnings;
+      expect([warning?.organization, warning?.code]).toEqual([acme.slug, 'duplicate_mismatch']);
+    }
   });
 });

@@ -22,7 +22,15 @@ export interface CrashingService {
   /** True once all crashes have happened. */
   readonly isStopping: boolean;
   /** Repeats the call after every lost response and every 503. */
-  call(method: string, path: string, body?: object): Promise<Answer>;
+  call(method: string, path: string, body?: object, as?: Caller): Promise<Answer>;
+  /** For another instance on the same database. */
+  env: Record<string, string>;
+}
+
+interface Caller {
+  secret?: string;
+  /** Of another instance. */
+  port?: number | undefined;
 }
 
 interface Scenario<T> {
@@ -63,6 +71,7 @@ export async function crashService<T>(scenario: Scenario<T>): Promise<void> {
     MARKETS: 'off',
     OPERATOR_TOKEN: operatorToken,
     LIMIT_USAGE_PER_MINUTE: '1000000000',
+    LIMIT_SERVICE_PER_MINUTE: '1000000000',
   };
   let server = startServerProcess(env);
   let [isStopping, answered, inFlight, hits] = [false, 0, 0, 0];
@@ -70,11 +79,12 @@ export async function crashService<T>(scenario: Scenario<T>): Promise<void> {
     get isStopping() {
       return isStopping;
     },
-    async call(method, path, body) {
-      const token = path.startsWith('/operator') ? operatorToken : prepared.secret;
+    env,
+    async call(method, path, body, { secret = prepared.secret, port: at = port } = {}) {
+      const token = path.startsWith('/operator') ? operatorToken : secret;
       for (;;) {
         inFlight++;
-        const answer = await exchange(`http://127.0.0.1:${port}${path}`, token, method, body);
+        const answer = await exchange(`http://127.0.0.1:${at}${path}`, token, method, body);
         inFlight--;
         if (answer) {
           answered++;

@@ -2,6 +2,7 @@ import { v7 as uuid } from 'uuid';
 import { generateSecret, hashSecret } from '../../src/accounts/api-keys/bearer-key.js';
 import type { Database } from '../../src/core/db/client.js';
 import { apiKeyDirectory, apiKeys } from '../../src/accounts/api-keys/table.js';
+import { serviceKeys } from '../../src/accounts/service-keys/table.js';
 import { organizations } from '../../src/accounts/organizations/table.js';
 
 let counter = 0;
@@ -52,4 +53,15 @@ export async function createKey(
     .insert(apiKeys)
     .values({ ...key, scopes: ['usage:write', 'entitlements:read'], createdAt: past, ...values });
   return { id: key.id, orgId, secret };
+}
+
+export async function createServiceKey(
+  db: Database,
+  scopes: string[],
+  livemode = true,
+): Promise<{ id: string; secret: string }> {
+  const secret = generateSecret(livemode, 'service');
+  const key = { id: uuid(), name: 'test service key', prefix: secret.slice(0, 16), scopes, livemode };
+  await db.orm.insert(serviceKeys).values({ ...key, hashedSecret: hashSecret(secret), createdAt: past });
+  return { id: key.id, secret };
 }

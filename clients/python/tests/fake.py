@@ -85,6 +85,25 @@ class FakeService:
         answer = {"accepted": len(fresh), "deduped": len(good) - len(fresh), "warnings": [], "rejected": rejected}
         return 202, answer, {}
 
+    def record_many(self, request: Request, statuses: dict[str, int]) -> Answer:
+        """Answers for many Organizations as the service does; `statuses` has those whose events are not recorded."""
+        events = request.json["events"]
+        refused: list[dict[str, Any]] = []
+        for slug in dict.fromkeys(event["organization"] for event in events):
+            if slug in statuses:
+                index = [event["organization"] for event in events].index(slug)
+                reason = {"code": f"code_{statuses[slug]}", "detail": f"said {statuses[slug]}"}
+                place = {"index": index, "pointer": f"/events/{index}/organization", **reason}
+                refused.append({"organization": slug, "status": statuses[slug], **reason, "errors": [place]})
+        good = [event for event in events if event["organization"] not in statuses]
+        if not good:
+            return refused[0]["status"], refused[0], {}
+        keys = {f"{event['organization']} {event['idempotencyKey']}": event for event in good}
+        fresh = [key for key in keys if key not in self.recorded]
+        self.recorded.update(keys)
+        answer = {"accepted": len(fresh), "deduped": len(good) - len(fresh), "warnings": [], "rejected": [], "refused": refused}
+        return 202, answer, {}
+
     def stop(self) -> None:
         self._server.shutdown()
         self._server.server_close()

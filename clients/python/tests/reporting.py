@@ -1,4 +1,7 @@
-"""Reports usage until it is killed and prints each accepted event's key. Without a prefix, sends the remaining events."""
+"""Reports usage until it is killed and prints each accepted event's key. Without a prefix, sends the remaining events.
+
+With slugs of Organizations, the key is a service key.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,12 @@ import threading
 import time
 from itertools import count
 
-from gauge import Reporter
+from gauge import ReportedEvent, Reporter
 
-base_url, api_key, directory, product, prefix = sys.argv[1:]
-reporter = Reporter(base_url, api_key, directory, interval=0.02)
+base_url, key, directory, product, prefix, *slugs = sys.argv[1:]
+reporter = Reporter(
+    base_url, None if slugs else key, directory, service_key=key if slugs else None, interval=0.02
+)
 print(f"ready {reporter.bytes}", flush=True)
 if prefix == "":
     print(str(reporter.close(60)).lower(), flush=True)
@@ -23,8 +28,12 @@ numbers = count()
 
 def report() -> None:
     while True:
-        key = f"{prefix}-{next(numbers)}"
-        reporter.report({"productSlug": product, "metric": "calls", "quantity": 1, "idempotencyKey": key})
+        number = next(numbers)
+        key = f"{prefix}-{number}"
+        event: ReportedEvent = {"productSlug": product, "metric": "calls", "quantity": 1, "idempotencyKey": key}
+        if slugs:
+            event["organization"] = slugs[number % len(slugs)]
+        reporter.report(event)
         os.write(1, f"{key}\n".encode())
         time.sleep(random.random() / 200)
 

@@ -12,7 +12,7 @@ from unittest import mock
 
 from gauge import DeliveryError, GaugeClient, OtherModeError, RefusedError
 from gauge.transport import find_proxy
-from gauge.types import ReservationInput, UsageEvent
+from gauge.types import ReservationInput, UsageEvent, UsageEventOfMany
 
 from .fake import Answer, FakeService, Request, problem, reply
 from .values import BAD_NUMBERS, EXACT, KEY, NATIVE, REGION, SUBJECT, WRITTEN
@@ -180,6 +180,48 @@ class ClientTest(WithService):
                 f"/api/usage?from=2026-01-01&to=2026-02-01T00%3A00%3A00.000000Z&subject={SUBJECT}&dimension.region={REGION}",
             ],
         )
+
+    def test_a_service_key_names_the_organization_in_the_address_or_in_each_event(self) -> None:
+        gauge = GaugeClient(self.service.url, service_key="service_live_key")
+        self.addCleanup(gauge.close)
+        gauge.for_organization("acme").send([EVENT])
+        gauge.for_organization("a/b").send([EVENT])
+        self.assertEqual(
+            [request.path for request in self.service.requests],
+            ["/service/organizations/acme/usage/events", "/service/organizations/a%2Fb/usage/events"],
+        )
+        self.service.fault = lambda request, _count: self.service.record_many(request, {"nobody": 404})
+        events = [cast(UsageEventOfMany, {**EVENT, "organization": slug}) for slug in ("acme", "nobody", "nobody", "globex")]
+        answer = gauge.send_many(events)
+        self.assertEqual((answer["accepted"], answer["refused"][0]["organization"]), (2, "nobody"))
+        with self.assertRaises(RefusedError) as raised:
+            gauge.send_many(events[1:2])
+        self.assertEqual(raised.exception.code, "code_404")
+        self.service.fault = lambda _request, _count: reply(200, {"valid": True})
+        self.assertTrue(gauge.verify({"secret": "org_live_key", "scope": "usage:write"})["valid"])
+        request = self.service.requests[-1]
+        self.assertEqual((request.path, request.json), ("/service/keys/verify", {"secret": "org_live_key", "scope": "usage:write"}))
+
+    def test_a_call_without_the_key_or_organization_that_it_needs_is_refused_before_it_is_sent(self) -> None:
+        many = GaugeClient(self.service.url, service_key="service_live_key")
+        self.addCleanup(many.close)
+        with self.assertRaisesRegex(ValueError, "needs an Organization"):
+            many.entitlement("calls")
+        with self.assertRaisesRegex(ValueError, "needs an Organization"):
+            many.send([EVENT])
+        for slug in ("", ".", ".."):
+            with self.assertRaisesRegex(ValueError, "is not the slug"):
+                many.for_organization(slug)
+        with self.assertRaisesRegex(ValueError, "needs a service_key"):
+            self.gauge.for_organization("acme")
+        with self.assertRaisesRegex(ValueError, "needs a service_key"):
+            self.gauge.verify({"secret": "org_live_key"})
+        with self.assertRaisesRegex(ValueError, "needs a service_key"):
+            self.gauge.send_many([])
+        for keys in ({}, {"api_key": "a", "service_key": "b"}, {"service_key": ""}):
+            with self.assertRaises(ValueError):
+                GaugeClient(self.service.url, **cast(Any, keys))
+        self.assertEqual(self.service.requests, [])
 
     def test_lists_are_read_page_by_page(self) -> None:
         def pages(request: Request, _count: int) -> Answer:

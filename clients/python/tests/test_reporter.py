@@ -20,7 +20,7 @@ from typing import Any, cast
 from unittest import mock
 
 from gauge import ReportedEvent, RefusedEvent, Reporter, SpoolFullError
-from gauge.types import UsageEvent
+from gauge.types import UsageEventOfMany
 
 from .fake import Answer, FakeService, Request, problem, reply
 from .values import BAD_NUMBERS, EXACT, NATIVE, WRITTEN
@@ -396,8 +396,78 @@ Reporter(*sys.argv[1:]).report({"productSlug": "calls", "metric": "calls", "idem
         ).stdout  # fmt: skip
 
     def test_a_reported_event_has_the_fields_of_an_event(self) -> None:
-        self.assertEqual(ReportedEvent.__annotations__.keys(), UsageEvent.__annotations__.keys())
-        self.assertEqual(ReportedEvent.__required_keys__, UsageEvent.__required_keys__ - {"idempotencyKey"})
+        self.assertEqual(ReportedEvent.__annotations__.keys(), UsageEventOfMany.__annotations__.keys())
+        optional = {"idempotencyKey", "organization"}
+        self.assertEqual(ReportedEvent.__required_keys__, UsageEventOfMany.__required_keys__ - optional)
+
+    def start_for_many(self, **options: Any) -> Reporter:
+        more: dict[str, Any] = {"directory": self.directory, "service_key": "service_live_key", **FAST, **options}
+        reporter = Reporter(self.service.url, **more)
+        self.addCleanup(reporter.close, 0)
+        return reporter
+
+    def test_with_a_service_key_one_reporter_spools_for_many_organizations(self) -> None:
+        refused: list[RefusedEvent] = []
+        self.service.fault = lambda request, _count: self.service.record_many(request, {"nobody": 404, "other": 403})
+        reporter = self.start_for_many(on_refused=refused.extend, interval=0.5)
+        for i in range(600):
+            reporter.report(event(f"n{i}", organization="nobody"))
+        for slug, key in [("acme", "a"), ("globex", "a"), ("other", "c"), ("globex", "d")]:
+            reporter.report(event(key, organization=slug))
+        self.assertTrue(reporter.flush())
+        self.assertEqual(list(self.service.recorded), ["acme a", "globex a", "globex d"])
+        until(lambda: len(refused) == 601)
+        slugs = [one.event["organization"] for one in refused if one.event]
+        self.assertEqual((slugs.count("nobody"), slugs.count("other")), (600, 1))
+        self.assertEqual(self.aside()[0]["event"]["organization"], "nobody")
+        self.assertEqual({request.path for request in self.service.requests}, {"/service/usage/events"})
+        self.assertLess(len(self.service.requests), 100)
+
+    def test_an_organization_that_cannot_be_recorded_at_the_moment_holds_up_no_other(self) -> None:
+        reasons: list[str] = []
+        statuses = {"slow": 503, "slower": 429}
+        self.service.fault = lambda request, _count: self.service.record_many(request, statuses)
+        reporter = self.start_for_many(on_retry=lambda reason, _seconds: reasons.append(reason))
+        for slug in ("slow", "slower", "acme"):
+            reporter.report(event("a", organization=slug))
+        until(lambda: "acme a" in self.service.recorded and len(reasons) > 0)
+        # Now only events that cannot be recorded wait.
+        reporter.report(event("b", organization="acme"))
+        until(lambda: "acme b" in self.service.recorded)
+        self.assertIn("code_503: said 503", reasons[0])
+        self.assertFalse(reporter.flush(timeout=0.05))
+        statuses.clear()
+        self.assertTrue(reporter.flush())
+        self.assertEqual(sorted(self.service.recorded), ["acme a", "acme b", "slow a", "slower a"])
+        self.assertFalse((self.directory / "refused.ndjson").exists())
+
+    def test_a_service_key_that_is_revoked_between_two_parts_loses_nothing(self) -> None:
+        reasons: list[str] = []
+        statuses = {"late": 401}
+        self.service.fault = lambda request, _count: self.service.record_many(request, statuses)
+        reporter = self.start_for_many(on_retry=lambda reason, _seconds: reasons.append(reason))
+        for slug in ("acme", "late"):
+            reporter.report(event("a", organization=slug))
+        until(lambda: len(reasons) > 0)
+        self.assertEqual(reasons[0], "said 401 (401 code_401)")
+        statuses.clear()
+        self.assertTrue(reporter.flush())
+        self.assertEqual(sorted(self.service.recorded), ["acme a", "late a"])
+
+    def test_a_key_or_an_organization_that_is_missing_or_too_much_is_named(self) -> None:
+        with self.assertRaisesRegex(ValueError, "organization needs a service_key"):
+            self.start().report(event("a", organization="acme"))
+        many = self.start_for_many()
+        missing: list[dict[str, Any]] = [{}, {"organization": None}]
+        for named in missing:
+            with self.assertRaisesRegex(ValueError, "organization is missing"):
+                many.report(event("a", **named))
+        self.assertEqual(many.bytes, 0)
+        for keys in ({}, {"api_key": "a", "service_key": "b"}):
+            with self.assertRaisesRegex(ValueError, "api_key or service_key"):
+                Reporter(self.service.url, directory=self.directory, **cast(Any, keys))
+        with self.assertRaisesRegex(ValueError, "directory is missing"):
+            Reporter(self.service.url, "key")
 
     def test_events_wait_for_others_for_the_interval(self) -> None:
         reporter = self.start(interval=60)

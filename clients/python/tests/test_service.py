@@ -12,7 +12,7 @@ from decimal import Decimal
 from typing import Any, cast
 
 from gauge import CreditsExhaustedError, GaugeClient, OtherModeError, RefusedError, RefusedEvent, Reporter
-from gauge.types import ReservationInput, UsageEvent
+from gauge.types import ReservationInput, UsageEvent, UsageEventOfMany
 
 URL = os.environ.get("GAUGE_URL", "")
 KEY = os.environ.get("GAUGE_API_KEY", "")
@@ -21,6 +21,8 @@ LIMITED = os.environ.get("GAUGE_LIMITED_PRODUCT", "")
 PRODUCT = os.environ.get("GAUGE_PRODUCT", "")
 # A product that costs 1 credit per call and blocks; the Organization of GAUGE_CREDITS_KEY has a grant of 10.
 PRICED = os.environ.get("GAUGE_PRICED_PRODUCT", "")
+# The Organization of GAUGE_API_KEY, in which GAUGE_SERVICE_KEY has all scopes.
+SLUG = os.environ.get("GAUGE_ORGANIZATION", "")
 
 
 def event(key: str | uuid.UUID, **more: Any) -> UsageEvent:
@@ -119,6 +121,25 @@ class ServiceTest(unittest.TestCase):
         burned = sum(one["amount"] for one in gauge.credit_entries(kind="burn", product_slug=PRICED))
         self.assertEqual(burned, 12)
         self.assertEqual(list(gauge.credit_entries(kind="void")), [])
+
+    def test_a_service_key_acts_for_an_organization_and_for_many_and_verifies_keys(self) -> None:
+        many = GaugeClient(URL, service_key=os.environ["GAUGE_SERVICE_KEY"])
+        self.addCleanup(many.close)
+        gauge = many.for_organization(SLUG)
+        self.assertEqual(gauge.send([event(self.key)])["accepted"], 1)
+        self.assertEqual(self.gauge.send([event(self.key)])["deduped"], 1)
+        self.assertEqual(gauge.check([PRODUCT])["results"][0]["allowed"], True)
+        names = [(SLUG, self.key), (SLUG, f"{self.key} 2"), ("nobody", self.key)]
+        answer = many.send_many([cast(UsageEventOfMany, {**event(key), "organization": slug}) for slug, key in names])
+        self.assertEqual((answer["accepted"], answer["deduped"]), (1, 1))
+        self.assertEqual([(one["organization"], one["status"]) for one in answer["refused"]], [("nobody", 404)])
+        verified = many.verify({"secret": KEY, "scope": "usage:write", "productSlug": PRODUCT})
+        self.assertEqual((verified["valid"], verified["organization"]), (True, SLUG))
+        self.assertEqual(many.verify({"secret": KEY.swapcase()})["code"], "invalid_key")
+        with tempfile.TemporaryDirectory() as directory:
+            with Reporter(URL, service_key=os.environ["GAUGE_SERVICE_KEY"], directory=directory) as reporter:
+                key = reporter.report({"organization": SLUG, "productSlug": PRODUCT, "metric": "calls"})["idempotencyKey"]
+        self.assertTrue(gauge.look_up([key])["results"][0]["recorded"])
 
     def test_the_reporter_delivers_and_sets_refused_events_aside(self) -> None:
         refused: list[RefusedEvent] = []

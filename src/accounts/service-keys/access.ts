@@ -135,7 +135,7 @@ function refuseArchived({ slug, archivedAt }: Organization): void {
   if (archivedAt !== null) throw organizationArchived(slug);
 }
 
-const organizationArchived = (slug: string) =>
+export const organizationArchived = (slug: string) =>
   new AppError('not_found', `The Organization "${slug}" is archived.`);
 
 /** At most one write a minute for each key. */

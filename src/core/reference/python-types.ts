@@ -18,7 +18,7 @@ interface Schema {
 }
 
 /** In the order of first use. */
-export function toPythonTypes(document: OpenApiDocument, under: string): string {
+export function toPythonTypes(document: OpenApiDocument, roots: readonly string[]): string {
   const { paths, components } = JSON.parse(JSON.stringify(document)) as Document;
   const visit = (value: unknown, names: Set<string>): Set<string> => {
     if (typeof value !== 'object' || value === null) return names;
@@ -30,13 +30,15 @@ export function toPythonTypes(document: OpenApiDocument, under: string): string 
     for (const inner of Object.values(value)) visit(inner, names);
     return names;
   };
-  const items = Object.entries(paths).flatMap(([path, item]) => (path.startsWith(under) ? [item] : []));
+  const items = Object.entries(paths).flatMap(([path, item]) =>
+    roots.some((root) => path.startsWith(root)) ? [item] : [],
+  );
   const bodies = items.flatMap((item) => Object.values(item).map(({ requestBody }) => requestBody));
   const sent = visit(bodies, new Set());
   const classes = [...visit(items, new Set())].flatMap((name) =>
     toClasses(name, sent.has(name) ? toInput(components.schemas[name]!) : components.schemas[name]!),
   );
-  return `"""Types of the requests and answers of \`${under}\`, generated from the OpenAPI document by \`npm run client:python\`."""
+  return `"""Types of the requests and answers of ${roots.map((root) => `\`${root}\``).join(' and ')}, generated from the OpenAPI document by \`npm run client:python\`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
-import { hashServiceKey } from '../../accounts/api-keys/bearer-key.js';
+import { hashServiceKey, OrganizationArchived } from '../../accounts/api-keys/bearer-key.js';
 import type { CallDeps } from '../../accounts/api-keys/key-use.js';
-import type { ServiceAccess } from '../../accounts/service-keys/access.js';
+import { organizationArchived, type ServiceAccess } from '../../accounts/service-keys/access.js';
 import { whereaboutsOf } from '../../accounts/identity/session/session.js';
 import { AppError } from '../../core/errors.js';
 import { batchBounds, readJsonBody } from '../../core/http/body.js';
@@ -133,8 +133,9 @@ async function recordPart(
     const sent = hasOld ? await withOldEvents(read, () => keys.authenticate(hashedSecret, scope)) : read;
     const answer = await record(deps, sent, isDryRun, () => keyUse.touch(hashedSecret, scope));
     return { part, answer };
-  } catch (error) {
-    const refusal = toAppError(error);
+  } catch (thrown) {
+    const isArchived = thrown instanceof OrganizationArchived;
+    const refusal = isArchived ? organizationArchived(part.organization) : toAppError(thrown);
     if (['key_revoked', 'key_expired', 'invalid_key'].includes(refusal.code)) keyUse.forget(hashedSecret);
     return { part, error: inBody(refusal, part) };
   }
@@ -153,17 +154,15 @@ function inBody(error: AppError, { indexes }: Part): AppError {
     code: error.code,
     detail: error.message,
   };
-  const errors = (error.errors ?? (error.code === 'not_found' ? [ofOrganization] : undefined))?.map(
-    ({ index, pointer, ...rest }) => ({
-      ...(index === undefined ? {} : { index: indexes[index]! }),
-      pointer: place(pointer),
-      ...rest,
-    }),
-  );
+  const errors = (error.errors ?? [ofOrganization]).map(({ index, pointer, ...rest }) => ({
+    ...(index === undefined ? {} : { index: indexes[index]! }),
+    pointer: place(pointer),
+    ...rest,
+  }));
   const { code, message, retryAfterSeconds, cause } = error;
   return new AppError(code, place(message), {
     cause,
-    ...(errors ? { errors } : {}),
+    errors,
     ...(retryAfterSeconds === undefined ? {} : { retryAfterSeconds }),
   });
 }

@@ -102,7 +102,7 @@ const organizationField = text(64).describe('The slug of the Organization whose 
 export const manyBatchSchema = z
   .strictObject({
     events: z
-      .array(usageEventSchema.extend({ organization: organizationField }))
+      .array(usageEventSchema.extend({ organization: organizationField }).meta({ id: 'UsageEventOfMany' }))
       .min(1, 'must have at least one event')
       .max(MAX_EVENTS),
   })
@@ -227,7 +227,7 @@ export const manyAnswerSchema = z
     accepted: usageAnswerSchema.shape.accepted,
     deduped: usageAnswerSchema.shape.deduped,
     warnings: z
-      .array(z.intersection(ofOrganization, warningSchema))
+      .array(z.intersection(ofOrganization, z.union(warningSchema.options)))
       .describe('Conditions that did not stop an event. `index` is that of the body.'),
     rejected: usageAnswerSchema.shape.rejected,
     refused: z

@@ -145,6 +145,24 @@ describe('events of many Organizations', () => {
     });
   });
 
+  it('of an Organization that was archived meanwhile are refused as of an unknown one, with their place', async () => {
+    const { send, event, used, slugs } = await arrive(2);
+    expect((await send([event(0, 'a'), event(1, 'a')])).status).toBe(202);
+    const archived = { name: 'gone', archived: true };
+    expect((await operate('PUT', `/organizations/${slugs[1]}`, archived)).status).toBe(200);
+    const refusal = { code: 'not_found', detail: `The Organization "${slugs[1]}" is archived.` };
+    const place = (index: number) => [{ index, pointer: `/events/${index}/organization`, code: 'not_found' }];
+    expect(await send([event(0, 'b'), event(1, 'b')])).toMatchObject({
+      status: 202,
+      body: { accepted: 1, refused: [{ status: 404, ...refusal, errors: place(1) }] },
+    });
+    expect(await send([event(1, 'b')])).toMatchObject({
+      status: 404,
+      body: { ...refusal, errors: place(0) },
+    });
+    expect([await used(0), await used(1)]).toEqual([['2'], ['1']]);
+  });
+
   it.each([
     [[], '/events'],
     [[{ productSlug: 'a' }], '/events/0/organization'],

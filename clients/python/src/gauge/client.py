@@ -4,6 +4,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -13,7 +14,7 @@ from uuid import UUID
 
 from .encode import to_json, to_plain, to_text
 from .errors import DeliveryError, GaugeError, OtherModeError, read_problem, to_refusal
-from .transport import NO_ANSWER, Transport, backoff
+from .transport import NO_ANSWER, Transport, backoff, one_key
 from .types import (
     CorrectionAnswer,
     CorrectionInput,
@@ -22,15 +23,19 @@ from .types import (
     Entitlement,
     EntitlementCheckAnswer,
     EntitlementCheckItem,
+    KeyVerification,
     OwnApiKey,
     RecordedEvent,
     Reservation,
     ReservationInput,
     SettlementAnswer,
     UsageAnswer,
+    UsageAnswerOfMany,
     UsageEvent,
+    UsageEventOfMany,
     UsageLookupAnswer,
     UsageSums,
+    VerifiedKey,
 )
 
 # Pauses between attempts, in seconds. With these pauses, six attempts outlast a restart of the service.
@@ -63,13 +68,26 @@ class GaugeClient:
     """
 
     def __init__(
-        self, base_url: str, api_key: str, *, timeout: float = 60.0, attempts: int = 6, allow_http: bool = False
+        self,
+        base_url: str,
+        api_key: str | None = None,
+        *,
+        service_key: str | None = None,
+        timeout: float = 60.0,
+        attempts: int = 6,
+        allow_http: bool = False,
     ) -> None:
-        """`timeout` is in seconds, for each attempt. `allow_http` allows http to other machines, unencrypted."""
+        """`service_key`, instead of `api_key`, acts for any Organization. `timeout` is in seconds, for each attempt.
+
+        `allow_http` allows http to other machines, unencrypted.
+        """
         if attempts < 1:
             raise ValueError("attempts must be at least 1.")
-        self._transport = Transport(base_url, api_key, timeout, allow_http)
+        self._transport = Transport(base_url, one_key(api_key, service_key), timeout, allow_http)
         self._attempts = attempts
+        self._has_service_key = service_key is not None
+        # None if a call needs an Organization.
+        self._root = None if self._has_service_key else "/api"
 
     def __enter__(self) -> GaugeClient:
         return self
@@ -81,20 +99,46 @@ class GaugeClient:
         """Closes idle connections. A later call opens new ones."""
         self._transport.close()
 
+    def for_organization(self, slug: str) -> GaugeClient:
+        """With a service key: a client whose calls act for the Organization."""
+        self._require_service_key()
+        # In an address, dots would lead to another route.
+        if slug in ("", ".", ".."):
+            raise ValueError(f'"{slug}" is not the slug of an Organization.')
+        client = copy(self)
+        client._root = f"/service/organizations/{quote(slug, safe='')}"
+        return client
+
     def send(self, events: Sequence[UsageEvent], *, lenient: bool = False, dry_run: bool = False) -> UsageAnswer:
         """Records up to 500 events: all or none or, with `lenient`, the valid ones; `rejected` then lists the others.
 
         Raises `OtherModeError` if live and test events are mixed up.
         """
-        query = to_query({"dryRun": "true" if dry_run else None})
-        headers = {"Prefer": "handling=lenient"} if lenient else None
-        answer = self._call("POST", f"/api/usage/events{query}", {"events": list(events)}, headers)
-        return read_usage_answer(answer, len(events))
+        answer: UsageAnswer = self._send("/usage/events", events, lenient, dry_run)
+        return answer
+
+    def send_many(
+        self, events: Sequence[UsageEventOfMany], *, lenient: bool = False, dry_run: bool = False
+    ) -> UsageAnswerOfMany:
+        """With a service key: like `send`, for events that each name their Organization.
+
+        Each Organization's events are recorded or refused by themselves; `refused` lists the refusals. Raises `RefusedError`
+        if all are refused.
+        """
+        self._require_service_key()
+        answer: UsageAnswerOfMany = self._send("/service/usage/events", events, lenient, dry_run)
+        return answer
+
+    def verify(self, key: KeyVerification) -> VerifiedKey:
+        """With a service key: whether an Organization's API key is valid and, if asked, may use a product."""
+        self._require_service_key()
+        answer: VerifiedKey = self._call("POST", "/service/keys/verify", key)
+        return answer
 
     def check(self, items: Sequence[str | EntitlementCheckItem]) -> EntitlementCheckAnswer:
         """Checks whether up to 50 products, by slug or with a quantity, may be used. Only a reservation is a guarantee."""
         listed = [{"productSlug": item} if isinstance(item, str) else item for item in items]
-        answer: EntitlementCheckAnswer = self._call("POST", "/api/entitlements/check", {"items": listed})
+        answer: EntitlementCheckAnswer = self._call("POST", "/entitlements/check", {"items": listed})
         return answer
 
     @contextmanager
@@ -104,8 +148,8 @@ class GaugeClient:
         Raises if the settlement cannot be delivered; the hold then expires. Raises `CreditsExhaustedError` if there are not
         enough credits; the block then does not run.
         """
-        hold = Hold(self._call("POST", "/api/usage/reservations", reservation)["reservation"])
-        path = f"/api/usage/reservations/{hold.reservation['id']}"
+        hold = Hold(self._call("POST", "/usage/reservations", reservation)["reservation"])
+        path = f"/usage/reservations/{hold.reservation['id']}"
         try:
             yield hold
         except BaseException:
@@ -115,7 +159,7 @@ class GaugeClient:
 
     def correct(self, corrections: Sequence[CorrectionInput]) -> CorrectionAnswer:
         """Sets the quantities that up to 100 events should have had; 0 voids an event."""
-        answer: CorrectionAnswer = self._call("POST", "/api/usage/corrections", {"corrections": list(corrections)})
+        answer: CorrectionAnswer = self._call("POST", "/usage/corrections", {"corrections": list(corrections)})
         return answer
 
     def usage(
@@ -142,23 +186,23 @@ class GaugeClient:
             "subject": subject,
             **{f"dimension.{name}": value for name, value in (dimensions or {}).items()},
         }
-        answer: UsageSums = self._call("GET", "/api/usage" + to_query(query))
+        answer: UsageSums = self._call("GET", "/usage" + to_query(query))
         return answer
 
     def event(self, idempotency_key: str | UUID) -> RecordedEvent:
-        answer: RecordedEvent = self._call("GET", f"/api/usage/events/{quote(to_text(idempotency_key), safe='')}")
+        answer: RecordedEvent = self._call("GET", f"/usage/events/{quote(to_text(idempotency_key), safe='')}")
         return answer
 
     def look_up(self, idempotency_keys: Sequence[str | UUID]) -> UsageLookupAnswer:
         """Returns which of up to 500 events are recorded."""
         answer: UsageLookupAnswer = self._call(
-            "POST", "/api/usage/events/lookup", {"idempotencyKeys": list(idempotency_keys)}
+            "POST", "/usage/events/lookup", {"idempotencyKeys": list(idempotency_keys)}
         )
         return answer
 
     def credits(self) -> Credits:
         """The balance, the overdrafts and the grants."""
-        answer: Credits = self._call("GET", "/api/credits")
+        answer: Credits = self._call("GET", "/credits")
         return answer
 
     def credit_entries(
@@ -172,30 +216,40 @@ class GaugeClient:
     ) -> Iterator[CreditEntry]:
         """The ledger of credits from `start` to before `end`, the newest entries first, page by page."""
         query = {"productSlug": product_slug, "grantKey": grant_key, "kind": kind, "from": start, "to": end}
-        return self._pages("/api/credits/entries", "entries", query)
+        return self._pages("/credits/entries", "entries", query)
 
     def entitlements(self) -> Iterator[Entitlement]:
         """All entitlements, page by page."""
-        return self._pages("/api/entitlements", "entitlements", {})
+        return self._pages("/entitlements", "entitlements", {})
 
     def entitlement(self, product_slug: str) -> Entitlement:
-        answer: Entitlement = self._call("GET", f"/api/entitlements/{quote(product_slug, safe='')}")
+        answer: Entitlement = self._call("GET", f"/entitlements/{quote(product_slug, safe='')}")
         return answer
 
     def reservations(
         self, status: Literal["held", "settled", "released", "expired"] | None = None
     ) -> Iterator[Reservation]:
         """All reservations, newest first, page by page."""
-        return self._pages("/api/usage/reservations", "reservations", {"status": status})
+        return self._pages("/usage/reservations", "reservations", {"status": status})
 
     def reservation(self, id: str | UUID) -> Reservation:
-        answer: Reservation = self._call("GET", f"/api/usage/reservations/{quote(to_text(id), safe='')}")["reservation"]
+        answer: Reservation = self._call("GET", f"/usage/reservations/{quote(to_text(id), safe='')}")["reservation"]
         return answer
 
     def api_key(self) -> OwnApiKey:
         """The key of this client and its Organization."""
-        answer: OwnApiKey = self._call("GET", "/api/key")
+        answer: OwnApiKey = self._call("GET", "/key")
         return answer
+
+    def _require_service_key(self) -> None:
+        if not self._has_service_key:
+            raise ValueError("This call needs a service_key. An API key has its own Organization.")
+
+    def _send(self, path: str, events: Sequence[UsageEvent], lenient: bool, dry_run: bool) -> Any:
+        query = to_query({"dryRun": "true" if dry_run else None})
+        headers = {"Prefer": "handling=lenient"} if lenient else None
+        answer = self._call("POST", path + query, {"events": list(events)}, headers)
+        return read_usage_answer(answer, [event.get("organization") for event in events])
 
     def _release(self, path: str) -> None:
         try:
@@ -222,6 +276,10 @@ class GaugeClient:
         *,
         attempts: int | None = None,
     ) -> Any:
+        if not path.startswith("/service/"):
+            if self._root is None:
+                raise ValueError("This call needs an Organization: use for_organization(slug).")
+            path = self._root + path
         # Serialized once, so that every attempt sends the same bytes.
         data = None if body is None else to_json(to_plain(body)).encode()
         left = attempts or self._attempts
@@ -254,14 +312,18 @@ def to_query(values: Mapping[str, object]) -> str:
     return "?" + urlencode(given) if given else ""
 
 
-def read_usage_answer(answer: Any, sent: int) -> UsageAnswer:
-    """Accepts only Gauge's own answer: any other could make unrecorded events count as recorded."""
+def read_usage_answer(answer: Any, organizations: Sequence[object]) -> UsageAnswer:
+    """Accepts only Gauge's own answer: any other could make unrecorded events count as recorded.
+
+    `organizations` has the Organization of each event sent, or None.
+    """
     try:
         counted = answer["accepted"] + answer["deduped"] + len(answer.get("rejected", []))
+        counted += sum(organizations.count(part["organization"]) for part in answer.get("refused", []))
         indexes = [warning["index"] for warning in answer["warnings"] if is_of_other_mode(warning)]
     except (TypeError, KeyError, AttributeError):
         counted, indexes = None, []
-    if counted != sent:
+    if counted != len(organizations):
         raise DeliveryError("The response does not account for all events sent. Is base_url a Gauge service?")
     if indexes:
         raise OtherModeError(indexes, answer)

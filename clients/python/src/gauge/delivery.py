@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import json
 import ssl
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from .client import read_usage_answer
 from .errors import DeliveryError, OtherModeError, read_problem
@@ -27,6 +28,16 @@ class Refused:
     detail: str
 
 
+@dataclass
+class Delivered:
+    refused: list[Refused] = field(default_factory=list)
+    left: list[Refused] = field(default_factory=list)
+    """The service cannot record the events of these Organizations at the moment."""
+
+    def __add__(self, other: Delivered) -> Delivered:
+        return Delivered(self.refused + other.refused, self.left + other.left)
+
+
 class Stopped(Exception):
     """The reporter is closing, so nothing waits for the answer any more."""
 
@@ -34,8 +45,11 @@ class Stopped(Exception):
 class Post:
     """Posts events, each a line of JSON, and repeats the identical request until the service gives a final answer."""
 
-    def __init__(self, transport: Transport, stop: threading.Event, on_retry: Callable[[str, float], None]) -> None:
+    def __init__(
+        self, transport: Transport, path: str, stop: threading.Event, on_retry: Callable[[str, float], None]
+    ) -> None:
         self._transport = transport
+        self._path = path
         self._stop = stop
         self._on_retry = on_retry
 
@@ -45,15 +59,15 @@ class Post:
         failures = 0
         while not self._stop.is_set():
             try:
-                response = self._transport.send("POST", "/api/usage/events", body, {"Prefer": "handling=lenient"})
+                response = self._transport.send("POST", self._path, body, {"Prefer": "handling=lenient"})
             except ssl.SSLCertVerificationError as error:
                 raise DeliveryError(str(error)) from error
             except NO_ANSWER as error:
                 failures += 1
                 self._pause(str(error) or type(error).__name__, backoff(FIRST_BACKOFF, failures, LONGEST_BACKOFF))
                 continue
-            if response.status != 429 and response.status < 500:
-                return read_final(response, len(lines))
+            if (response.status != 429 and response.status < 500) or is_of_organization(response):
+                return read_final(response, lines)
             # Throttling does not count as a failure.
             failures += response.status != 429
             wait = response.retry_after if response.status in (429, 503) else None
@@ -68,11 +82,11 @@ class Post:
             raise Stopped
 
 
-def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
+def read_final(response: Response, lines: Sequence[str]) -> UsageAnswer | Problem:
     body = response.json()
     if response.status == 202:
         try:
-            return read_usage_answer(body, sent)
+            return read_usage_answer(body, [organization_of(line) for line in lines])
         except OtherModeError as error:
             # The batch's other events are recorded. `refused_in` reports the events whose keys were used in the other
             # mode.
@@ -80,9 +94,9 @@ def read_final(response: Response, sent: int) -> UsageAnswer | Problem:
     problem = read_problem(body)
     if problem is None or "location" in response.headers:
         raise response.foreign()
-    if not is_about_events(response.status, problem):
+    if response.status == 401 or not (is_of_organization(response) or is_about_events(response.status, problem)):
         raise DeliveryError(f"{problem['detail']} ({response.status} {problem['code']})")
-    return problem
+    return cast(Problem, {**problem, "status": response.status})
 
 
 def is_about_events(status: int, problem: Problem) -> bool:
@@ -99,24 +113,72 @@ def describe(response: Response) -> str:
     return f"{response.status} {problem['code']}: {problem['detail']}" if problem else str(response.status)
 
 
-def deliver_events(post: Callable[[Sequence[str]], UsageAnswer | Problem], lines: Sequence[str]) -> list[Refused]:
-    """Delivers events until each is recorded or refused, and returns the refused ones.
+def deliver_events(post: Callable[[Sequence[str]], UsageAnswer | Problem], lines: Sequence[str]) -> Delivered:
+    """Delivers events until each is recorded, refused or left.
 
     Events that break the schema are removed, and the others are sent again; a batch that is refused as a whole is halved
-    until the offending event is isolated.
+    until the offending event is isolated. An Organization's refusal concerns only its own events.
     """
     if not lines:
-        return []
+        return Delivered()
     answer: Any = post(lines)
-    if "accepted" in answer:
-        return refused_in(answer, lines)
-    broken = broken_events(answer, lines)
+    if "accepted" not in answer:
+        return deliver_refused(post, lines, range(len(lines)), answer)
+    delivered = Delivered(refused_in(answer, lines))
+    for part in answer.get("refused", []):
+        own = [i for i, line in enumerate(lines) if organization_of(line) == part["organization"]]
+        if can_record_later(part["status"]):
+            delivered += deliver_events(post, [lines[i] for i in own])
+        else:
+            delivered += deliver_refused(post, lines, own, part)
+    return delivered
+
+
+def deliver_refused(
+    post: Callable[[Sequence[str]], UsageAnswer | Problem], sent: Sequence[str], indexes: Sequence[int], problem: Any
+) -> Delivered:
+    """`indexes` are those of the refused lines among the ones sent."""
+    lines = [sent[i] for i in indexes]
+    refusals = [Refused(line, problem["code"], problem["detail"]) for line in lines]
+    place = named_organization(problem)
+    if place is not None:
+        named = organization_of(sent[place])
+        own = [one for one in refusals if organization_of(one.line) == named]
+        others = [line for line in lines if organization_of(line) != named]
+        delivered = Delivered([], own) if can_record_later(problem["status"]) else Delivered(own)
+        return delivered + deliver_events(post, others)
+    broken = broken_events(problem, sent)
     if broken:
-        return [*broken.values(), *deliver_events(post, [line for i, line in enumerate(lines) if i not in broken])]
+        rest = [sent[i] for i in indexes if i not in broken]
+        return Delivered(list(broken.values())) + deliver_events(post, rest)
     if len(lines) == 1:
-        return [Refused(lines[0], answer["code"], answer["detail"])]
+        return Delivered(refusals)
     middle = len(lines) // 2
-    return [*deliver_events(post, lines[:middle]), *deliver_events(post, lines[middle:])]
+    return deliver_events(post, lines[:middle]) + deliver_events(post, lines[middle:])
+
+
+def organization_of(line: str) -> Any:
+    """None with an API key, or if the line is damaged."""
+    try:
+        return json.loads(line).get("organization")
+    except (ValueError, AttributeError):
+        return None
+
+
+def named_organization(problem: Problem | None) -> int | None:
+    """Index of an event whose Organization is refused with all its events. None if the event names none."""
+    for error in problem.get("errors", []) if problem else []:
+        if error["pointer"].endswith("/organization") and error["code"] != "invalid_request":
+            return error.get("index")
+    return None
+
+
+def is_of_organization(response: Response) -> bool:
+    return named_organization(read_problem(response.json())) is not None
+
+
+def can_record_later(status: int) -> bool:
+    return status in (401, 429) or status >= 500
 
 
 def refused_in(answer: UsageAnswer, lines: Sequence[str]) -> list[Refused]:

@@ -16,9 +16,9 @@ from uuid import UUID
 
 from .delivery import Post, Refused, Stopped, deliver_events
 from .encode import from_json, to_json, to_plain, to_time
-from .errors import SpoolFullError
+from .errors import DeliveryError, SpoolFullError
 from .spool import Spool
-from .transport import Transport
+from .transport import Transport, one_key
 
 MAX_BATCH = 500
 MAX_EVENT_BYTES = 64 * 1024
@@ -28,6 +28,8 @@ FINISH_WITHIN = 5.0
 # Shortest and longest pause, in seconds, after an error that only a corrected key or base URL can fix.
 FIRST_BLOCKED = 1.0
 LONGEST_BLOCKED = 60.0
+# If only some events cannot be sent, the others wait no longer.
+LONGEST_LEFT = 5.0
 
 log = logging.getLogger("gauge")
 
@@ -45,6 +47,8 @@ class ReportedEvent(_ReportedEventRequired, total=False):
     idempotencyKey: str | UUID | None
     subject: str | UUID | None
     dimensions: dict[str, Any] | None
+    organization: str
+    """With a service key."""
 
 
 class _SpooledEventRequired(_ReportedEventRequired):
@@ -58,6 +62,7 @@ class SpooledEvent(_SpooledEventRequired, total=False):
     quantity: float | Decimal
     subject: str
     dimensions: dict[str, Any]
+    organization: str
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,10 @@ class Reporter:
     def __init__(
         self,
         base_url: str,
-        api_key: str,
-        directory: str | os.PathLike[str],
+        api_key: str | None = None,
+        directory: str | os.PathLike[str] = "",
         *,
+        service_key: str | None = None,
         max_bytes: int = 256 * 1024 * 1024,
         interval: float = 1.0,
         on_full: Callable[[int], object] | None = None,
@@ -89,14 +95,18 @@ class Reporter:
         allow_http: bool = False,
     ) -> None:
         """
+        service_key: Instead of `api_key`: each event names its `organization`.
         directory: Folder on a local disk for events that wait to be sent; it survives restarts.
         max_bytes: Maximum size of the waiting events.
         interval: Seconds that an event waits, so that several are sent together.
         on_full: Called with the waiting bytes when the spool becomes full. `report()` raises until some events have been sent.
         on_refused: Called with events that the service rejected, which `refused.ndjson` keeps. A crash may repeat a call.
         on_retry: Called with the reason and the pause in seconds when nothing could be sent. The reporter retries forever.
-        allow_http: Allows http to other machines. The API key is then sent unencrypted.
+        allow_http: Allows http to other machines. The key is then sent unencrypted.
         """
+        if not directory:
+            raise ValueError("directory is missing.")
+        self._is_for_many = service_key is not None
         self._interval = interval
         self._max_bytes = max_bytes
         self._on_full, self._on_refused, self._on_retry = on_full, on_refused, on_retry
@@ -107,8 +117,9 @@ class Reporter:
         self._wake = threading.Event()
         self._sent = threading.Condition()
         self._stop = threading.Event()
-        self._transport = Transport(base_url, api_key, REQUEST_TIMEOUT, allow_http)
-        self._post = Post(self._transport, self._stop, self._report_retry)
+        self._transport = Transport(base_url, one_key(api_key, service_key), REQUEST_TIMEOUT, allow_http)
+        path = "/service/usage/events" if self._is_for_many else "/api/usage/events"
+        self._post = Post(self._transport, path, self._stop, self._report_retry)
         self._spool = Spool(directory, max_bytes)
         self._thread = threading.Thread(target=self._run, name="gauge-reporter", daemon=True)
         self._thread.start()
@@ -129,6 +140,12 @@ class Reporter:
         if self._is_closing:
             raise RuntimeError("The reporter is closed.")
         complete = complete_event(event)
+        if self._is_for_many != ("organization" in complete):
+            raise ValueError(
+                "organization is missing. With a service_key, each event names its Organization."
+                if self._is_for_many
+                else "organization needs a service_key. With an api_key, the Organization is its own."
+            )
         line = to_json(complete)
         if len(line) > MAX_EVENT_BYTES:
             raise ValueError(f"An event can have at most {MAX_EVENT_BYTES} bytes.")
@@ -195,25 +212,31 @@ class Reporter:
             except Stopped:
                 return
             except Exception as error:
-                blocked = min(blocked * 2, LONGEST_BLOCKED) or FIRST_BLOCKED
+                longest = LONGEST_BLOCKED if isinstance(error, DeliveryError) else LONGEST_LEFT
+                blocked = min(blocked * 2, longest) or FIRST_BLOCKED
                 log.warning("Usage waits until this is corrected: %s", error)
                 self._notify(self._on_retry, str(error), blocked)
 
     def _send_all(self) -> None:
-        """Raises if refused events cannot be set aside; they stay in the spool, and the others are sent."""
-        last, failure = 0, None
+        """Raises if events cannot be recorded at the moment, or refused ones not set aside.
+
+        They stay in the spool, and the others are sent.
+        """
+        last = 0
+        failure: Exception | None = None
         while batch := self._spool.read(last, MAX_BATCH):
             last = batch[-1][0]
-            refused = deliver_events(self._post, [line for _, line in batch])
-            ids = [id for id, _ in batch]
+            delivered = deliver_events(self._post, [line for _, line in batch])
+            refused, left = delivered.refused, delivered.left
+            if left:
+                failure = RuntimeError(f"{left[0].code}: {left[0].detail}, for {left[0].line}")
             try:
                 self._put_aside(refused)
             except OSError as error:
                 failure = error
-                kept = {one.line for one in refused}
-                ids = [id for id, line in batch if line not in kept]
-                refused = []
-            self._spool.remove(ids)
+                refused, left = [], left + refused
+            kept = {one.line for one in left}
+            self._spool.remove([id for id, line in batch if line not in kept])
             with self._sent:
                 self._sent.notify_all()
             if refused:

@@ -53,6 +53,13 @@ class Response:
         return DeliveryError(f"The service has moved. Set base_url to the address of {location}.")
 
 
+def one_key(api_key: str | None, service_key: str | None) -> str:
+    key = service_key if api_key is None else api_key
+    if key is None or None not in (api_key, service_key):
+        raise ValueError("Set api_key or service_key, and not both.")
+    return key
+
+
 def is_loopback(host: str) -> bool:
     return host in ("localhost", "::1") or re.fullmatch(r"127(\.\d+){3}", host) is not None
 
@@ -63,21 +70,21 @@ class Transport:
     It returns redirects instead of following them: following one would send the key elsewhere, or turn a POST into a GET.
     """
 
-    def __init__(self, base_url: str, api_key: str, timeout: float, allow_http: bool = False) -> None:
+    def __init__(self, base_url: str, key: str, timeout: float, allow_http: bool = False) -> None:
         url = urlsplit(base_url)
         if url.scheme not in ("http", "https") or not url.hostname or url.query or url.fragment or url.username:
             raise ValueError("base_url must be an address such as https://gauge.example.com.")
         if url.scheme == "http" and not allow_http and not is_loopback(url.hostname):
             raise ValueError(
-                "base_url must be https, because the API key is sent to it. Only this machine may use http."
+                "base_url must be https, because the key is sent to it. Only this machine may use http."
                 " Set allow_http=True to send the key unencrypted."
             )
         # Checked here because the error message from http.client would contain the key.
-        if not (api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""):
-            raise ValueError("api_key must be the whole secret of a key, without spaces or line breaks around it.")
+        if not (key.isascii() and key.isprintable() and key.strip() == key != ""):
+            raise ValueError("The key must be the whole secret of a key, without spaces or line breaks around it.")
         self._host, self._port = url.hostname, url.port
         self._prefix = url.path.rstrip("/")
-        self._headers = {"Authorization": f"Bearer {api_key}", "Accept": "application/json"}
+        self._headers = {"Authorization": f"Bearer {key}", "Accept": "application/json"}
         self._timeout = timeout
         self._proxy = find_proxy(url.scheme, url.hostname, url.port)
         self._tls = ssl.create_default_context() if url.scheme == "https" else None

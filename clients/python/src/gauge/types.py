@@ -1,4 +1,4 @@
-"""Types of the requests and answers of `/api/`, generated from the OpenAPI document by `npm run client:python`."""
+"""Types of the requests and answers of `/api/` and `/service/`, generated from the OpenAPI document by `npm run client:python`."""
 
 from __future__ import annotations
 
@@ -481,3 +481,92 @@ class ApiKey(TypedDict):
     createdAt: str
     createdBy: str | None
     rotatedFromId: str | None
+
+
+class UsageBatchOfMany(TypedDict):
+    events: list[UsageEventOfMany]
+
+
+class _UsageEventOfManyRequired(TypedDict):
+    productSlug: str
+    metric: str
+    idempotencyKey: str | UUID
+    organization: str
+
+
+class UsageEventOfMany(_UsageEventOfManyRequired, total=False):
+    quantity: float | Decimal | None
+    occurredAt: str | datetime | None
+    subject: str | UUID | None
+    dimensions: dict[str, Any] | None
+
+
+class _UsageAnswerOfManyRequired(TypedDict):
+    accepted: int
+    deduped: int
+    warnings: list[Any]
+
+
+class UsageAnswerOfMany(_UsageAnswerOfManyRequired, total=False):
+    rejected: list[RejectedEvent]
+    refused: list[RefusedPart]
+
+
+class _RefusedPartErrorsRequired(TypedDict):
+    pointer: str
+    code: str
+    detail: str
+
+
+class RefusedPartErrors(_RefusedPartErrorsRequired, total=False):
+    index: int
+
+
+class _RefusedPartRequired(TypedDict):
+    organization: str
+    status: int
+    code: str
+    detail: str
+
+
+class RefusedPart(_RefusedPartRequired, total=False):
+    errors: list[RefusedPartErrors]
+
+
+class _KeyVerificationRequired(TypedDict):
+    secret: str
+
+
+class KeyVerification(_KeyVerificationRequired, total=False):
+    scope: Literal["usage:write", "usage:read", "usage:correct", "entitlements:read", "trading:read", "trading:write"] | None
+    productSlug: str | None
+    quantity: float | Decimal | None
+    subject: str | UUID | None
+
+
+class VerifiedKeyEntitlement(TypedDict):
+    productSlug: str
+    allowed: bool
+    reason: Literal["entitlement_required", "entitlement_read_only", "limit_reached", "credits_exhausted"] | None
+    kind: Literal["live", "read_only"] | None
+    unitCap: float | None
+    used: float | None
+    remaining: float | None
+    overCap: bool
+    limits: list[Limit]
+    features: dict[str, Any]
+
+
+class _VerifiedKeyRequired(TypedDict):
+    valid: bool
+    code: str | None
+    organization: str | None
+    keyId: str | None
+    name: str | None
+    scopes: list[str]
+    livemode: bool | None
+    expiresAt: str | None
+
+
+class VerifiedKey(_VerifiedKeyRequired, total=False):
+    entitlement: VerifiedKeyEntitlement

@@ -44,7 +44,9 @@ export async function* toBatches(
 
 /** A key that one input has twice is no resend: its second event would be lost as a duplicate. */
 function refuseRepeat(mapped: ReturnType<MapRecord>, seen: ReturnType<typeof createKeySet>) {
-  if (!('json' in mapped) || seen.add(mapped.event.idempotencyKey)) return mapped;
+  if (!('json' in mapped)) return mapped;
+  const { organization = '', idempotencyKey } = mapped.event;
+  if (seen.add(`${organization} ${idempotencyKey}`)) return mapped;
   const { record, event } = mapped;
   return {
     record,
@@ -108,6 +110,9 @@ export interface Warnings {
   firstMismatch: number | undefined;
 }
 
+const placeOf = ({ organization, productSlug, metric }: CapWarning | LimitWarning, part: unknown): string =>
+  JSON.stringify([organization, productSlug, metric, part]);
+
 /** Reports in input order, even if answers arrive out of order. */
 export function createLedger(options: {
   /** Answered batches that may wait for an unanswered earlier one. */
@@ -141,9 +146,9 @@ export function createLedger(options: {
     for (const refusal of refusals) countReason(tally.reasons, refusal);
     position = batch.position;
     for (const warning of delivery.overCap)
-      warnings.overCap.set(`${warning.productSlug}\n${warning.metric}\n${warning.period.start}`, warning);
+      warnings.overCap.set(placeOf(warning, warning.period.start), warning);
     for (const warning of delivery.overLimit)
-      warnings.overLimit.set(JSON.stringify([warning.productSlug, warning.metric, warning.limit]), warning);
+      warnings.overLimit.set(placeOf(warning, warning.limit), warning);
     warnings.mismatches += delivery.mismatches.length;
     warnings.firstMismatch ??= delivery.mismatches[0]?.number;
   }

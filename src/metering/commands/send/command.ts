@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { printable } from '../../../core/terminal.js';
 import {
   CommandError,
@@ -66,8 +66,8 @@ Environment:
   GAUGE_URL      the address of the service (default: http://127.0.0.1, with PORT or 3000)
   GAUGE_ALLOW_HTTP
                  yes: send keys to an http address of another machine, unencrypted
-  GAUGE_API_KEY  an API key with the scope usage:write; if it also has usage:read, a run that stops without a
-                 response looks up which events were recorded
+  GAUGE_API_KEY  an API key or a service key with the scope usage:write; if it also has usage:read, a run that stops
+                 without a response looks up which events were recorded
   OPERATOR_TOKEN an operator token, with --organization instead of a service key
 
 Exit status: 0 every event was accepted or deduped, 1 something was rejected, 2 the run could not start or
@@ -79,7 +79,8 @@ Examples:
   npm run send -- trades.json --product-slug 'lower($1)' --metric =contracts --quantity count \\
     --idempotency-key trade_id --occurred-at none
   xz -dc archive.csv.xz | npm run send -- - --format csv
-  npm run send -- last-month.ndjson --organization acme`;
+  npm run send -- last-month.ndjson --organization acme
+  npm run send -- all-customers.csv --organization-column customer`;
 
 const createSendCommand = (): Command =>
   new Command('send')
@@ -122,13 +123,23 @@ const createSendCommand = (): Command =>
     .option('--rejected <file>', 'where rejected records go (default: <file>.rejected.ndjson)')
     .option(
       '--organization <slug>',
-      'send as the operator of the service for this Organization, events up to 400 days old, too',
+      'send for this Organization, with a service key or as the operator, events up to 400 days old, too',
+      toSlug,
+    )
+    .option(
+      '--organization-column <field>',
+      'source of the Organization, for a file of many; needs a service key',
     )
     .option('--test', 'with --organization: the events are test usage')
     .option('--dry-run', 'check every event and record nothing')
     .option('--quiet', 'show no progress')
     .option('--json', 'print the summary as JSON')
     .addHelpText('after', help);
+
+function toSlug(value: string): string {
+  if (/^\.{0,2}$/.test(value)) throw new InvalidArgumentError('It is not the slug of an Organization.');
+  return value;
+}
 
 /** A flag would expose the key in process listings. */
 function toSendOptions(file: string, flags: Flags, env: Record<string, string | undefined>): SendOptions {
@@ -170,37 +181,42 @@ function toSendOptions(file: string, flags: Flags, env: Record<string, string | 
 
 function mappingOf(flags: Flags): MappingOptions {
   const { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension } = flags;
-  const { each, timeZone, decimalComma } = flags;
+  const { each, timeZone, decimalComma, organizationColumn } = flags;
   const fields = { productSlug, metric, quantity, occurredAt, idempotencyKey, subject, dimension };
-  const all = { ...fields, each, timeZone, decimalComma };
+  const all = { ...fields, each, timeZone, decimalComma, organizationColumn };
   return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined));
 }
 
 function readDestination(
-  { organization, test }: Flags,
+  { organization, organizationColumn, test }: Flags,
   env: Record<string, string | undefined>,
-): Pick<SendOptions, 'apiKey' | 'root' | 'livemode'> {
+): Pick<SendOptions, 'key' | 'sender' | 'organization' | 'livemode'> {
+  if (organization !== undefined && organizationColumn !== undefined)
+    throw new CommandError('Set --organization or --organization-column, not both.');
+  const isForOthers = (organization ?? organizationColumn) !== undefined;
+  const key = env.GAUGE_API_KEY?.trim();
+  if (key?.startsWith('service_')) {
+    if (!isForOthers)
+      throw new CommandError(
+        'GAUGE_API_KEY is a service key. Add --organization SLUG or --organization-column FIELD.',
+      );
+    if (test)
+      throw new CommandError('--test needs an operator token. The mode of a service key is that of the key.');
+    return { key: readKey(key), sender: 'service', organization, livemode: true };
+  }
+  if (organizationColumn !== undefined)
+    throw new CommandError('--organization-column needs a service key in GAUGE_API_KEY.');
   if (organization === undefined) {
     if (test)
       throw new CommandError('--test needs --organization. The mode of an API key is that of the key.');
-    const apiKey = readKey(env.GAUGE_API_KEY);
-    if (apiKey.startsWith('service_'))
-      throw new CommandError('GAUGE_API_KEY is a service key. Add --organization SLUG.');
-    return { apiKey, root: '/api', livemode: true };
-  }
-  const place = `organizations/${encodeURIComponent(organization)}`;
-  const key = env.GAUGE_API_KEY?.trim();
-  if (key?.startsWith('service_')) {
-    if (test)
-      throw new CommandError('--test needs an operator token. The mode of a service key is that of the key.');
-    return { apiKey: readKey(key), root: `/service/${place}`, livemode: true };
+    return { key: readKey(key), sender: 'organization', organization, livemode: true };
   }
   const token = env.OPERATOR_TOKEN?.trim();
   if (!token)
     throw new CommandError(
       'OPERATOR_TOKEN is not set. --organization needs an operator token, or a service key in GAUGE_API_KEY.',
     );
-  return { apiKey: token, root: `/operator/${place}`, livemode: !test };
+  return { key: token, sender: 'operator', organization, livemode: !test };
 }
 
 function readKey(value: string | undefined): string {

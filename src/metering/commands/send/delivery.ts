@@ -1,11 +1,17 @@
 import type { GaugeClient, UsageAnswer } from '../../../client/client.js';
 import { deliverEvents, type Post } from '../../../client/delivery.js';
+import { groupBy } from '../../../core/collections.js';
+import { inChunks } from '../../../core/steps.js';
 import type { OutgoingEvent, RecordRefusal } from './mapping.js';
 import type { SourceRecord } from './record.js';
 
 type Warning = UsageAnswer['warnings'][number];
-export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }>;
-export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }>;
+/** With `--organization-column`. */
+interface Named {
+  organization?: string;
+}
+export type CapWarning = Extract<Warning, { code: 'unit_cap_exceeded' }> & Named;
+export type LimitWarning = Extract<Warning, { code: 'limit_exceeded' }> & Named;
 
 export interface Delivery {
   accepted: number;
@@ -53,10 +59,14 @@ export async function lookUpEvents(
   if (records === 0) return undefined;
   const signal = AbortSignal.timeout(LOOK_UP_TIMEOUT_MS);
   let recorded = 0;
+  const parts = [...groupBy(events, ({ organization }) => organization)].flatMap(([slug, own]) =>
+    inChunks(own, LOOK_UP_SIZE).map((chunk) => [slug, chunk] as const),
+  );
   try {
-    for (let i = 0; i < records; i += LOOK_UP_SIZE) {
-      const idempotencyKeys = events.slice(i, i + LOOK_UP_SIZE).map(({ event }) => event.idempotencyKey);
-      const { data, response } = await client.POST('/api/usage/events/lookup', {
+    for (const [slug, chunk] of parts) {
+      const idempotencyKeys = chunk.map(({ event }) => event.idempotencyKey);
+      const there = slug === undefined ? client : client.forOrganization(slug);
+      const { data, response } = await there.POST('/api/usage/events/lookup', {
         body: { idempotencyKeys },
         signal,
       });

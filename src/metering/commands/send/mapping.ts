@@ -9,18 +9,23 @@ import { readOwnDetails } from './own-export.js';
 /** The JSON text may have more digits of the quantity than a double can hold. */
 export interface OutgoingEvent {
   record: SourceRecord;
-  event: UsageEvent;
+  event: NamedEvent;
+  organization?: string | undefined;
   json: string;
 }
+
+/** Names its Organization with `--organization-column`. */
+type NamedEvent = UsageEvent & { organization?: string };
 
 export interface RecordRefusal {
   record: SourceRecord;
   code: string;
   detail: string;
-  event?: UsageEvent;
+  event?: NamedEvent;
 }
 
 export interface MappingOptions {
+  organizationColumn?: string | undefined;
   productSlug?: string | undefined;
   metric?: string | undefined;
   quantity?: string | undefined;
@@ -47,6 +52,7 @@ export interface MappedColumn {
 export function listMappedColumns(options: MappingOptions): MappedColumn[] {
   const expressions: [flag: string, expression: string | undefined][] = [
     ['--each', options.each],
+    ['--organization-column', options.organizationColumn],
     ['--product-slug', options.productSlug ?? 'productSlug'],
     ['--metric', options.metric ?? 'metric'],
     ['--quantity', options.quantity],
@@ -86,6 +92,8 @@ export function createMapping(options: MappingOptions): MapRecord {
     const read = name === 'idempotencyKey' ? keyReaderOf(expression) : readerOf(flag, expression);
     return (record: SourceRecord) => toText(read(record), flag, expression);
   };
+  const { organizationColumn: column } = options;
+  const organization = column === undefined ? undefined : readerOf('--organization-column', column);
   const productSlug = textAt('productSlug', '--product-slug');
   const metric = textAt('metric', '--metric');
   const quantity = readerOf('--quantity', options.quantity ?? 'quantity');
@@ -123,7 +131,10 @@ export function createMapping(options: MappingOptions): MapRecord {
     const number = pick(record, quantity, options.quantity, '--quantity');
     const digits = toDecimal(options.decimalComma ? withPoint(number) : number);
     const time = hasTime ? pick(record, occurredAt, options.occurredAt, '--occurred-at') : undefined;
-    const event: UsageEvent = {
+    const event: NamedEvent = {
+      ...(organization && {
+        organization: toText(organization(record), '--organization-column', column!),
+      }),
       productSlug: productSlug(record),
       metric: metric(record),
       ...(digits === undefined ? {} : { quantity: Number(digits) }),
@@ -131,7 +142,7 @@ export function createMapping(options: MappingOptions): MapRecord {
       idempotencyKey: toKey(idempotencyKey(record)),
       ...readDetails(record),
     };
-    return { record, event, json: toEventJson(event, digits) };
+    return { record, event, organization: event.organization, json: toEventJson(event, digits) };
   }
 
   return (record) => {
@@ -217,7 +228,7 @@ function withPoint(value: unknown): unknown {
   return value.replace(',', '.');
 }
 
-function toEventJson(event: UsageEvent, digits: string | undefined): string {
+function toEventJson(event: NamedEvent, digits: string | undefined): string {
   if (digits === undefined) return JSON.stringify(event);
   const { quantity: _rounded, ...rest } = event;
   return `${JSON.stringify(rest).slice(0, -1)},"quantity":${digits}}`;

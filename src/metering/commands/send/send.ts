@@ -16,9 +16,10 @@ import { readRecords, type FormatOptions } from './records.js';
 export interface SendOptions extends FormatOptions {
   file: string;
   url: string;
-  apiKey: string;
-  /** Where the key's routes are; `/api` for the key of an Organization. */
-  root: string;
+  key: string;
+  sender: 'organization' | 'service' | 'operator';
+  /** Undefined if the key has one, or each event names its own. */
+  organization: string | undefined;
   /** The mode of an operator's events. */
   livemode: boolean;
   mapping: MappingOptions;
@@ -123,16 +124,22 @@ async function runInParallel(
   await Promise.all(workers);
 }
 
-/** The routes of service keys and operators have the bodies and responses of those of a key, but other paths. */
-function openClient({ url, apiKey, root, livemode }: SendOptions): GaugeClient {
-  const options = { baseUrl: url, apiKey, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS };
-  if (root === '/api') return createGaugeClient(options);
-  const fetchThere = (input: Parameters<typeof fetch>[0]) => {
-    const address = new URL((input as Request).url.replace(`${url}/api`, url + root));
+function openClient({ url, key, sender, organization, livemode }: SendOptions): GaugeClient {
+  const options = { baseUrl: url, allowHttp: true, timeoutMs: REQUEST_TIMEOUT_MS };
+  if (sender === 'organization') return createGaugeClient({ ...options, apiKey: key });
+  // An operator's routes have the bodies and responses of a service key's, but other paths.
+  const fetchAsOperator = (input: Parameters<typeof fetch>[0]) => {
+    const address = new URL((input as Request).url.replace(`${url}/service`, `${url}/operator`));
     if (!livemode) address.searchParams.set('livemode', 'false');
     return fetch(new Request(address, input as Request));
   };
-  return createGaugeClient({ ...options, fetch: fetchThere });
+  const isOperator = sender === 'operator';
+  const client = createGaugeClient({
+    ...options,
+    serviceKey: key,
+    ...(isOperator ? { fetch: fetchAsOperator } : {}),
+  });
+  return organization === undefined ? client : client.forOrganization(organization);
 }
 
 function openPost(
@@ -143,6 +150,7 @@ function openPost(
   let lastReport = { reason: '', at: 0 };
   return createPost({
     client,
+    isForMany: options.mapping.organizationColumn !== undefined,
     isDryRun: options.isDryRun,
     address: options.url + describeProxy(options.url),
     addressName: 'GAUGE_URL',
@@ -160,7 +168,7 @@ function openPost(
     },
     onUnclear(events) {
       // An operator has no key to look events up with.
-      if (options.root.startsWith('/operator')) return;
+      if (options.sender === 'operator') return;
       for (const event of events) unanswered.add(event as OutgoingEvent);
     },
   });
@@ -315,14 +323,17 @@ function unansweredText({ records, recorded }: Unanswered): string {
   return `${sent}. According to the service, ${formatDecimal(recorded)} of them were recorded and ${formatDecimal(records - recorded)} were not.`;
 }
 
+const nameOf = ({ organization, productSlug }: CapWarning | LimitWarning): string =>
+  organization === undefined ? productSlug : `${productSlug} of ${organization}`;
+
 function warningText(warning: Summary['warnings'][number]): string {
   if (warning.code === 'duplicate_mismatch') {
     return `Warning: ${formatDecimal(warning.events)} deduped ${warning.events === 1 ? 'event differs' : 'events differ'} from the recorded event with the same idempotency key. The first is record ${formatDecimal(warning.firstRecord)}.`;
   }
   if (warning.code === 'limit_exceeded') {
-    const { productSlug, metric, limit, used } = warning;
-    return `Warning: ${productSlug} is above its limit for ${limit.window}: ${used} of ${limit.quantity} ${metric}.`;
+    const { metric, limit, used } = warning;
+    return `Warning: ${nameOf(warning)} is above its limit for ${limit.window}: ${used} of ${limit.quantity} ${metric}.`;
   }
-  const { productSlug, metric, unitCap, used, period } = warning;
-  return `Warning: ${productSlug} is above its cap in ${period.start.slice(0, 7)}: ${used} of ${unitCap} ${metric}.`;
+  const { metric, unitCap, used, period } = warning;
+  return `Warning: ${nameOf(warning)} is above its cap in ${period.start.slice(0, 7)}: ${used} of ${unitCap} ${metric}.`;
 }

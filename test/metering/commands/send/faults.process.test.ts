@@ -271,6 +271,40 @@ it('an answer that does not account for all events is ignored', async () => {
   expect(run.stderr).toMatch(/does not account for all events/);
 });
 
+it('retries the part of an Organization that cannot be recorded at the moment, and looks up each part at the end', async () => {
+  const file = folder.path('parts.ndjson');
+  const line = (organization: string) =>
+    JSON.stringify({ organization, productSlug: 'p', metric: 'calls', idempotencyKey: organization });
+  writeFileSync(file, ['a', 'slow', 'b'].map(line).join('\n'));
+  const flags = ['--organization-column', 'organization', '--json'];
+  const many = { ...env, GAUGE_API_KEY: 'service_live_key' };
+  const errors = [{ pointer: '/events/0/organization', code: 'unavailable', detail: 'none' }];
+  const part = { organization: 'slow', status: 503, code: 'unavailable', detail: 'none' };
+  let until = 4;
+  fault = (res, _request, count) => {
+    if (count === 1)
+      return json(res, 202, { accepted: 2, deduped: 0, warnings: [], rejected: [], refused: [part] });
+    if (count < until) return problem(res, 503, 'unavailable', { errors: [{ index: 0, ...errors[0] }] });
+    return false;
+  };
+  const run = await send([file, ...flags], many);
+  expect(run).toMatchObject({ code: 0, summary: { accepted: 3, rejected: 0 } });
+  expect(requests.map(({ events }) => events.map((one) => one.idempotencyKey).join())).toEqual([
+    'a,slow,b',
+    'slow',
+    'slow',
+    'slow',
+  ]);
+  requests = [];
+  until = Infinity;
+  recorded = new Map();
+  const stopped = await send([file, ...flags, '--max-attempts', '2'], many);
+  expect(stopped).toMatchObject({
+    code: 2,
+    summary: { state: 'stopped', unanswered: { records: 1, recorded: 0 } },
+  });
+});
+
 it('sums up the refusals by reason', async () => {
   const file = eventsFile(7);
   writeFileSync(file, `${readFileSync(file, 'utf8')}\n{\n[\n`);

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { sql } from 'drizzle-orm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createKey, createOrganization } from '../../../support/fixtures.js';
+import { createKey, createOrganization, createServiceKey, uniqueSlug } from '../../../support/fixtures.js';
 import { createProduct, grant } from '../../support/products.js';
 import { operatorToken } from '../../../support/operator.js';
 import { createFolder, send, startSend } from './run-send.js';
@@ -261,6 +261,79 @@ it.each([
     OPERATOR_TOKEN: token,
   });
   expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
+});
+
+describe('a file of many Organizations', () => {
+  const columns = '--organization-column customer --product-slug =many --metric =calls --quantity n'.split(
+    ' ',
+  );
+
+  async function arrive() {
+    const product = await createProduct(database.db, { slug: uniqueSlug('many'), unitCap: '5' });
+    const organizations = await Promise.all(['a', 'b'].map(() => createOrganization(database.db)));
+    for (const { id } of organizations) await grant(database.db, id, product.id);
+    const { secret } = await createServiceKey(database.db, ['usage:write', 'usage:read']);
+    const flags = columns.map((flag) => flag.replace('=many', `=${product.slug}`));
+    return { organizations, flags, env: { GAUGE_URL: service.url, GAUGE_API_KEY: secret } };
+  }
+
+  it('is counted once for each of them, and the rejected file names them', async () => {
+    const { organizations, flags, env } = await arrive();
+    const [one, other] = organizations.map(({ slug }) => slug);
+    const rows = Array.from({ length: 1_200 }, (_, i) => `${i % 2 ? one : other},${i >> 1},1`);
+    // An Organization's keys are its own: both have the keys 0 to 599.
+    rows.splice(700, 0, 'nobody,x,1', ',y,1', `${one},0,1`, `${other},z,-1`, 'nobody,w,1');
+    const file = folder.path('many.csv');
+    writeFileSync(file, ['customer,idempotencyKey,n', ...rows].join('\n'));
+    const run = await send([file, ...flags, '--json'], env);
+    expect(run).toMatchObject({
+      code: 1,
+      summary: { accepted: 1_200, deduped: 0, rejected: 5, repeated: 1 },
+    });
+    for (const { id } of organizations)
+      expect(await recorded(id)).toMatchObject([{ total: '600', events: '600' }]);
+    expect(run.summary.warnings).toMatchObject([
+      { code: 'unit_cap_exceeded', organization: expect.any(String) },
+      { code: 'unit_cap_exceeded', organization: expect.any(String) },
+    ]);
+    const rejected = readFileSync(`${file}.rejected.ndjson`, 'utf8').trim().split('\n');
+    expect(rejected.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { line: 702, code: 'not_found', event: { organization: 'nobody', idempotencyKey: 'x' } },
+      { line: 703, code: 'invalid_record', detail: expect.stringContaining('--organization-column') },
+      { line: 704, code: 'repeated_key', event: { organization: one } },
+      { line: 705, code: 'invalid_record' },
+      { line: 706, code: 'not_found', detail: 'There is no Organization "nobody".' },
+    ]);
+    const again = await send([file, ...flags], env);
+    expect(again.stdout).toMatch(/deduped +1,200\n/);
+    expect(again.stdout).toMatch(new RegExp(`is above its cap`));
+    expect(again.stdout).toContain(` of ${one} is above its cap`);
+  });
+
+  it('can be checked in a dry run', async () => {
+    const { organizations, flags, env } = await arrive();
+    const ndjson = `{"customer":"${organizations[0]!.slug}","idempotencyKey":"a","n":1}`;
+    const run = await send(['-', '--format', 'ndjson', ...flags, '--dry-run', '--json'], env, ndjson);
+    expect(run).toMatchObject({ code: 0, summary: { accepted: 1 } });
+    expect(await recorded(organizations[0]!.id)).toEqual([]);
+  });
+
+  it.each([
+    [['--organization-column', 'customer'], 'org_live_x', '--organization-column needs a service key'],
+    [['--organization-column', 'a', '--organization', 'b'], 'service_live_x', 'not both'],
+    [['--organization-column', 'a', '--test'], 'service_live_x', '--test needs an operator token'],
+    [['--organization-column', '='], 'service_live_x', 'has no value after the equals sign'],
+    [['--organization', '..'], 'service_live_x', 'It is not the slug of an Organization.'],
+    [[], 'service_live_x', 'Add --organization SLUG or --organization-column FIELD.'],
+    [['--organization-column', 'missing'], 'service_live_x', 'missing'],
+  ])('is not sent with %j and the key %s', async (flags, key, problem) => {
+    const { code, stderr } = await send(
+      ['-', '--format', 'csv', ...flags],
+      { GAUGE_API_KEY: key },
+      'a,b\n1,2\n',
+    );
+    expect([code, stderr]).toEqual([2, expect.stringContaining(problem)]);
+  });
 });
 
 it('an invalid key stops the run and shows the reason', async () => {
