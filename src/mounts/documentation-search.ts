@@ -115,7 +115,7 @@ const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"'
 /** Leaves out code blocks. */
 const toText = (html: string): string =>
   html
-    .replaceAll(/<div class="example">[\s\S]*?\n<\/div>/g, ' ')
+    .replaceAll(/<section class="example">[\s\S]*?<\/section>/g, ' ')
     .replaceAll(/<[^>]*>/g, ' ')
     .replaceAll(/&([#\w]+);/g, (match, name: string) => entities[name] ?? match)
     .replaceAll(/\s+/g, ' ')

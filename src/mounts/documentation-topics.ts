@@ -16,6 +16,12 @@ export const topics: Record<string, Topic> = {
     task: 'Start',
     operationId: 'recordUsageEvents',
   },
+  'meter-your-api': {
+    title: 'Meter your own API',
+    summary: 'Verify your customers’ keys, ask, meter and bill. With middleware.',
+    task: 'Start',
+    operationId: 'verifyKey',
+  },
   'test-and-live': {
     title: 'Test and live',
     summary: 'Try everything without changing live totals.',
@@ -28,16 +34,80 @@ export const topics: Record<string, Topic> = {
     task: 'Send usage',
     operationId: 'recordUsageEvents',
   },
+  files: {
+    title: 'Files',
+    summary: 'Send CSV, JSON and exports of other programs.',
+    task: 'Send usage',
+    operationId: 'recordUsageEvents',
+  },
+  cloudevents: {
+    title: 'CloudEvents',
+    summary: 'Send CloudEvents as they are.',
+    task: 'Send usage',
+    operationId: 'recordUsageEvents',
+  },
+  subjects: {
+    title: 'Subjects and dimensions',
+    summary: 'Count by end user, model or region.',
+    task: 'Send usage',
+    operationId: 'readUsage',
+  },
+  corrections: {
+    title: 'Corrections',
+    summary: 'Change or void what was counted wrongly.',
+    task: 'Send usage',
+    operationId: 'correctCustomerUsage',
+  },
+  'check-or-reserve': {
+    title: 'Check or reserve?',
+    summary: 'Which of the two keeps a limit.',
+    task: 'Limit and charge',
+    operationId: 'reserveUsage',
+  },
   caps: {
     title: 'Caps and warnings',
     summary: 'What happens near and above the cap.',
-    task: 'Send usage',
+    task: 'Limit and charge',
     operationId: 'recordUsageEvents',
+  },
+  limits: {
+    title: 'Limits that block',
+    summary: 'Calendar and rolling windows, also per end user.',
+    task: 'Limit and charge',
+    operationId: 'putGrant',
+  },
+  credits: {
+    title: 'Credits',
+    summary: 'Prices, grants, the balance and overdrafts.',
+    task: 'Limit and charge',
+    operationId: 'readCredits',
+  },
+  plans: {
+    title: 'Plans',
+    summary: 'The same entitlements and credits for many customers.',
+    task: 'Serve customers',
+    operationId: 'putPlan',
+  },
+  portal: {
+    title: 'Portal',
+    summary: 'Embed a customer’s usage in your own product.',
+    task: 'Serve customers',
+    operationId: 'createServicePortalSession',
   },
   'key-rotation': {
     title: 'Rotating keys',
     summary: 'Replace a key while your runtimes keep running.',
-    task: 'Manage keys',
+    task: 'Serve customers',
+  },
+  'webhook-signatures': {
+    title: 'Webhooks: verify a signature',
+    summary: 'Accept only messages that Gauge has sent.',
+    task: 'React to messages',
+  },
+  webhooks: {
+    title: 'Webhook messages',
+    summary: 'Every message that your endpoints receive.',
+    task: 'React to messages',
   },
   'paper-trading': {
     title: 'Paper trading',
@@ -45,12 +115,13 @@ export const topics: Record<string, Topic> = {
     task: 'Trade',
     operationId: 'placeOrder',
   },
-  webhooks: {
-    title: 'Webhook messages',
-    summary: 'Every message that your endpoints receive.',
-    task: 'React to messages',
+  pages: {
+    title: 'Pages of results',
+    summary: 'Pagination: read a long list page by page.',
+    task: 'Read responses',
+    operationId: 'listCreditEntries',
   },
-  errors: { title: 'Errors', summary: 'Every code and how to fix it.', task: 'Fix an error' },
+  errors: { title: 'Errors', summary: 'Every code and how to fix it.', task: 'Read responses' },
 };
 
 export const listTopics = ({ routes }: Reference) =>
