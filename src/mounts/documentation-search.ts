@@ -58,9 +58,9 @@ export async function listEntries(described: Described): Promise<SearchEntry[]> 
 
 async function listGuideEntries(described: Described): Promise<SearchEntry[]> {
   const entries: SearchEntry[] = [];
-  for (const { id, title, summary } of listTopics(described.reference)) {
+  for (const { id, title, summary, words } of listTopics(described.reference)) {
     const href = `/docs/${id}`;
-    entries.push({ kind: 'Guide', title, href, context: '', text: summary });
+    entries.push({ kind: 'Guide', title, ...(words && { words }), href, context: '', text: summary });
     const view = await makeView(`topics/${id}`, described, { origin: '', own: undefined });
     // The entries of the errors and messages pages are created separately.
     if (view!.contents) continue;

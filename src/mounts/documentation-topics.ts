@@ -4,6 +4,8 @@ interface Topic {
   title: string;
   summary: string;
   task: string;
+  /** Other words that readers search for. */
+  words?: string[];
   /** The page is hidden if the service does not have it. */
   operationId?: string;
 }
@@ -13,12 +15,24 @@ export const topics: Record<string, Topic> = {
   start: {
     title: 'Five-minute start',
     summary: 'Create a key, send an event and see the result.',
+    words: ['quickstart', 'install', 'SDK', 'client', 'Python', 'TypeScript', 'Node'],
     task: 'Start',
     operationId: 'recordUsageEvents',
   },
   'meter-your-api': {
     title: 'Meter your own API',
     summary: 'Verify your customers’ keys, ask, meter and bill. With middleware.',
+    words: [
+      'verify key',
+      'authenticate',
+      'gateway',
+      'Express',
+      'FastAPI',
+      'Flask',
+      'Django',
+      'invoice',
+      'billing',
+    ],
     task: 'Start',
     operationId: 'verifyKey',
   },
@@ -37,6 +51,7 @@ export const topics: Record<string, Topic> = {
   files: {
     title: 'Files',
     summary: 'Send CSV, JSON and exports of other programs.',
+    words: ['CSV', 'import', 'upload', 'backfill'],
     task: 'Send usage',
     operationId: 'recordUsageEvents',
   },
@@ -49,18 +64,21 @@ export const topics: Record<string, Topic> = {
   subjects: {
     title: 'Subjects and dimensions',
     summary: 'Count by end user, model or region.',
+    words: ['end user', 'team', 'tenant', 'model', 'group by', 'tag'],
     task: 'Send usage',
     operationId: 'readUsage',
   },
   corrections: {
     title: 'Corrections',
     summary: 'Change or void what was counted wrongly.',
+    words: ['undo', 'refund', 'void', 'delete event'],
     task: 'Send usage',
     operationId: 'correctCustomerUsage',
   },
   'check-or-reserve': {
     title: 'Check or reserve?',
     summary: 'Which of the two keeps a limit.',
+    words: ['reservation', 'hold', 'parallel', 'concurrency', 'race'],
     task: 'Limit and charge',
     operationId: 'reserveUsage',
   },
@@ -73,24 +91,28 @@ export const topics: Record<string, Topic> = {
   limits: {
     title: 'Limits that block',
     summary: 'Calendar and rolling windows, also per end user.',
+    words: ['quota', 'rate limit', 'hard limit', 'rolling window'],
     task: 'Limit and charge',
     operationId: 'putGrant',
   },
   credits: {
     title: 'Credits',
     summary: 'Prices, grants, the balance and overdrafts.',
+    words: ['prepaid', 'price', 'grant', 'balance', 'overdraft', 'wallet'],
     task: 'Limit and charge',
     operationId: 'readCredits',
   },
   plans: {
     title: 'Plans',
     summary: 'The same entitlements and credits for many customers.',
+    words: ['trial', 'subscription', 'upgrade', 'downgrade', 'tier'],
     task: 'Serve customers',
     operationId: 'putPlan',
   },
   portal: {
     title: 'Portal',
     summary: 'Embed a customer’s usage in your own product.',
+    words: ['embed', 'iframe', 'white label'],
     task: 'Serve customers',
     operationId: 'createServicePortalSession',
   },
@@ -102,6 +124,7 @@ export const topics: Record<string, Topic> = {
   'webhook-signatures': {
     title: 'Webhooks: verify a signature',
     summary: 'Accept only messages that Gauge has sent.',
+    words: ['HMAC', 'authenticate'],
     task: 'React to messages',
   },
   webhooks: {
@@ -117,7 +140,8 @@ export const topics: Record<string, Topic> = {
   },
   pages: {
     title: 'Pages of results',
-    summary: 'Pagination: read a long list page by page.',
+    summary: 'Read a long list page by page.',
+    words: ['pagination', 'cursor', 'next page'],
     task: 'Read responses',
     operationId: 'listCreditEntries',
   },
