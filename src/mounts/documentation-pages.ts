@@ -1,3 +1,4 @@
+import { groupBy } from '../core/collections.js';
 import type { Reference } from '../core/reference/described.js';
 import { createSearch } from '../core/reference/search.js';
 import { once } from '../core/steps.js';
@@ -69,7 +70,10 @@ async function listLinks(reference: Reference, current: string) {
     isInside,
   });
   return {
-    guideLinks: listTopics(reference).map(({ id, title }) => toLink(`topics/${id}`, title)),
+    guideLinks: [...groupBy(listTopics(reference), ({ task }) => task)].map(([task, guides]) => ({
+      task,
+      links: guides.map(({ id, title }) => toLink(`topics/${id}`, title)),
+    })),
     referenceLinks: groups.flatMap(({ id, tag, parts }) => [
       toLink(`reference/${id}`, tag),
       ...(parts.some((part) => `reference/${part.id}` === current)

@@ -58,9 +58,9 @@ export async function listEntries(described: Described): Promise<SearchEntry[]> 
 
 async function listGuideEntries(described: Described): Promise<SearchEntry[]> {
   const entries: SearchEntry[] = [];
-  for (const { id, title, summary } of listTopics(described.reference)) {
+  for (const { id, title, summary, words } of listTopics(described.reference)) {
     const href = `/docs/${id}`;
-    entries.push({ kind: 'Guide', title, href, context: '', text: summary });
+    entries.push({ kind: 'Guide', title, ...(words && { words }), href, context: '', text: summary });
     const view = await makeView(`topics/${id}`, described, { origin: '', own: undefined });
     // The entries of the errors and messages pages are created separately.
     if (view!.contents) continue;
@@ -115,7 +115,7 @@ const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"'
 /** Leaves out code blocks. */
 const toText = (html: string): string =>
   html
-    .replaceAll(/<div class="example">[\s\S]*?\n<\/div>/g, ' ')
+    .replaceAll(/<section class="example">[\s\S]*?<\/section>/g, ' ')
     .replaceAll(/<[^>]*>/g, ' ')
     .replaceAll(/&([#\w]+);/g, (match, name: string) => entities[name] ?? match)
     .replaceAll(/\s+/g, ' ')

@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { STATUS_CODES } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import ejs from 'ejs';
@@ -56,6 +58,12 @@ export async function makeView(
   }
   const topic = shown.find((each) => each.id === id);
   if (!topic) return undefined;
+  const guide = `${viewsFolder}/docs/guides/${id}.md`;
+  if (existsSync(guide)) {
+    const { readGuide } = await import('../core/reference/guide.js');
+    const parts = readGuide(await readFile(guide, 'utf8'), reference.routes, shownFor);
+    return { title: topic.title, template: 'guide', parts };
+  }
   const errors = id === 'errors' ? listErrors(reference) : [];
   const { describeExampleFor, describeMessages } = await loadReader();
   const messages = id === 'webhooks' ? describeMessages(document) : [];

@@ -133,7 +133,7 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(36);
+    expect(seen.size).toBe(47);
   });
 
   it('returns 404 for any other name', async () => {
@@ -199,7 +199,7 @@ it('explains each webhook message, and the webhook routes in the reference', asy
   expect(reference).toContain('Rotate the secret of a webhook endpoint');
 });
 
-describe('/docs/search', () => {
+describe('/docs/search', async () => {
   const html = { accept: 'text/html' };
   const search = (q: string) => ask(`/docs/search?q=${encodeURIComponent(q)}`, html);
   const linksOf = async (q: string) => {
@@ -217,6 +217,59 @@ describe('/docs/search', () => {
     ['how to go live', '/docs/test-and-live#go-live'],
   ])('finds %s first or second', async (q, link) => {
     expect((await linksOf(q)).slice(0, 2)).toContain(link);
+  });
+
+  const { routes } = await describeService(products);
+  const hasPortal = routes.some(({ operationId }) => operationId === 'createServicePortalSession');
+
+  it.each([
+    ['middleware', 'meter-your-api'],
+    ['express', 'meter-your-api'],
+    ['FastAPI', 'meter-your-api'],
+    ['flask', 'meter-your-api'],
+    ['gateway', 'meter-your-api'],
+    ['verify key', 'meter-your-api'],
+    ['verify a key', 'meter-your-api'],
+    ['invoice', 'meter-your-api'],
+    ['billing', 'meter-your-api'],
+    ['pagination', 'pages'],
+    ['next page', 'pages'],
+    ['cursor', 'pages'],
+    ['python', 'start'],
+    ['python client', 'start'],
+    ['typescript', 'start'],
+    ['sdk', 'start'],
+    ['concurrency', 'check-or-reserve'],
+    ['check or reserve', 'check-or-reserve'],
+    ['race', 'check-or-reserve'],
+    ['rolling window', 'limits'],
+    ['block', 'limits'],
+    ['prepaid', 'credits'],
+    ['balance', 'credits'],
+    ['overdraft', 'credits'],
+    ['end user', 'subjects'],
+    ['group by model', 'subjects'],
+    ['refund', 'corrections'],
+    ['undo', 'corrections'],
+    ['csv', 'files'],
+    ['import', 'files'],
+    ['openmeter', 'files'],
+    ['backfill', 'files'],
+    ['signature', 'webhook-signatures'],
+    ['hmac', 'webhook-signatures'],
+    ['verify webhook', 'webhook-signatures'],
+    ['trial', 'plans'],
+    ['upgrade', 'plans'],
+    ['cloudevents', 'cloudevents'],
+    ...(hasPortal
+      ? [
+          ['embed', 'portal'],
+          ['iframe', 'portal'],
+          ['customer portal', 'portal'],
+        ]
+      : []),
+  ] as [string, string][])('leads from %s to the guide first: %s', async (q, guide) => {
+    expect((await linksOf(q))[0]?.split('#')[0]).toBe(`/docs/${guide}`);
   });
 
   it('leads only to places that exist', async () => {

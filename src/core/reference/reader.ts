@@ -155,6 +155,7 @@ const canBeTried = ({ credential, tag, body }: DescribedRoute): boolean =>
 
 function credentialOf({ credential, scope }: DescribedRoute): string {
   if (credential === 'apiKey') return scope ? `An API key with the scope \`${scope}\`` : 'Any API key';
+  if (credential === 'serviceKey') return `A service key with the scope \`${scope}\``;
   if (credential === 'session') return 'A session';
   return credential === 'operator' ? 'The operator token' : 'None';
 }
@@ -247,6 +248,7 @@ function credentialHeader({ credential }: SentRequest, own: OwnValues | undefine
 
 function keyOf({ credential }: Pick<SentRequest, 'credential'>, own: OwnValues | undefined): string {
   const mode = credential === 'testKey' ? 'test' : 'live';
+  if (credential === 'serviceKey') return 'service_live_…';
   return `${own?.prefixes[mode] ?? `org_${mode}_`}…`;
 }
 

@@ -1,26 +1,29 @@
 export interface SearchEntry {
   kind: 'Guide' | 'Request' | 'Error' | 'Message' | 'Field';
   title: string;
+  /** Other names, which count like the title and are not shown. */
+  words?: readonly string[];
   href: string;
   context: string;
   method?: string;
   text: string;
 }
 
-export interface SearchResult extends Omit<SearchEntry, 'text'> {
+export interface SearchResult extends Omit<SearchEntry, 'text' | 'words'> {
   snippet: { text: string; isMatch: boolean }[];
 }
 
 /** Only the best match counts. */
 const points = { title: 100, titleStart: 12, titlePart: 6, context: 4, textStart: 2, textPart: 1 };
-/** A whole guide helps more than one of its fields. */
-const kindPoints = { Guide: 3, Request: 3, Error: 2, Message: 2, Field: 0 };
+/** A guide explains more than one request, and a request more than one of its fields. */
+const kindPoints = { Guide: 4, Request: 3, Error: 2, Message: 2, Field: 0 };
 
 /** @returns results that contain every significant word of the query, best first */
 export function createSearch(entries: readonly SearchEntry[]) {
-  const read = entries.map((entry) => ({
+  const read = entries.map(({ words = [], ...entry }) => ({
     entry,
-    title: entry.title.toLowerCase(),
+    names: [entry.title, ...words].map((name) => name.toLowerCase()),
+    title: [entry.title, ...words].join(' ').toLowerCase(),
     context: entry.context.toLowerCase(),
     text: entry.text.toLowerCase(),
   }));
@@ -47,14 +50,15 @@ const fillers = new Set(
 const stemOf = (word: string): string => (/^[a-z]{3,}[^s]s$/.test(word) ? word.slice(0, -1) : word);
 
 interface ReadEntry {
-  entry: SearchEntry;
+  entry: Omit<SearchEntry, 'words'>;
+  names: string[];
   title: string;
   context: string;
   text: string;
 }
 
-function scoreOf({ entry, title, context, text }: ReadEntry, words: string[], phrase: string): number {
-  let score = title === phrase ? points.title : 0;
+function scoreOf({ entry, names, title, context, text }: ReadEntry, words: string[], phrase: string): number {
+  let score = names.includes(phrase) ? points.title : 0;
   for (const word of words) {
     const found = pointsOf(word, { title, context, text });
     if (found === 0) return 0;
@@ -65,7 +69,7 @@ function scoreOf({ entry, title, context, text }: ReadEntry, words: string[], ph
   );
 }
 
-function pointsOf(word: string, { title, context, text }: Omit<ReadEntry, 'entry'>): number {
+function pointsOf(word: string, { title, context, text }: Omit<ReadEntry, 'entry' | 'names'>): number {
   if (beginsWord(title, word)) return points.titleStart;
   if (title.includes(word)) return points.titlePart;
   if (context.includes(word)) return points.context;
