@@ -114,7 +114,7 @@ export const topics: Record<string, Topic> = {
     summary: 'Embed a customer’s usage in your own product.',
     words: ['embed', 'iframe', 'white label'],
     task: 'Serve customers',
-    operationId: 'createServicePortalSession',
+    operationId: 'createPortalSession',
   },
   'key-rotation': {
     title: 'Rotating keys',

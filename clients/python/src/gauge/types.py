@@ -570,3 +570,18 @@ class _VerifiedKeyRequired(TypedDict):
 
 class VerifiedKey(_VerifiedKeyRequired, total=False):
     entitlement: VerifiedKeyEntitlement
+
+
+class PortalSessionInput(TypedDict, total=False):
+    expiresInMinutes: int | None
+    pages: list[Literal["usage", "entitlements", "credits", "events", "keys"]] | None
+    subject: str | UUID | None
+    livemode: bool | None
+    member: str | None
+    returnUrl: str | None
+    accent: str | None
+
+
+class PortalSession(TypedDict):
+    url: str
+    expiresAt: str
