@@ -133,7 +133,7 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(47);
+    expect(seen.size).toBe(50);
   });
 
   it('returns 404 for any other name', async () => {
