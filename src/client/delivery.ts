@@ -138,10 +138,11 @@ export class DeliveryError extends Error {
   }
 }
 
+/** Of one Organization or of many. */
+type RecordedAnswer = UsageAnswer & { refused?: RefusedPart[] };
+
 /** After all retries. */
-type Answer =
-  | { kind: 'recorded'; answer: UsageAnswer & { refused?: RefusedPart[] } }
-  | { kind: 'refused'; problem: ProblemBody };
+type Answer = { kind: 'recorded'; answer: RecordedAnswer } | { kind: 'refused'; problem: ProblemBody };
 
 interface ProblemBody {
   status: number;
@@ -265,16 +266,11 @@ async function attempt(options: PostOptions, events: readonly Sendable[]): Promi
 
 /** Without Gauge's own response, unrecorded events could count as recorded. @throws DeliveryError */
 function readAnswer(
-  data: (UsageAnswer & { refused?: RefusedPart[] }) | undefined,
+  data: RecordedAnswer | undefined,
   events: readonly Sendable[],
   addressName: string,
 ): Answer {
-  const {
-    accepted,
-    deduped,
-    rejected = [],
-    refused = [],
-  } = data ?? ({} as Partial<NonNullable<typeof data>>);
+  const { accepted, deduped, rejected = [], refused = [] } = (data ?? {}) as Partial<RecordedAnswer>;
   const parts = new Set(refused.map(({ organization }) => organization));
   const inParts = events.filter(({ organization = '' }) => parts.has(organization)).length;
   if (!data || Number(accepted) + Number(deduped) + rejected.length + inParts !== events.length)

@@ -142,6 +142,24 @@ function complete({ quantity, ...event }: ReportedEvent): SpooledEvent {
   };
 }
 
+function openPost(
+  options: UsageReporterOptions,
+  onRetry: (reason: string, waitMs: number) => void,
+  signal: AbortSignal,
+): Post {
+  return createPost({
+    client: createGaugeClient({ ...options, timeoutMs: REQUEST_TIMEOUT_MS }),
+    isForMany: options.serviceKey !== undefined,
+    leavesParts: true,
+    address: options.baseUrl,
+    addressName: 'baseUrl',
+    maxAttempts: 0,
+    backoffMs: BACKOFF_MS,
+    signal,
+    onRetry,
+  });
+}
+
 /** One at a time. A segment is removed once all its events have an answer. */
 function createSender(options: UsageReporterOptions, spool: Spool, signal: AbortSignal) {
   const { intervalMs = 1_000 } = options;
@@ -159,17 +177,7 @@ function createSender(options: UsageReporterOptions, spool: Spool, signal: Abort
     isKeyRefused ||= isRefused;
   }
   const onRefused = (events: RefusedEvent[]) => notify(() => options.onRefused?.(events));
-  const post = createPost({
-    client: createGaugeClient({ ...options, timeoutMs: REQUEST_TIMEOUT_MS }),
-    isForMany: options.serviceKey !== undefined,
-    leavesParts: true,
-    address: options.baseUrl,
-    addressName: 'baseUrl',
-    maxAttempts: 0,
-    backoffMs: BACKOFF_MS,
-    signal,
-    onRetry,
-  });
+  const post = openPost(options, onRetry, signal);
   let flushes: (() => void)[] = [];
   let ring = () => {};
   let isIdle = false;

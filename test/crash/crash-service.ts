@@ -27,7 +27,7 @@ export interface CrashingService {
   env: Record<string, string>;
 }
 
-interface Caller {
+export interface Caller {
   secret?: string;
   /** Of another instance. */
   port?: number | undefined;
@@ -83,6 +83,7 @@ export async function crashService<T>(scenario: Scenario<T>): Promise<void> {
     async call(method, path, body, { secret = prepared.secret, port: at = port } = {}) {
       const token = path.startsWith('/operator') ? operatorToken : secret;
       for (;;) {
+        if (isStopping && !server.isRunning) throw new Error('The crash test has failed.');
         inFlight++;
         const answer = await exchange(`http://127.0.0.1:${at}${path}`, token, method, body);
         inFlight--;

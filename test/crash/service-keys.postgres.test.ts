@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createOrganization, createServiceKey } from '../support/fixtures.js';
 import { findFreePort } from '../support/free-port.js';
 import { createProduct, grant } from '../metering/support/products.js';
-import { crashService, seed, type CrashingService } from './crash-service.js';
+import { crashService, seed, type Answer, type Caller, type CrashingService } from './crash-service.js';
 import { startServerProcess } from './server-process.js';
 
 const ORGANIZATIONS = 40;
@@ -25,6 +25,15 @@ const eventsOf = ({ organizations, product }: Prepared, key: string, quantity: n
     idempotencyKey: key,
   }));
 
+/** Sends the whole body again while parts cannot be recorded at the moment, as a well-behaved client does. */
+async function send(service: CrashingService, events: object[], as?: Caller): Promise<Answer> {
+  for (;;) {
+    const answer = await service.call('POST', '/service/usage/events', { events }, as);
+    const { refused = [] } = answer.body as { refused?: { status: number }[] };
+    if (!refused.some(({ status }) => status >= 500)) return answer;
+  }
+}
+
 it(
   `counts each event of forty Organizations once, and accepts nothing of a revoked service key, whatever is killed (seed ${seed})`,
   { timeout: 3_600_000 },
@@ -32,7 +41,7 @@ it(
     const acknowledged = new Map<string, number>();
     /** Sent with a key that was revoked before they were answered. */
     const unclear = new Map<string, number>();
-    const counts = { calls: 0, deduped: 0, revocations: 0, callsOfRevoked: 0 };
+    const counts = { calls: 0, deduped: 0, revocations: 0, callsBefore: 0, callsAfter: 0 };
 
     /** Sends calls with a new key to two instances until one of them has revoked it and refuses each of them. */
     async function revokeUnderLoad(service: CrashingService, prepared: Prepared, port: number) {
@@ -40,35 +49,31 @@ it(
       const { body } = await service.call('POST', '/operator/service-keys', input);
       const { secret, serviceKey } = body as { secret: string; serviceKey: { id: string } };
       let isRevoked = false;
+      let accepted = 0;
       const senders = [undefined, port, undefined, port].map(async (at, number) => {
         for (let call = 0, late = 0; late < 3; call++) {
           const wasRevoked = isRevoked;
           const key = `r-${serviceKey.id}-${number}-${call}`;
           unclear.set(key, 1);
-          const events = eventsOf(prepared, key, 1);
-          const answer = await service.call(
-            'POST',
-            '/service/usage/events',
-            { events },
-            { secret, port: at },
-          );
+          const answer = await send(service, eventsOf(prepared, key, 1), { secret, port: at });
           if (answer.status === 202) {
-            expect(wasRevoked).toBe(false);
+            expect(answer.body).toMatchObject({ warnings: [] });
+            expect([wasRevoked, answer.body.refused]).toEqual([false, undefined]);
             unclear.delete(key);
             acknowledged.set(key, 1);
-          } else {
-            expect(answer).toMatchObject({ status: 401, body: { code: 'key_revoked' } });
-            counts.callsOfRevoked++;
-          }
+            accepted++;
+          } else expect(answer).toMatchObject({ status: 401, body: { code: 'key_revoked' } });
           if (wasRevoked) late++;
         }
       });
-      await setTimeout(100);
+      while (accepted < 8 && !service.isStopping) await setTimeout(5);
       const path = `/operator/service-keys/${serviceKey.id}`;
       expect(await service.call('DELETE', path, undefined, { port })).toMatchObject({ status: 200 });
       isRevoked = true;
       await Promise.all(senders);
       counts.revocations++;
+      counts.callsBefore += accepted;
+      counts.callsAfter += 3 * senders.length;
     }
 
     await crashService<Prepared>({
@@ -99,9 +104,7 @@ it(
             return eventsOf(prepared, key, acknowledged.get(key)!);
           });
           const unknown = random.chance(0.2) ? [{ ...events[0]!, organization: 'nobody' }] : [];
-          const answer = await service.call('POST', '/service/usage/events', {
-            events: random.shuffle([...events, ...unknown]),
-          });
+          const answer = await send(service, random.shuffle([...events, ...unknown]));
           expect(answer).toMatchObject({ status: 202, body: { warnings: [] } });
           const { accepted, deduped, refused = [] } = answer.body;
           expect([accepted + deduped, refused.length]).toEqual([events.length, unknown.length]);
@@ -115,7 +118,10 @@ it(
         const other = startServerProcess({ ...service.env, PORT: String(port) });
         try {
           await other.ready;
-          while (!service.isStopping) await revokeUnderLoad(service, prepared, port);
+          while (!service.isStopping) {
+            await revokeUnderLoad(service, prepared, port);
+            await setTimeout(300);
+          }
         } finally {
           await other.end('SIGKILL');
         }
