@@ -106,20 +106,20 @@ export const topics: Record<string, Topic> = {
     title: 'Plans',
     summary: 'The same entitlements and credits for many customers.',
     words: ['trial', 'subscription', 'upgrade', 'downgrade', 'tier'],
-    task: 'Serve customers',
+    task: 'Customers and keys',
     operationId: 'putPlan',
   },
   portal: {
     title: 'Portal',
     summary: 'Embed a customer’s usage in your own product.',
     words: ['embed', 'iframe', 'white label'],
-    task: 'Serve customers',
+    task: 'Customers and keys',
     operationId: 'createPortalSession',
   },
   'key-rotation': {
     title: 'Rotating keys',
     summary: 'Replace a key while your runtimes keep running.',
-    task: 'Serve customers',
+    task: 'Customers and keys',
   },
   'webhook-signatures': {
     title: 'Webhooks: verify a signature',

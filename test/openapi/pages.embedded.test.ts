@@ -199,6 +199,16 @@ it('explains each webhook message, and the webhook routes in the reference', asy
   expect(reference).toContain('Rotate the secret of a webhook endpoint');
 });
 
+it('names the service key that a route needs, and never an API key', async () => {
+  const pages = ['usage', 'keys', 'credits', 'entitlements'];
+  for (const page of pages) {
+    const html = await (await ask(`/docs/reference/on-behalf-of-customers-${page}`)).text();
+    expect(html).toContain('A service key with the scope <code>');
+    expect(html).toContain('Bearer service_live_…');
+    expect(html).not.toMatch(/Credential:<\/strong> None|Bearer org_/);
+  }
+});
+
 describe('/docs/search', async () => {
   const html = { accept: 'text/html' };
   const search = (q: string) => ask(`/docs/search?q=${encodeURIComponent(q)}`, html);
@@ -217,6 +227,11 @@ describe('/docs/search', async () => {
     ['how to go live', '/docs/test-and-live#go-live'],
   ])('finds %s first or second', async (q, link) => {
     expect((await linksOf(q)).slice(0, 2)).toContain(link);
+  });
+
+  it('does not search the samples', async () => {
+    expect(await linksOf('org_live_stolen')).toEqual([]);
+    expect(await linksOf('api-calls curl returns')).toEqual([]);
   });
 
   it.each([

@@ -48,7 +48,9 @@ export function readGuide(
   const toId = () => `sample-${parts.length}`;
   for (const token of marked.lexer(markdown.replaceAll('http://localhost:3000', shownFor.origin))) {
     const { kind, title, text } = readBlock(token);
-    const language = languages.find(({ id }) => id === languageOf[kind]);
+    const known = languages.find(({ id }) => id === languageOf[kind]);
+    const language =
+      known && (kind !== 'sh' || text.includes('curl ') ? known : { ...known, label: 'Shell' });
     const program = parts.findLast((part) => 'example' in part)?.example;
     if (kind === 'request') parts.push({ example: readRequest(toId(), title, text, routes, shownFor) });
     else if (language && title !== '')

@@ -4,7 +4,7 @@ import type { OpenApiDocument } from './document.js';
 import { addressOf, asShown, bodyFormats, mediaTypeOf } from './example-prose.js';
 import type { Tag } from './names.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
-import { toSamples, type SampleRequest, type TypedCall } from './samples.js';
+import { toSamples, toShortJson, type SampleRequest, type TypedCall } from './samples.js';
 import type { DescribedRoute, Reference, SentExample, SentRequest } from './described.js';
 
 export interface ShownFor extends Pick<Reference, 'circumstances'> {
@@ -85,7 +85,7 @@ export const describeMessages = (document: OpenApiDocument) =>
       type,
       summaryHtml: toInlineHtml([summary, description].filter(Boolean).join(' ')),
       fields: listFields(document, schema ?? {}).filter(({ name }) => name.startsWith('data.')),
-      example: JSON.stringify(example, null, 2),
+      example: toShortJson(example),
     };
   });
 
@@ -187,7 +187,7 @@ export function describeExampleFor(route: DescribedRoute, example: SentExample, 
     }),
     status: example.response.status,
     /** JSON, or part of a text response; empty if there is no body. */
-    answer: answer === null ? '' : typeof answer === 'string' ? answer : JSON.stringify(answer, null, 2),
+    answer: answer === null ? '' : typeof answer === 'string' ? answer : toShortJson(answer),
     /** Request that a form can send; undefined if a browser cannot or should not send it. */
     request: canBeTried(route) ? { path, headers, body: text } : undefined,
   };

@@ -44,7 +44,7 @@ export const toCurl = ({ method, origin, path, headers, body }: SampleRequest): 
 
 function printJson(body: string): string {
   if (body.length <= LINE || !/^[[{]/.test(body)) return body;
-  return JSON.stringify(JSON.parse(body), null, 2);
+  return toShortJson(JSON.parse(body));
 }
 
 function toTypeScript(request: SampleRequest): string {
@@ -150,6 +150,8 @@ function toUrllib({ method, origin, path, headers, body, answers }: SampleReques
 interface Notation {
   indent: string;
   isSpaced: boolean;
+  /** After the last of several lines. */
+  lastComma: ',' | '';
   text: (value: string) => string;
   name: (key: string) => string;
   constant: (value: null | boolean | number) => string;
@@ -159,14 +161,28 @@ interface Notation {
 const typescript: Notation = {
   indent: '  ',
   isSpaced: true,
+  lastComma: ',',
   text: (value) => (/['\\\p{Cc}]/u.test(value) ? JSON.stringify(value) : `'${value}'`),
   name: (key) => (/^[A-Za-z_$][\w$]*$/.test(key) ? key : typescript.text(key)),
   constant: String,
 };
 
+const json: Notation = {
+  indent: '  ',
+  isSpaced: true,
+  lastComma: '',
+  text: JSON.stringify,
+  name: JSON.stringify,
+  constant: String,
+};
+
+/** Keeps on one line what fits. */
+export const toShortJson = (value: unknown): string => print(value, json);
+
 const python: Notation = {
   indent: '    ',
   isSpaced: false,
+  lastComma: ',',
   text: (value) => JSON.stringify(value),
   name: (key) => JSON.stringify(key),
   constant: (value) =>
@@ -189,7 +205,6 @@ function print(value: unknown, notation: Notation, margin = ''): string {
   const gap = !Array.isArray(value) && notation.isSpaced ? ' ' : '';
   const flat = `${open}${gap}${items(inner).join(', ')}${gap}${close}`;
   if (!flat.includes('\n') && margin.length + flat.length <= LINE) return flat;
-  return `${open}\n${items(inner)
-    .map((item) => `${inner}${item},\n`)
-    .join('')}${margin}${close}`;
+  const lines = items(inner).map((item) => `${inner}${item}`);
+  return `${open}\n${lines.join(',\n')}${notation.lastComma}\n${margin}${close}`;
 }
