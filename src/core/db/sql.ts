@@ -1,7 +1,15 @@
 import { sql, type SQL, getTableColumns } from 'drizzle-orm';
-import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
+import {
+  type PgColumn,
+  type PgInsertValue,
+  type PgTable,
+  type PgUpdateSetSource,
+  customType,
+  timestamp,
+} from 'drizzle-orm/pg-core';
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
+import { inChunks } from '../steps.js';
 
 /** The driver's generic conversion costs 50% more per value in batches of hundreds. */
 export function textArray(values: readonly (string | null)[]): string {
@@ -79,6 +87,26 @@ export async function insertRows<T extends PgTable>(
     sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${json}::json)
     on conflict do nothing`,
   );
+}
+
+/** A statement can have 65,535 parameters. */
+export const ROWS_AT_ONCE = 1_000;
+
+/** Replaces the given columns of rows whose key exists. All rows must have the same columns. */
+export async function storeRows<T extends PgTable>(
+  orm: Orm,
+  table: T,
+  key: PgColumn[],
+  rows: readonly PgInsertValue<T>[],
+): Promise<void> {
+  const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in (rows[0] ?? {}));
+  const set = Object.fromEntries(
+    columns
+      .filter(([, column]) => !key.includes(column))
+      .map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
+  );
+  for (const part of inChunks(rows, ROWS_AT_ONCE))
+    await orm.insert(table).values(part).onConflictDoUpdate({ target: key, set: set as PgUpdateSetSource<T> });
 }
 
 /** Postgres stores microseconds; a `Date` holds only milliseconds. */
