@@ -1,9 +1,8 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { ROWS_AT_ONCE, selectRows, storeRows } from '../../core/db/sql.js';
+import { addRows, selectRows, storeRows, textArray } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
-import { inChunks } from '../../core/steps.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
 import { genesisHash, OPERATOR_CHAIN } from './chain.js';
@@ -25,14 +24,13 @@ export async function lockOperatorChain(tx: Tx): Promise<ChainEnd> {
 
 /** In order of id. By Organization. */
 export async function lockChains(tx: Tx, orgIds: readonly string[]): Promise<Map<string, ChainEnd>> {
-  const firsts = [...new Set(orgIds)]
-    .toSorted()
-    .map((orgId) => ({ orgId, seq: 0, hash: genesisHash(orgId) }));
-  const ends = await tx
-    .insert(auditChains)
-    .values(firsts)
-    .onConflictDoUpdate({ target: auditChains.orgId, set: { seq: sql`${auditChains.seq}` } })
-    .returning();
+  const ids = [...new Set(orgIds)].toSorted();
+  const ends = await selectRows<ChainEnd & { orgId: string }>(
+    tx,
+    sql`insert into audit_chains as c (org_id, seq, hash)
+      select f.id, 0, f.hash from unnest(${textArray(ids)}::uuid[], ${textArray(ids.map(genesisHash))}::text[]) as f (id, hash)
+      on conflict (org_id) do update set seq = c.seq returning org_id::text as "orgId", seq::float8 as seq, hash`,
+  );
   return new Map(ends.map((end) => [end.orgId, end]));
 }
 
@@ -43,7 +41,7 @@ export async function insertOperatorRow(tx: Tx, row: LinkedRow): Promise<void> {
 
 /** Moves the ends of their chains. */
 export async function insertRows(tx: Tx, rows: readonly (LinkedRow & { orgId: string })[]): Promise<void> {
-  for (const part of inChunks(rows, ROWS_AT_ONCE)) await tx.insert(auditLog).values(part);
+  await addRows(tx, auditLog, rows);
   const ends = new Map(rows.map(({ orgId, seq, hash }) => [orgId, { orgId, seq, hash }]));
   await storeRows(tx, auditChains, [auditChains.orgId], [...ends.values()]);
 }

@@ -1,10 +1,9 @@
 import { and, arrayContains, eq, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
 import type { Names, Tx } from '../../core/db/client.js';
 import { groupBy } from '../../core/collections.js';
-import { ROWS_AT_ONCE } from '../../core/db/sql.js';
+import { addRows } from '../../core/db/sql.js';
 import { toJson } from '../../core/http/json.js';
 import { newId } from '../../core/ids.js';
-import { inChunks } from '../../core/steps.js';
 import { organizations } from '../organizations/table.js';
 import { webhookDeliveries, webhookEndpoints, webhookMessages } from './table.js';
 import type { AnyType, DataOf, WebhookType } from './types.js';
@@ -123,28 +122,21 @@ export async function writeMessages<T extends AnyType>(
   const heard = messages
     .filter(({ endpointIds }) => endpointIds.length > 0)
     .map((message) => ({ ...message, id: newId(message.at.getTime()) }));
-  const written: string[] = [];
-  for (const part of inChunks(heard, ROWS_AT_ONCE)) {
-    const rows = part.map(({ data, at, endpointIds: _ids, ...row }) => ({
-      ...row,
-      data: sql`${toJson(data)}::jsonb`,
-      createdAt: at,
-    }));
-    const inserted = await tx
-      .insert(webhookMessages)
-      .values(rows)
-      .onConflictDoNothing({ target: [webhookMessages.orgId, webhookMessages.onceKey] })
-      .returning({ id: webhookMessages.id });
-    const ids = new Set(inserted.map(({ id }) => id));
-    const deliveries = part
-      .filter(({ id }) => ids.has(id))
-      .flatMap(({ orgId, id: messageId, at: nextAttemptAt, endpointIds }) =>
-        endpointIds.map((endpointId) => ({ orgId, endpointId, messageId, nextAttemptAt })),
-      );
-    for (const some of inChunks(deliveries, ROWS_AT_ONCE)) await tx.insert(webhookDeliveries).values(some);
-    written.push(...ids);
-  }
-  return written;
+  const written = await addRows<{ id: string }>(
+    tx,
+    webhookMessages,
+    heard.map(({ at, endpointIds: _ids, ...row }) => ({ onceKey: null, ...row, createdAt: at })),
+    { onConflict: sql`on conflict (org_id, once_key) do nothing returning id::text as id`, toText: toJson },
+  );
+  const ids = written.map(({ id }) => id);
+  const known = new Set(ids);
+  const deliveries = heard
+    .filter(({ id }) => known.has(id))
+    .flatMap(({ orgId, id: messageId, at: nextAttemptAt, endpointIds }) =>
+      endpointIds.map((endpointId) => ({ orgId, endpointId, messageId, nextAttemptAt })),
+    );
+  await addRows(tx, webhookDeliveries, deliveries);
+  return ids;
 }
 
 /**

@@ -1,15 +1,7 @@
 import { sql, type SQL, getTableColumns } from 'drizzle-orm';
-import {
-  type PgColumn,
-  type PgInsertValue,
-  type PgTable,
-  type PgUpdateSetSource,
-  customType,
-  timestamp,
-} from 'drizzle-orm/pg-core';
+import { type PgColumn, type PgTable, customType, timestamp } from 'drizzle-orm/pg-core';
 import { sqlState, UNIQUE_VIOLATION, type Orm } from './client.js';
 import { AppError } from '../errors.js';
-import { inChunks } from '../steps.js';
 
 /** The driver's generic conversion costs 50% more per value in batches of hundreds. */
 export function textArray(values: readonly (string | null)[]): string {
@@ -64,49 +56,71 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
     sql` or `,
   )})`;
 
-/**
- * Skips rows whose key exists. One parameter per value takes three times as long. Omitted columns become null, even if
- * they have a default.
- */
+type Column = [key: string, column: PgColumn];
+
+const namesOf = (columns: readonly Column[]): SQL =>
+  sql.join(
+    columns.map(([, { name }]) => sql.identifier(name)),
+    sql`, `,
+  );
+
+/** One parameter per value takes three times as long. */
+function insertOf(
+  table: PgTable,
+  columns: readonly Column[],
+  rows: readonly object[],
+  toText = JSON.stringify,
+) {
+  const named = rows.map((row) =>
+    Object.fromEntries(columns.map(([key, { name }]) => [name, (row as Record<string, unknown>)[key]])),
+  );
+  return sql`insert into ${table} (${namesOf(columns)}) select ${namesOf(columns)}
+    from json_populate_recordset(null::${table}, ${toText(named)}::json)`;
+}
+
+/** Skips rows whose key exists. Omitted columns become null, even if they have a default. */
 export async function insertRows<T extends PgTable>(
   orm: Orm,
   table: T,
   rows: readonly T['$inferInsert'][],
 ): Promise<void> {
-  const columns = Object.entries(getTableColumns(table));
-  const json = JSON.stringify(
-    rows.map((row: Record<string, unknown>) =>
-      Object.fromEntries(columns.map(([key, { name }]) => [name, row[key]])),
-    ),
-  );
-  const names = sql.join(
-    columns.map(([, { name }]) => sql.identifier(name)),
-    sql`, `,
-  );
   await orm.execute(
-    sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${json}::json)
-    on conflict do nothing`,
+    sql`${insertOf(table, Object.entries(getTableColumns(table)), rows)} on conflict do nothing`,
   );
 }
 
-/** A statement can have 65,535 parameters. */
-export const ROWS_AT_ONCE = 1_000;
+interface WayToStore {
+  /** Default: a row whose key exists is an error. */
+  onConflict?: SQL;
+  toText?: typeof JSON.stringify;
+}
+
+/** All rows must have the same columns. Returns what `onConflict` does. */
+export async function addRows<T = unknown>(
+  orm: Orm,
+  table: PgTable,
+  rows: readonly object[],
+  { onConflict = sql``, toText }: WayToStore = {},
+): Promise<T[]> {
+  if (rows.length === 0) return [];
+  const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in rows[0]!);
+  return selectRows<T>(orm, sql`${insertOf(table, columns, rows, toText)} ${onConflict}`);
+}
 
 /** Replaces the given columns of rows whose key exists. All rows must have the same columns. */
-export async function storeRows<T extends PgTable>(
+export async function storeRows(
   orm: Orm,
-  table: T,
-  key: PgColumn[],
-  rows: readonly PgInsertValue<T>[],
+  table: PgTable,
+  key: readonly PgColumn[],
+  rows: readonly object[],
 ): Promise<void> {
-  const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in (rows[0] ?? {}));
-  const set = Object.fromEntries(
-    columns
-      .filter(([, column]) => !key.includes(column))
-      .map(([name, column]) => [name, sql`excluded.${sql.identifier(column.name)}`]),
+  const others = Object.entries(getTableColumns(table)).filter(
+    ([name, column]) => name in (rows[0] ?? {}) && !key.includes(column),
   );
-  for (const part of inChunks(rows, ROWS_AT_ONCE))
-    await orm.insert(table).values(part).onConflictDoUpdate({ target: key, set: set as PgUpdateSetSource<T> });
+  const set = others.map(([, { name }]) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`);
+  const keyNames = namesOf(key.map((column) => ['', column]));
+  const onConflict = sql`on conflict (${keyNames}) do update set ${sql.join(set, sql`, `)}`;
+  await addRows(orm, table, rows, { onConflict });
 }
 
 /** Postgres stores microseconds; a `Date` holds only milliseconds. */

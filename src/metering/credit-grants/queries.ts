@@ -63,22 +63,32 @@ const toBurnt = (one: BurnArrays, at: Date): Burnt => ({
   })),
 });
 
-const columnsOf = ({ grants, overdrafts }: Account) => {
-  const of = (read: (grant: Account['grants'][number]) => string | number) =>
-    textArray(grants.map((grant) => String(read(grant))));
-  return {
-    grants: sql`${of(({ id }) => id)}::uuid[]`,
-    rests: sql`${of(({ rest }) => rest)}::numeric[]`,
-    starts: sql`${of(({ startsMs }) => toTime(startsMs))}::timestamptz[]`,
-    ends: sql`${of(({ endsMs }) => toTime(endsMs))}::timestamptz[]`,
-    scopes: sql`${of(({ scope }) => scope)}::text[]`,
-    priorities: sql`${of(({ priority }) => priority)}::int[]`,
-    rollPercents: sql`${of(({ rollPercent }) => rollPercent)}::int[]`,
-    rollDays: sql`${of(({ rollDays }) => rollDays)}::int[]`,
-    debtors: sql`${textArray(overdrafts.map(({ productId }) => productId))}::uuid[]`,
-    debts: sql`${textArray(overdrafts.map(({ amount }) => amount))}::numeric[]`,
-  };
+/** In the order of the function's parameters. */
+const types = {
+  grants: 'uuid[]',
+  rests: 'numeric[]',
+  starts: 'timestamptz[]',
+  ends: 'timestamptz[]',
+  scopes: 'text[]',
+  priorities: 'int[]',
+  rollPercents: 'int[]',
+  rollDays: 'int[]',
+  debtors: 'uuid[]',
+  debts: 'numeric[]',
 };
+
+const columnsOf = ({ grants, overdrafts }: Account): Record<keyof typeof types, string[]> => ({
+  grants: grants.map(({ id }) => id),
+  rests: grants.map(({ rest }) => rest),
+  starts: grants.map(({ startsMs }) => toTime(startsMs)),
+  ends: grants.map(({ endsMs }) => toTime(endsMs)),
+  scopes: grants.map(({ scope }) => scope),
+  priorities: grants.map(({ priority }) => String(priority)),
+  rollPercents: grants.map(({ rollPercent }) => String(rollPercent)),
+  rollDays: grants.map(({ rollDays }) => String(rollDays)),
+  debtors: overdrafts.map(({ productId }) => productId),
+  debts: overdrafts.map(({ amount }) => amount),
+});
 
 /** In order of id. By Organization. Take all locks on sums before calling this. */
 export async function lockAccounts(
@@ -86,15 +96,16 @@ export async function lockAccounts(
   orgIds: readonly string[],
   livemode: boolean,
 ): Promise<Map<string, Account>> {
-  const rows = await tx
-    .insert(creditAccounts)
-    .values([...new Set(orgIds)].toSorted().map((orgId) => ({ orgId, livemode })))
-    // Returns the row as it is after waiting for the lock.
-    .onConflictDoUpdate({ target: [creditAccounts.orgId, creditAccounts.livemode], set: { livemode } })
-    .returning({
-      orgId: creditAccounts.orgId,
-      account: sql<AccountArrays>`${sql.raw(`json_build_object(${accountJson('credit_accounts')})`)}`,
-    });
+  const ids = [...new Set(orgIds)].toSorted();
+  // A sharded database could not lock rows of several groups by `for update`.
+  await tx.execute(sql`insert into credit_accounts as a (org_id, livemode)
+    select id, ${livemode}::bool from unnest(${textArray(ids)}::uuid[]) as id
+    on conflict (org_id, livemode) do update set reached = a.reached`);
+  const rows = await selectRows<{ orgId: string; account: AccountArrays }>(
+    tx,
+    sql`select a.org_id::text as "orgId", ${sql.raw(`json_build_object(${accountJson('a')})`)} as account
+      from credit_accounts a where a.org_id = any (${textArray(ids)}::uuid[]) and a.livemode = ${livemode}`,
+  );
   return new Map(rows.map(({ orgId, account }) => [orgId, toAccount(account)]));
 }
 
@@ -115,9 +126,13 @@ export async function burn(
   at: Date,
   demands: readonly Demand[] = [],
 ): Promise<Burnt> {
+  const values = columnsOf(account);
+  const columns = Object.entries(types).map(
+    ([name, type]) => sql`${textArray(values[name as keyof typeof types])}::${sql.raw(type)}`,
+  );
   const row = await selectRow<{ burnt: BurnArrays }>(
     tx,
-    sql`select ${burnJson('f')} as burnt from gauge_burn(${sql.join(Object.values(columnsOf(account)), sql`, `)},
+    sql`select ${burnJson('f')} as burnt from gauge_burn(${sql.join(columns, sql`, `)},
       ${textArray(demands.map(({ productId }) => productId))}::uuid[], ${textArray(demands.map(({ hour }) => hour))}::timestamptz[],
       ${textArray(demands.map(({ credits }) => credits))}::numeric[], ${at.toISOString()}::timestamptz) f`,
   );
@@ -220,7 +235,9 @@ export const setVoided = (
     .set({
       voidedAt: at,
       voidReason: reason,
-      ...(isKeyFree ? { grantKey: sql`${creditGrants.grantKey} || ' voided ' || ${creditGrants.id}` } : {}),
+      ...(isKeyFree
+        ? { grantKey: sql`${creditGrants.grantKey} || ' voided ' || ${creditGrants.id}::text` }
+        : {}),
     })
     .where(
       and(
