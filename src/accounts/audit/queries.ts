@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { addRows, selectRows, storeRows, textArray } from '../../core/db/sql.js';
+import { addRows, selectRows, storeRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
@@ -24,13 +24,12 @@ export async function lockOperatorChain(tx: Tx): Promise<ChainEnd> {
 
 /** In order of id. By Organization. */
 export async function lockChains(tx: Tx, orgIds: readonly string[]): Promise<Map<string, ChainEnd>> {
-  const ids = [...new Set(orgIds)].toSorted();
-  const ends = await selectRows<ChainEnd & { orgId: string }>(
-    tx,
-    sql`insert into audit_chains as c (org_id, seq, hash)
-      select f.id, 0, f.hash from unnest(${textArray(ids)}::uuid[], ${textArray(ids.map(genesisHash))}::text[]) as f (id, hash)
-      on conflict (org_id) do update set seq = c.seq returning org_id::text as "orgId", seq::float8 as seq, hash`,
-  );
+  const firsts = [...new Set(orgIds)]
+    .toSorted()
+    .map((orgId) => ({ orgId, seq: 0, hash: genesisHash(orgId) }));
+  const onConflict = sql`on conflict (org_id) do update set seq = audit_chains.seq
+    returning org_id::text as "orgId", seq::float8 as seq, hash`;
+  const ends = await addRows<ChainEnd & { orgId: string }>(tx, auditChains, firsts, { onConflict });
   return new Map(ends.map((end) => [end.orgId, end]));
 }
 

@@ -1,5 +1,13 @@
 import { and, eq, inArray, sql, type SQL } from 'drizzle-orm';
-import { selectRow, selectRows, storeRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
+import {
+  addRows,
+  selectRow,
+  selectRows,
+  storeRows,
+  textArray,
+  timeJson,
+  timeText,
+} from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { toPlain } from '../../core/decimal.js';
 import { accountOf } from '../credits/statements.js';
@@ -98,9 +106,12 @@ export async function lockAccounts(
 ): Promise<Map<string, Account>> {
   const ids = [...new Set(orgIds)].toSorted();
   // A sharded database could not lock rows of several groups by `for update`.
-  await tx.execute(sql`insert into credit_accounts as a (org_id, livemode)
-    select id, ${livemode}::bool from unnest(${textArray(ids)}::uuid[]) as id
-    on conflict (org_id, livemode) do update set reached = a.reached`);
+  await addRows(
+    tx,
+    creditAccounts,
+    ids.map((orgId) => ({ orgId, livemode })),
+    { onConflict: sql`on conflict (org_id, livemode) do update set reached = credit_accounts.reached` },
+  );
   const rows = await selectRows<{ orgId: string; account: AccountArrays }>(
     tx,
     sql`select a.org_id::text as "orgId", ${sql.raw(`json_build_object(${accountJson('a')})`)} as account
