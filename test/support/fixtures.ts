@@ -33,11 +33,23 @@ export interface TestKey {
   secret: string;
 }
 
-export async function createKey(
-  db: Database,
-  orgId: string,
-  values: { livemode?: boolean; scopes?: string[]; expiresAt?: Date; revokedAt?: Date; name?: string } = {},
-): Promise<TestKey> {
+export interface KeyValues {
+  livemode?: boolean;
+  scopes?: string[];
+  expiresAt?: Date;
+  revokedAt?: Date;
+  name?: string;
+}
+
+type MakeKey = (db: Database, orgId: string, values: KeyValues) => Promise<TestKey>;
+
+/** Makes other kinds of keys for tests that run a second time. Undefined for API keys. */
+export const otherKeys: { make?: MakeKey | undefined } = {};
+
+export const createKey = (db: Database, orgId: string, values: KeyValues = {}): Promise<TestKey> =>
+  (otherKeys.make ?? createApiKey)(db, orgId, values);
+
+async function createApiKey(db: Database, orgId: string, values: KeyValues): Promise<TestKey> {
   const livemode = values.livemode ?? true;
   const secret = generateSecret(livemode);
   const key = {

@@ -1,7 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import type { Tx, Database, Orm } from '../../core/db/client.js';
 import { asStored, hashRow, OPERATOR_CHAIN } from './chain.js';
-import { insertRow, lockChain, moveChainEnd } from './queries.js';
+import { insertOperatorRow, insertRows, lockChains, lockOperatorChain, type ChainEnd } from './queries.js';
 import type { Clock } from '../../core/time.js';
 import { retryOnConflict } from '../../core/db/sql.js';
 
@@ -19,30 +19,49 @@ export interface AuditEntry {
   requestId?: string | undefined;
 }
 
-/**
- * `tx` must make the change. Locks the chain until the commit: to avoid deadlocks, call this after taking all other
- * locks, and in id order for several Organizations.
- */
-export async function recordAudit(tx: Tx, orgId: string, entry: AuditEntry): Promise<void> {
-  const end = await lockChain(tx, orgId);
-  const seq = end.seq + 1;
-  const { at, details = {}, ip = null, requestId = null, ...rest } = entry;
-  // With `seq` in the id, rows from the same millisecond stay in order.
-  const id = uuid({ msecs: at.getTime(), seq });
-  const row = { seq, ...rest, details: asStored(details), ip, requestId, id };
-  const hash = hashRow(end.hash, { ...row, orgId, at: at.toISOString() });
-  await insertRow(tx, orgId, { ...row, at, hash });
-  await moveChainEnd(tx, orgId, { seq, hash });
+export interface LogEntry extends AuditEntry {
+  orgId: string;
 }
 
-/** Locks in id order, for a transaction that then writes to the logs in any order. */
-export async function lockLogs(tx: Tx, orgIds: readonly string[]): Promise<void> {
-  for (const id of orgIds.toSorted()) await lockChain(tx, id);
+/**
+ * `tx` must make the change. Locks the chains until the commit: to avoid deadlocks, call this after taking all other
+ * locks, and once for all Organizations.
+ */
+export async function recordAudits(tx: Tx, entries: readonly LogEntry[]): Promise<void> {
+  if (entries.length === 0) return;
+  const ends = await lockChains(
+    tx,
+    entries.map(({ orgId }) => orgId),
+  );
+  const rows = entries.map(({ orgId, ...entry }) => {
+    const row = link(ends.get(orgId)!, orgId, entry);
+    ends.set(orgId, row);
+    return row;
+  });
+  await insertRows(tx, rows);
 }
+
+export const recordAudit = (tx: Tx, orgId: string, entry: AuditEntry): Promise<void> =>
+  recordAudits(tx, [{ orgId, ...entry }]);
 
 /** To avoid deadlocks, call this after locking the chains of all Organizations. */
-export const recordOperatorAudit = (tx: Tx, entry: AuditEntry): Promise<void> =>
-  recordAudit(tx, OPERATOR_CHAIN, entry);
+export async function recordOperatorAudit(tx: Tx, entry: AuditEntry): Promise<void> {
+  await insertOperatorRow(tx, link(await lockOperatorChain(tx), OPERATOR_CHAIN, entry));
+}
+
+function link(end: ChainEnd, orgId: string, entry: AuditEntry) {
+  const { at, details = {}, ip = null, requestId = null, ...rest } = entry;
+  const seq = end.seq + 1;
+  // With `seq` in the id, rows from the same millisecond stay in order.
+  const id = uuid({ msecs: at.getTime(), seq });
+  const row = { orgId, seq, ...rest, details: asStored(details), ip, requestId, id };
+  return { ...row, at, hash: hashRow(end.hash, { ...row, at: at.toISOString() }) };
+}
+
+/** For a transaction that then writes to the logs in any order. */
+export async function lockLogs(tx: Tx, orgIds: readonly string[]): Promise<void> {
+  if (orgIds.length > 0) await lockChains(tx, orgIds);
+}
 
 /** Checked again in the change's transaction, with locks held until the commit. */
 export interface Authority {

@@ -1,7 +1,7 @@
 import { and, desc, eq, gte, inArray, lt, sql, type SQL } from 'drizzle-orm';
 import type { PgColumn } from 'drizzle-orm/pg-core';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { selectRows } from '../../core/db/sql.js';
+import { addRows, selectRows, storeRows } from '../../core/db/sql.js';
 import { firstIdOf } from '../../core/ids.js';
 import { DAY_MS } from '../../core/time.js';
 import { memberships, users } from '../organizations/table.js';
@@ -9,34 +9,40 @@ import { genesisHash, OPERATOR_CHAIN } from './chain.js';
 import type { AuditFilter } from './filter.js';
 import { auditChains, auditLog, operatorChain, operatorLog } from './table.js';
 
-type ChainEnd = Pick<typeof auditChains.$inferSelect, 'seq' | 'hash'>;
+export type ChainEnd = Pick<typeof auditChains.$inferSelect, 'seq' | 'hash'>;
+type LinkedRow = typeof operatorLog.$inferInsert & ChainEnd;
 
 /** Creates a missing end in the same statement, so that two transactions cannot both begin the chain. */
-export async function lockChain(tx: Tx, orgId: string): Promise<ChainEnd> {
-  const first = { seq: 0, hash: genesisHash(orgId) };
-  const [end] =
-    orgId === OPERATOR_CHAIN
-      ? await tx
-          .insert(operatorChain)
-          .values(first)
-          .onConflictDoUpdate({ target: operatorChain.id, set: { seq: sql`${operatorChain.seq}` } })
-          .returning()
-      : await tx
-          .insert(auditChains)
-          .values({ orgId, ...first })
-          .onConflictDoUpdate({ target: auditChains.orgId, set: { seq: sql`${auditChains.seq}` } })
-          .returning();
+export async function lockOperatorChain(tx: Tx): Promise<ChainEnd> {
+  const [end] = await tx
+    .insert(operatorChain)
+    .values({ seq: 0, hash: genesisHash(OPERATOR_CHAIN) })
+    .onConflictDoUpdate({ target: operatorChain.id, set: { seq: sql`${operatorChain.seq}` } })
+    .returning();
   return end!;
 }
 
-export async function moveChainEnd(tx: Tx, orgId: string, end: ChainEnd): Promise<void> {
-  if (orgId === OPERATOR_CHAIN) await tx.update(operatorChain).set(end);
-  else await tx.update(auditChains).set(end).where(eq(auditChains.orgId, orgId));
+/** In order of id. By Organization. */
+export async function lockChains(tx: Tx, orgIds: readonly string[]): Promise<Map<string, ChainEnd>> {
+  const firsts = [...new Set(orgIds)]
+    .toSorted()
+    .map((orgId) => ({ orgId, seq: 0, hash: genesisHash(orgId) }));
+  const onConflict = sql`on conflict (org_id) do update set seq = audit_chains.seq
+    returning org_id::text as "orgId", seq::float8 as seq, hash`;
+  const ends = await addRows<ChainEnd & { orgId: string }>(tx, auditChains, firsts, { onConflict });
+  return new Map(ends.map((end) => [end.orgId, end]));
 }
 
-export async function insertRow(tx: Tx, orgId: string, row: typeof operatorLog.$inferInsert): Promise<void> {
-  if (orgId === OPERATOR_CHAIN) await tx.insert(operatorLog).values(row);
-  else await tx.insert(auditLog).values({ orgId, ...row });
+export async function insertOperatorRow(tx: Tx, row: LinkedRow): Promise<void> {
+  await tx.insert(operatorLog).values(row);
+  await tx.update(operatorChain).set({ seq: row.seq, hash: row.hash });
+}
+
+/** Moves the ends of their chains. */
+export async function insertRows(tx: Tx, rows: readonly (LinkedRow & { orgId: string })[]): Promise<void> {
+  await addRows(tx, auditLog, rows);
+  const ends = new Map(rows.map(({ orgId, seq, hash }) => [orgId, { orgId, seq, hash }]));
+  await storeRows(tx, auditChains, [auditChains.orgId], [...ends.values()]);
 }
 
 export type AuditRow = typeof auditLog.$inferSelect;

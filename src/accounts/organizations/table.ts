@@ -12,7 +12,7 @@ import {
   uuid,
   type AnyPgColumn,
 } from 'drizzle-orm/pg-core';
-import { time } from '../../core/db/sql.js';
+import { textArray, time } from '../../core/db/sql.js';
 import type { Orm } from '../../core/db/client.js';
 
 /** With `read`, an Organization may close positions but not open them. */
@@ -142,6 +142,11 @@ export const invitations = pgTable(
   ],
 );
 
-/** A sharded database keeps the Organization's row on every server. */
+/** In order of id. A sharded database keeps an Organization's row on every server. */
+export const lockOrganizationIds = (tx: Orm, orgIds: readonly string[]): Promise<unknown> =>
+  tx.execute(
+    sql`select pg_advisory_xact_lock(hashtextextended(id, 0)) from unnest(${textArray(orgIds.toSorted())}::text[]) as id`,
+  );
+
 export const lockOrganizationId = (tx: Orm, orgId: string): Promise<unknown> =>
-  tx.execute(sql`select pg_advisory_xact_lock(hashtextextended(${orgId}, 0))`);
+  lockOrganizationIds(tx, [orgId]);

@@ -11,7 +11,7 @@ import { lockOrganization } from '../identity/organizations/queries.js';
 import { createSecretBox, type SecretBox } from '../../core/secret-box.js';
 import { isChat, maskUrl } from './chat.js';
 import { whyNoReceiver } from './guard.js';
-import { writeMessage } from './outbox.js';
+import { writeMessages } from './outbox.js';
 import {
   deleteEndpoint as deleteRow,
   findEndpoint,
@@ -155,11 +155,9 @@ export function testEndpoint(deps: EndpointDeps, actor: MemberActor, id: string)
   const { orgId } = actor;
   return changeEndpoint(deps, actor, id, async (tx, endpoint, at) => {
     const { livemode, url } = requireEnabled(endpoint);
-    const messageId = await writeMessage(
-      tx,
-      { orgId, livemode, type: 'webhook.test', data: { endpointId: id }, at },
-      [id],
-    );
+    const [messageId] = await writeMessages(tx, [
+      { orgId, livemode, type: 'webhook.test', data: { endpointId: id }, at, endpointIds: [id] },
+    ]);
     await audit(tx, actor, at, 'webhook.tested', id, { url, messageId });
     return messageId!;
   });
@@ -214,17 +212,16 @@ export async function disableEndpoint(
     const { url, livemode } = endpoint;
     await updateRow(tx, orgId, id, { isEnabled: false, disabledReason: reason });
     const others = endpoints.filter((one) => one.isEnabled && one.id !== id);
-    await writeMessage(
-      tx,
+    await writeMessages(tx, [
       {
         orgId,
         livemode,
         type: 'webhook.disabled',
         data: { endpointId: id, url, reason, disabledAt: at.toISOString() },
         at,
+        endpointIds: others.map((one) => one.id),
       },
-      others.map((one) => one.id),
-    );
+    ]);
     await recordAudit(tx, orgId, {
       at,
       action: 'webhook.disabled',

@@ -1,6 +1,7 @@
 import { and, arrayContains, eq, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
 import type { Names, Tx } from '../../core/db/client.js';
-import { insertRows } from '../../core/db/sql.js';
+import { groupBy } from '../../core/collections.js';
+import { addRows } from '../../core/db/sql.js';
 import { toJson } from '../../core/http/json.js';
 import { newId } from '../../core/ids.js';
 import { organizations } from '../organizations/table.js';
@@ -27,125 +28,115 @@ export interface NewMessage<T extends AnyType> {
 export const queueWebhook = <T extends WebhookType>(
   tx: Tx,
   { livemode, ...message }: NewMessage<T>,
-): Promise<void> => queueForModes(tx, message, [livemode]);
+): Promise<void> => queueForModes(tx, [message], [livemode]);
 
 /** For subjects that live and test keys share, such as entitlements. */
 export const queueForBothModes = <T extends WebhookType>(
   tx: Tx,
   message: Omit<NewMessage<T>, 'livemode'>,
-): Promise<void> => queueForModes(tx, message, [true, false]);
+): Promise<void> => queueForModes(tx, [message], [true, false]);
 
 export interface Listener {
+  orgId: string;
   id: string;
   livemode: boolean;
 }
 
 /** JSON for both modes. Saves a query where the Organization is read anyway. */
 export const listenersOf = (orgId: string, type: WebhookType): SQL => sql`(
-  select coalesce(jsonb_agg(jsonb_build_object('id', id, 'livemode', livemode)), '[]') from webhook_endpoints
+  select coalesce(jsonb_agg(jsonb_build_object('orgId', org_id, 'id', id, 'livemode', livemode)), '[]') from webhook_endpoints
   where org_id = ${orgId} and is_enabled and ${type} = any (types))`;
 
-async function findListeners(
-  tx: Tx,
-  { orgId, type }: { orgId: string; type: WebhookType },
-  modes: readonly boolean[],
-): Promise<Listener[]> {
-  return tx
-    .select({ id: webhookEndpoints.id, livemode: webhookEndpoints.livemode })
-    .from(webhookEndpoints)
-    .where(
-      and(
-        eq(webhookEndpoints.orgId, orgId),
-        inArray(webhookEndpoints.livemode, modes),
-        eq(webhookEndpoints.isEnabled, true),
-        arrayContains(webhookEndpoints.types, [type]),
-      ),
-    );
-}
+const listenerColumns = {
+  orgId: webhookEndpoints.orgId,
+  id: webhookEndpoints.id,
+  livemode: webhookEndpoints.livemode,
+};
 
-/** @param listeners of both modes; looked up if omitted */
+const isListener = (type: WebhookType) =>
+  and(eq(webhookEndpoints.isEnabled, true), arrayContains(webhookEndpoints.types, [type]));
+
+const findListeners = (tx: Tx, orgIds: readonly string[], type: WebhookType): Promise<Listener[]> =>
+  tx
+    .select(listenerColumns)
+    .from(webhookEndpoints)
+    .where(and(inArray(webhookEndpoints.orgId, [...new Set(orgIds)]), isListener(type)));
+
+const placeOf = ({ orgId, livemode }: Pick<Listener, 'orgId' | 'livemode'>) => `${orgId} ${livemode}`;
+
+/**
+ * A few statements, however many messages there are.
+ * @param messages of one type
+ * @param listeners of both modes; looked up if omitted
+ */
 export async function queueForModes<T extends WebhookType>(
   tx: Tx,
-  { onceKey, ...message }: Omit<NewMessage<T>, 'livemode'>,
+  messages: readonly Omit<NewMessage<T>, 'livemode'>[],
   modes: readonly boolean[],
   listeners?: readonly Listener[],
 ): Promise<void> {
-  const known = listeners ?? (await findListeners(tx, message, modes));
-  for (const livemode of modes)
-    await writeMessage(
-      tx,
-      { ...message, livemode, onceKey: onceKey && modes.length > 1 ? `${onceKey} ${livemode}` : onceKey },
-      known.flatMap((endpoint) => (endpoint.livemode === livemode ? [endpoint.id] : [])),
-    );
+  if (messages.length === 0) return;
+  const orgIds = messages.map(({ orgId }) => orgId);
+  const known = groupBy(listeners ?? (await findListeners(tx, orgIds, messages[0]!.type)), placeOf);
+  await writeMessages(
+    tx,
+    messages.flatMap(({ onceKey, ...message }) =>
+      modes.map((livemode) => ({
+        ...message,
+        livemode,
+        onceKey: onceKey && modes.length > 1 ? `${onceKey} ${livemode}` : onceKey,
+        endpointIds: (known.get(placeOf({ ...message, livemode })) ?? []).map(({ id }) => id),
+      })),
+    ),
+  );
 }
 
-/** A few statements, however many Organizations listen. */
 export async function queueForTraders<T extends WebhookType>(
   tx: Tx,
-  { type, data, at }: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
+  message: Pick<NewMessage<T>, 'type' | 'data' | 'at'>,
 ): Promise<void> {
   const listeners = await tx
-    .select({ orgId: webhookEndpoints.orgId, id: webhookEndpoints.id, livemode: webhookEndpoints.livemode })
+    .select(listenerColumns)
     .from(webhookEndpoints)
     .innerJoin(organizations, eq(organizations.id, webhookEndpoints.orgId))
     .where(
-      and(
-        eq(webhookEndpoints.isEnabled, true),
-        arrayContains(webhookEndpoints.types, [type]),
-        ne(organizations.marketAccess, 'none'),
-        isNull(organizations.archivedAt),
-      ),
+      and(isListener(message.type), ne(organizations.marketAccess, 'none'), isNull(organizations.archivedAt)),
     )
     .orderBy(webhookEndpoints.orgId, webhookEndpoints.id);
-  const ids = new Map<string, string>();
-  const idOf = ({ orgId, livemode }: (typeof listeners)[number]): string => {
-    const place = `${orgId} ${livemode}`;
-    if (!ids.has(place)) ids.set(place, newId(at.getTime()));
-    return ids.get(place)!;
-  };
-  const messages = new Map(listeners.map((listener) => [idOf(listener), listener]));
-  await insertRows(
+  await writeMessages(
     tx,
-    webhookMessages,
-    [...messages].map(([id, { orgId, livemode }]) => ({ orgId, id, type, livemode, data, createdAt: at })),
-  );
-  await insertRows(
-    tx,
-    webhookDeliveries,
-    listeners.map((listener) => ({
-      orgId: listener.orgId,
-      endpointId: listener.id,
-      messageId: idOf(listener),
-      status: 'waiting' as const,
-      nextAttemptAt: at,
-      attempts: 0,
-      failures: 0,
+    [...groupBy(listeners, placeOf).values()].map((own) => ({
+      ...message,
+      orgId: own[0]!.orgId,
+      livemode: own[0]!.livemode,
+      endpointIds: own.map(({ id }) => id),
     })),
   );
 }
 
-/** Undefined if a message with the same `onceKey` exists or no endpoint listens. */
-export async function writeMessage<T extends AnyType>(
+/** Returns the ids. Leaves out messages without endpoints, and those whose `onceKey` exists. */
+export async function writeMessages<T extends AnyType>(
   tx: Tx,
-  { data, at, ...message }: NewMessage<T>,
-  endpointIds: string[],
-): Promise<string | undefined> {
-  if (endpointIds.length === 0) return undefined;
-  const [written] = await tx
-    .insert(webhookMessages)
-    .values({ ...message, id: newId(at.getTime()), data: sql`${toJson(data)}::jsonb`, createdAt: at })
-    .onConflictDoNothing({ target: [webhookMessages.orgId, webhookMessages.onceKey] })
-    .returning({ id: webhookMessages.id });
-  if (!written) return undefined;
-  await tx.insert(webhookDeliveries).values(
-    endpointIds.map((endpointId) => ({
-      orgId: message.orgId,
-      endpointId,
-      messageId: written.id,
-      nextAttemptAt: at,
-    })),
+  messages: readonly (NewMessage<T> & { endpointIds: string[] })[],
+): Promise<string[]> {
+  const heard = messages
+    .filter(({ endpointIds }) => endpointIds.length > 0)
+    .map((message) => ({ ...message, id: newId(message.at.getTime()) }));
+  const written = await addRows<{ id: string }>(
+    tx,
+    webhookMessages,
+    heard.map(({ at, endpointIds: _ids, ...row }) => ({ onceKey: null, ...row, createdAt: at })),
+    { onConflict: sql`on conflict (org_id, once_key) do nothing returning id::text as id`, toText: toJson },
   );
-  return written.id;
+  const ids = written.map(({ id }) => id);
+  const known = new Set(ids);
+  const deliveries = heard
+    .filter(({ id }) => known.has(id))
+    .flatMap(({ orgId, id: messageId, at: nextAttemptAt, endpointIds }) =>
+      endpointIds.map((endpointId) => ({ orgId, endpointId, messageId, nextAttemptAt })),
+    );
+  await addRows(tx, webhookDeliveries, deliveries);
+  return ids;
 }
 
 /**

@@ -56,29 +56,85 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
     sql` or `,
   )})`;
 
-/**
- * Skips rows whose key exists. One parameter per value takes three times as long. Omitted columns become null, even if
- * they have a default.
- */
+type Column = [key: string, column: PgColumn];
+
+const namesOf = (columns: readonly Column[]): SQL =>
+  sql.join(
+    columns.map(([, { name }]) => sql.identifier(name)),
+    sql`, `,
+  );
+
+/** One parameter per value takes three times as long, but a sharded database sends a single row to its shard only so. */
+function insertOf(
+  table: PgTable,
+  columns: readonly Column[],
+  rows: readonly object[],
+  toText: typeof JSON.stringify = JSON.stringify,
+): SQL {
+  const valueOf = (row: object, key: string) => (row as Record<string, unknown>)[key];
+  const into = sql`insert into ${table} (${namesOf(columns)})`;
+  if (rows.length === 1) {
+    const values = columns.map(
+      ([key, column]) => sql`${toParameter(column, valueOf(rows[0]!, key), toText)}`,
+    );
+    return sql`${into} values (${sql.join(values, sql`, `)})`;
+  }
+  const named = rows.map((row) =>
+    Object.fromEntries(columns.map(([key, { name }]) => [name, valueOf(row, key)])),
+  );
+  return sql`${into} select ${namesOf(columns)} from json_populate_recordset(null::${table}, ${toText(named)}::json)`;
+}
+
+function toParameter({ dataType }: PgColumn, value: unknown, toText: typeof JSON.stringify): unknown {
+  if (value === null || value === undefined) return null;
+  if (dataType === 'json') return toText(value);
+  if (value instanceof Date) return value.toISOString();
+  return Array.isArray(value) ? textArray(value.map(String)) : value;
+}
+
+/** Skips rows whose key exists. Omitted columns become null, even if they have a default. */
 export async function insertRows<T extends PgTable>(
   orm: Orm,
   table: T,
   rows: readonly T['$inferInsert'][],
 ): Promise<void> {
-  const columns = Object.entries(getTableColumns(table));
-  const json = JSON.stringify(
-    rows.map((row: Record<string, unknown>) =>
-      Object.fromEntries(columns.map(([key, { name }]) => [name, row[key]])),
-    ),
-  );
-  const names = sql.join(
-    columns.map(([, { name }]) => sql.identifier(name)),
-    sql`, `,
-  );
   await orm.execute(
-    sql`insert into ${table} (${names}) select ${names} from json_populate_recordset(null::${table}, ${json}::json)
-    on conflict do nothing`,
+    sql`${insertOf(table, Object.entries(getTableColumns(table)), rows)} on conflict do nothing`,
   );
+}
+
+interface WayToStore {
+  /** Default: a row whose key exists is an error. */
+  onConflict?: SQL;
+  toText?: typeof JSON.stringify;
+}
+
+/** All rows must have the same columns. Returns what `onConflict` does. */
+export async function addRows<T = unknown>(
+  orm: Orm,
+  table: PgTable,
+  rows: readonly object[],
+  { onConflict = sql``, toText }: WayToStore = {},
+): Promise<T[]> {
+  if (rows.length === 0) return [];
+  const columns = Object.entries(getTableColumns(table)).filter(([name]) => name in rows[0]!);
+  return selectRows<T>(orm, sql`${insertOf(table, columns, rows, toText)} ${onConflict}`);
+}
+
+/** Replaces the given columns of rows whose key exists. All rows must have the same columns. */
+export async function storeRows(
+  orm: Orm,
+  table: PgTable,
+  key: readonly PgColumn[],
+  rows: readonly object[],
+): Promise<void> {
+  const others = Object.entries(getTableColumns(table)).filter(
+    ([name, column]) => name in (rows[0] ?? {}) && !key.includes(column),
+  );
+  const set = others.map(([, { name }]) => sql`${sql.identifier(name)} = excluded.${sql.identifier(name)}`);
+  const keyNames = namesOf(key.map((column) => ['', column]));
+  const onConflict = sql`on conflict (${keyNames}) do update set ${sql.join(set, sql`, `)}`;
+  await addRows(orm, table, rows, { onConflict });
 }
 
 /** Postgres stores microseconds; a `Date` holds only milliseconds. */

@@ -9,4 +9,4 @@ export const queueForTradeMode = <T extends WebhookType>(
   mode: TradeMode,
   message: Omit<NewMessage<T>, 'livemode'>,
   listeners?: readonly Listener[],
-): Promise<void> => queueForModes(tx, message, mode === 'live' ? [true] : [true, false], listeners);
+): Promise<void> => queueForModes(tx, [message], mode === 'live' ? [true] : [true, false], listeners);

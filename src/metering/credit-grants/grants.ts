@@ -1,8 +1,9 @@
 import { v7 as uuid } from 'uuid';
 import { isDeepStrictEqual } from 'node:util';
-import { recordAudit } from '../../accounts/audit/audit.js';
+import { recordAudit, recordAudits } from '../../accounts/audit/audit.js';
 import type { Put, Source } from '../../accounts/identity/source.js';
 import { queueWebhook } from '../../accounts/webhooks/outbox.js';
+import { groupBy } from '../../core/collections.js';
 import type { Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
@@ -27,10 +28,13 @@ import {
   insertGrant,
   listProductIds,
   lockAccount,
+  lockAccounts,
   setVoided,
   toHeldGrant,
   writeAccount,
+  writeAccounts,
   type AccountId,
+  type ChangedAccount,
 } from './queries.js';
 
 /** Open and scheduled, per Organization and mode. */
@@ -132,7 +136,7 @@ export async function voidGrant(
       'grant_closed',
       `The credit grant ${grantKey} ${grant.status === 'spent' ? 'is spent' : 'has expired'}.`,
     );
-  await setVoided(tx, id, grant.id, reason, at);
+  await setVoided(tx, [{ orgId: id.orgId, id: grant.id }], id.livemode, { reason, at });
   const forfeited = voidEntry(grant.id, grant.remaining, at);
   await writeAccount(tx, id, takeOut(account, grant.id), [...entries, forfeited]);
   await recordAudit(tx, id.orgId, {
@@ -148,6 +152,48 @@ export async function voidGrant(
     voidedAt: at.toISOString(),
     voidReason: reason,
   };
+}
+
+/** Forfeits what is left of those that have not ended. Their keys are free again. */
+export async function forfeitGrants(
+  tx: Tx,
+  livemode: boolean,
+  grants: readonly { orgId: string; id: string; grantKey: string }[],
+  reason: string,
+  source: Source,
+): Promise<void> {
+  if (grants.length === 0) return;
+  const { at } = source;
+  const byOrganization = groupBy(grants, ({ orgId }) => orgId);
+  const voided: ((typeof grants)[number] & { forfeited: string })[] = [];
+  const changed: ChangedAccount[] = [];
+  for (const [orgId, locked] of await lockAccounts(tx, [...byOrganization.keys()], livemode)) {
+    const own = new Map(byOrganization.get(orgId)!.map((grant) => [grant.id, grant]));
+    const isRunning = locked.grants.some(({ id, startsMs }) => own.has(id) && startsMs <= at.getTime());
+    const { account, entries } = isRunning ? await burn(tx, locked, at) : { account: locked, entries: [] };
+    const held = account.grants.filter(
+      ({ id, rest, endsMs }) => own.has(id) && rest !== '0' && endsMs > at.getTime(),
+    );
+    voided.push(...held.map(({ id, rest }) => ({ ...own.get(id)!, forfeited: rest })));
+    changed.push({
+      orgId,
+      livemode,
+      account: held.reduce((left, { id }) => takeOut(left, id), account),
+      entries: [...entries, ...held.map(({ id, rest }) => voidEntry(id, rest, at))],
+    });
+  }
+  await setVoided(tx, voided, livemode, { reason, at, isKeyFree: true });
+  await writeAccounts(tx, changed);
+  await recordAudits(
+    tx,
+    voided.map(({ orgId, grantKey, forfeited }) => ({
+      ...source,
+      orgId,
+      action: 'credits.voided',
+      target: grantKey,
+      details: { livemode, forfeited, reason },
+    })),
+  );
 }
 
 /** Returns the amount. */

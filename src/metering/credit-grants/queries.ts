@@ -1,5 +1,13 @@
-import { sql, type SQL } from 'drizzle-orm';
-import { selectRow, selectRows, textArray, timeJson, timeText } from '../../core/db/sql.js';
+import { and, eq, inArray, sql, type SQL } from 'drizzle-orm';
+import {
+  addRows,
+  selectRow,
+  selectRows,
+  storeRows,
+  textArray,
+  timeJson,
+  timeText,
+} from '../../core/db/sql.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { toPlain } from '../../core/decimal.js';
 import { accountOf } from '../credits/statements.js';
@@ -63,34 +71,57 @@ const toBurnt = (one: BurnArrays, at: Date): Burnt => ({
   })),
 });
 
-const columnsOf = ({ grants, overdrafts }: Account) => {
-  const of = (read: (grant: Account['grants'][number]) => string | number) =>
-    textArray(grants.map((grant) => String(read(grant))));
-  return {
-    grants: sql`${of(({ id }) => id)}::uuid[]`,
-    rests: sql`${of(({ rest }) => rest)}::numeric[]`,
-    starts: sql`${of(({ startsMs }) => toTime(startsMs))}::timestamptz[]`,
-    ends: sql`${of(({ endsMs }) => toTime(endsMs))}::timestamptz[]`,
-    scopes: sql`${of(({ scope }) => scope)}::text[]`,
-    priorities: sql`${of(({ priority }) => priority)}::int[]`,
-    rollPercents: sql`${of(({ rollPercent }) => rollPercent)}::int[]`,
-    rollDays: sql`${of(({ rollDays }) => rollDays)}::int[]`,
-    debtors: sql`${textArray(overdrafts.map(({ productId }) => productId))}::uuid[]`,
-    debts: sql`${textArray(overdrafts.map(({ amount }) => amount))}::numeric[]`,
-  };
+/** In the order of the function's parameters. */
+const types = {
+  grants: 'uuid[]',
+  rests: 'numeric[]',
+  starts: 'timestamptz[]',
+  ends: 'timestamptz[]',
+  scopes: 'text[]',
+  priorities: 'int[]',
+  rollPercents: 'int[]',
+  rollDays: 'int[]',
+  debtors: 'uuid[]',
+  debts: 'numeric[]',
 };
 
-/** Take all locks on sums before calling this. */
-export async function lockAccount(tx: Tx, id: AccountId): Promise<Account> {
-  await tx.insert(creditAccounts).values(id).onConflictDoNothing();
-  const row = await selectRow<{ account: AccountArrays }>(
+const columnsOf = ({ grants, overdrafts }: Account): Record<keyof typeof types, string[]> => ({
+  grants: grants.map(({ id }) => id),
+  rests: grants.map(({ rest }) => rest),
+  starts: grants.map(({ startsMs }) => toTime(startsMs)),
+  ends: grants.map(({ endsMs }) => toTime(endsMs)),
+  scopes: grants.map(({ scope }) => scope),
+  priorities: grants.map(({ priority }) => String(priority)),
+  rollPercents: grants.map(({ rollPercent }) => String(rollPercent)),
+  rollDays: grants.map(({ rollDays }) => String(rollDays)),
+  debtors: overdrafts.map(({ productId }) => productId),
+  debts: overdrafts.map(({ amount }) => amount),
+});
+
+/** In order of id. By Organization. Take all locks on sums before calling this. */
+export async function lockAccounts(
+  tx: Tx,
+  orgIds: readonly string[],
+  livemode: boolean,
+): Promise<Map<string, Account>> {
+  const ids = [...new Set(orgIds)].toSorted();
+  // A sharded database could not lock rows of several groups by `for update`.
+  await addRows(
     tx,
-    // After waiting for the lock, Postgres would keep a function's result for the old row.
-    sql`select ${sql.raw(`json_build_object(${accountJson('a')})`)} as account from credit_accounts a
-    where ${ownRows('a', id)} for update`,
+    creditAccounts,
+    ids.map((orgId) => ({ orgId, livemode })),
+    { onConflict: sql`on conflict (org_id, livemode) do update set reached = credit_accounts.reached` },
   );
-  return toAccount(row!.account);
+  const rows = await selectRows<{ orgId: string; account: AccountArrays }>(
+    tx,
+    sql`select a.org_id::text as "orgId", ${sql.raw(`json_build_object(${accountJson('a')})`)} as account
+      from credit_accounts a where a.org_id = any (${textArray(ids)}::uuid[]) and a.livemode = ${livemode}`,
+  );
+  return new Map(rows.map(({ orgId, account }) => [orgId, toAccount(account)]));
 }
+
+export const lockAccount = async (tx: Tx, { orgId, livemode }: AccountId): Promise<Account> =>
+  (await lockAccounts(tx, [orgId], livemode)).get(orgId)!;
 
 export interface Demand {
   productId: string;
@@ -106,36 +137,49 @@ export async function burn(
   at: Date,
   demands: readonly Demand[] = [],
 ): Promise<Burnt> {
+  const values = columnsOf(account);
+  const columns = Object.entries(types).map(
+    ([name, type]) => sql`${textArray(values[name as keyof typeof types])}::${sql.raw(type)}`,
+  );
   const row = await selectRow<{ burnt: BurnArrays }>(
     tx,
-    sql`select ${burnJson('f')} as burnt from gauge_burn(${sql.join(Object.values(columnsOf(account)), sql`, `)},
+    sql`select ${burnJson('f')} as burnt from gauge_burn(${sql.join(columns, sql`, `)},
       ${textArray(demands.map(({ productId }) => productId))}::uuid[], ${textArray(demands.map(({ hour }) => hour))}::timestamptz[],
       ${textArray(demands.map(({ credits }) => credits))}::numeric[], ${at.toISOString()}::timestamptz) f`,
   );
   return toBurnt(row!.burnt, at);
 }
 
+/** With the entries to write. */
+export type ChangedAccount = AccountId & Burnt;
+
 /** Entries with the same key are added up. */
-export async function writeAccount(
+export async function writeAccounts(tx: Tx, changed: readonly ChangedAccount[]): Promise<void> {
+  await storeRows(
+    tx,
+    creditAccounts,
+    [creditAccounts.orgId, creditAccounts.livemode],
+    changed.map(({ orgId, livemode, account }) => ({ orgId, livemode, ...columnsOf(account) })),
+  );
+  const entries = changed.flatMap(({ orgId, livemode, entries: own }) =>
+    own.map((entry) => ({ orgId, livemode, ...entry })),
+  );
+  if (entries.length === 0) return;
+  await tx.execute(sql`insert into credit_entries as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
+    select "orgId", livemode, "productId", at, hour, "grantId", kind, sum(amount)
+    from json_to_recordset(${JSON.stringify(entries)}::json)
+      as x ("orgId" uuid, livemode bool, "productId" uuid, at timestamptz, hour timestamptz, "grantId" uuid, kind text, amount numeric)
+    group by 1, 2, 3, 4, 5, 6, 7
+    order by 1, 2, 3, 4, 5, 6, 7
+    on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount`);
+}
+
+export const writeAccount = (
   tx: Tx,
   id: AccountId,
   account: Account,
   entries: readonly Entry[],
-): Promise<void> {
-  const columns = Object.entries(columnsOf(account)).map(
-    ([name, value]) =>
-      sql`${sql.raw(name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`))} = ${value}`,
-  );
-  await tx.execute(sql`update credit_accounts a set ${sql.join(columns, sql`, `)} where ${ownRows('a', id)}`);
-  if (entries.length === 0) return;
-  await tx.execute(sql`insert into credit_entries as e (org_id, livemode, product_id, at, hour, grant_id, kind, amount)
-    select ${id.orgId}::uuid, ${id.livemode}, "productId", at, hour, "grantId", kind, sum(amount)
-    from json_to_recordset(${JSON.stringify(entries)}::json)
-      as x ("productId" uuid, at timestamptz, hour timestamptz, "grantId" uuid, kind text, amount numeric)
-    group by 3, 4, 5, 6, 7
-    order by 3, 4, 5, 6, 7
-    on conflict (org_id, livemode, product_id, at, hour, grant_id, kind) do update set amount = e.amount + excluded.amount`);
-}
+): Promise<void> => writeAccounts(tx, [{ ...id, account, entries: [...entries] }]);
 
 /** As created, with the sums of its ledger entries. */
 export interface GrantRow {
@@ -190,15 +234,32 @@ export const findGrant = async (orm: Orm, id: AccountId, grantKey: string): Prom
 export const insertGrant = (tx: Tx, grant: typeof creditGrants.$inferInsert): Promise<unknown> =>
   tx.insert(creditGrants).values(grant);
 
+/** @param isKeyFree later grants can then have their keys */
 export const setVoided = (
   tx: Tx,
-  id: AccountId,
-  grantId: string,
-  reason: string,
-  at: Date,
+  grants: readonly { orgId: string; id: string }[],
+  livemode: boolean,
+  { reason, at, isKeyFree = false }: { reason: string; at: Date; isKeyFree?: boolean },
 ): Promise<unknown> =>
-  tx.execute(sql`update credit_grants g set voided_at = ${at.toISOString()}::timestamptz, void_reason = ${reason}
-    where ${ownRows('g', id)} and g.id = ${grantId}::uuid`);
+  tx
+    .update(creditGrants)
+    .set({
+      voidedAt: at,
+      voidReason: reason,
+      ...(isKeyFree
+        ? { grantKey: sql`${creditGrants.grantKey} || ' voided ' || ${creditGrants.id}::text` }
+        : {}),
+    })
+    .where(
+      and(
+        inArray(creditGrants.orgId, [...new Set(grants.map(({ orgId }) => orgId))]),
+        eq(creditGrants.livemode, livemode),
+        inArray(
+          creditGrants.id,
+          grants.map(({ id }) => id),
+        ),
+      ),
+    );
 
 export const listProductIds = async (orm: Orm, slugs: readonly string[]): Promise<Map<string, string>> => {
   const rows = await selectRows<{ slug: string; id: string }>(

@@ -1,4 +1,4 @@
-import { recordAudit } from '../../accounts/audit/audit.js';
+import { recordAudits } from '../../accounts/audit/audit.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { exact } from '../../core/http/json.js';
@@ -8,9 +8,9 @@ import {
   getOrganization,
 } from '../../accounts/identity/organizations/organizations.js';
 import { findDifference, type Put, type Source } from '../../accounts/identity/source.js';
-import { queueForBothModes } from '../../accounts/webhooks/outbox.js';
+import { queueForModes } from '../../accounts/webhooks/outbox.js';
 import { getProduct } from './products.js';
-import { deleteGrant, findGrant, storeTerms, type Grant, type Product, type Terms } from './queries.js';
+import { deleteGrants, findGrant, storeGrants, type Grant, type Product, type Terms } from './queries.js';
 import { declaredLimitJson, defaultThresholds, toStoredThresholds } from './limits.js';
 import { mergeFeatures, toStoredFeatures, writeFeatures, type FeatureOverrides } from './features.js';
 import { NO_METRIC, type UsageLimit } from './table.js';
@@ -38,17 +38,56 @@ export async function putGrant(
   const { id: orgId } = await getLockedOrganization(tx, slug);
   const product = await getProduct(tx, productSlug);
   const current = await findGrant(tx, orgId, product.id);
-  return setGrant(tx, { orgId, product, current }, input, source);
+  const [put] = await setGrants(tx, [{ orgId, product, current, input }], source);
+  return put!;
 }
 
-/** The Organization must be locked. */
-export async function setGrant(
-  tx: Tx,
-  { orgId, product, current }: { orgId: string; product: Product; current: Grant | undefined },
-  input: GrantInput,
-  source: Source,
-): Promise<Put<Grant>> {
+export interface Setting {
+  orgId: string;
+  product: Product;
+  current: Grant | undefined;
+  input: GrantInput;
+}
+
+/** Several Organizations' entitlements in a few statements. The Organizations must be locked. */
+export async function setGrants(tx: Tx, settings: readonly Setting[], source: Source): Promise<Put<Grant>[]> {
   const { at } = source;
+  const puts = settings.map(({ orgId, product, current, input }) => {
+    const terms = toTerms(product, current, input, at);
+    const difference = current && findDifference(toFields(current), toFields(terms));
+    const resource = current && !difference ? current : toGrant(orgId, product, terms, current, at);
+    return { isNew: !current, difference, resource };
+  });
+  const changed = puts.filter(({ isNew, difference }) => isNew || difference);
+  await storeGrants(
+    tx,
+    changed.map(({ resource }) => resource),
+  );
+  await recordAudits(
+    tx,
+    changed.map(({ isNew, difference, resource: { orgId, productSlug, ...terms } }) => ({
+      ...source,
+      orgId,
+      action: isNew ? 'entitlement.granted' : 'entitlement.changed',
+      target: productSlug,
+      details: { ...(difference ?? { after: toFields(terms) }) },
+    })),
+  );
+  const messages = changed.map(({ isNew, resource }) => ({
+    orgId: resource.orgId,
+    type: 'entitlement.changed' as const,
+    data: {
+      productSlug: resource.productSlug,
+      change: isNew ? ('granted' as const) : ('changed' as const),
+      entitlement: toMessage(resource),
+    },
+    at,
+  }));
+  await queueForModes(tx, messages, [true, false]);
+  return puts;
+}
+
+function toTerms(product: Product, current: Grant | undefined, input: GrantInput, at: Date): Terms {
   const startsAt = input.startsAt ?? current?.startsAt ?? at;
   if (input.endsAt && input.endsAt <= startsAt)
     throw fieldError('endsAt', `must be later than the start, ${startsAt.toISOString()}`);
@@ -57,28 +96,38 @@ export async function setGrant(
   const perSubject = limits?.findIndex(({ per }) => per !== undefined) ?? -1;
   if (perSubject >= 0 && !product.subjectsSince)
     throw fieldError(`limits/${perSubject}/per`, 'needs a product that counts subjects');
-  const hasOwnCap = input.unitCap !== undefined;
   if (product.usageMetric === NO_METRIC && (limits || unitCap !== null))
     throw fieldError(limits ? 'limits' : 'unitCap', 'needs a product that has a metric');
-  const thresholds = toStoredThresholds(input.thresholds);
-  const features = toStoredFeatures(input.features);
-  const terms = { kind, startsAt, endsAt, hasOwnCap, unitCap, limits, thresholds, features, plan };
-  const difference = current && findDifference(toFields(current), toFields(terms));
-  if (current && !difference) return { isNew: false, resource: current };
-  await storeTerms(tx, orgId, product.id, terms, at);
-  const action = current ? 'entitlement.changed' : 'entitlement.granted';
-  const details = { ...(difference ?? { after: toFields(terms) }) };
-  await recordAudit(tx, orgId, { ...source, action, target: product.slug, details });
-  const resource = (await findGrant(tx, orgId, product.id))!;
-  const change = current ? 'changed' : 'granted';
-  await queueForBothModes(tx, {
-    orgId,
-    type: 'entitlement.changed',
-    data: { productSlug: product.slug, change, entitlement: toMessage(resource) },
-    at,
-  });
-  return { isNew: !current, resource };
+  return {
+    kind,
+    startsAt,
+    endsAt,
+    hasOwnCap: input.unitCap !== undefined,
+    unitCap,
+    limits,
+    thresholds: toStoredThresholds(input.thresholds),
+    features: toStoredFeatures(input.features),
+    plan,
+  };
 }
+
+const toGrant = (
+  orgId: string,
+  { id: productId, slug: productSlug, name: productName, features: productFeatures, unitCap }: Product,
+  terms: Terms,
+  current: Grant | undefined,
+  at: Date,
+): Grant => ({
+  orgId,
+  productId,
+  productSlug,
+  productName,
+  productFeatures,
+  ...terms,
+  effectiveUnitCap: terms.hasOwnCap ? terms.unitCap : unitCap,
+  createdAt: current?.createdAt ?? at,
+  updatedAt: at,
+});
 
 /** Takes effect with the next call; recorded usage stays. */
 export async function withdrawGrant(
@@ -91,21 +140,30 @@ export async function withdrawGrant(
   const product = await getProduct(tx, productSlug);
   const grant = await findGrant(tx, orgId, product.id);
   if (!grant) throw notEntitled(slug, productSlug);
-  return removeGrant(tx, orgId, grant, source);
+  return removeGrants(tx, [grant], source);
 }
 
-/** The Organization must be locked. */
-export async function removeGrant(tx: Tx, orgId: string, grant: Grant, source: Source): Promise<void> {
-  const { productSlug } = grant;
-  await deleteGrant(tx, orgId, grant.productId);
-  const details = { before: toFields(grant) };
-  await recordAudit(tx, orgId, { ...source, action: 'entitlement.withdrawn', target: productSlug, details });
-  await queueForBothModes(tx, {
+/** The Organizations must be locked. */
+export async function removeGrants(tx: Tx, grants: readonly Grant[], source: Source): Promise<void> {
+  if (grants.length === 0) return;
+  await deleteGrants(tx, grants);
+  await recordAudits(
+    tx,
+    grants.map(({ orgId, productSlug: target, ...terms }) => ({
+      ...source,
+      orgId,
+      action: 'entitlement.withdrawn',
+      target,
+      details: { before: toFields(terms) },
+    })),
+  );
+  const messages = grants.map(({ orgId, productSlug }) => ({
     orgId,
-    type: 'entitlement.changed',
-    data: { productSlug, change: 'withdrawn', entitlement: null },
+    type: 'entitlement.changed' as const,
+    data: { productSlug, change: 'withdrawn' as const, entitlement: null },
     at: source.at,
-  });
+  }));
+  await queueForModes(tx, messages, [true, false]);
 }
 
 export async function getGrant(orm: Orm, slug: string, productSlug: string): Promise<Grant> {

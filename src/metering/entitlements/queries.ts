@@ -15,7 +15,7 @@ import {
 } from 'drizzle-orm';
 import { organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
-import { containsText, selectRows, timeText } from '../../core/db/sql.js';
+import { containsText, selectRows, storeRows, textArray, timeText } from '../../core/db/sql.js';
 import type { Range } from '../../core/http/page.js';
 import { mergedFeatures } from './features.js';
 import {
@@ -93,6 +93,7 @@ export type Terms = Omit<typeof entitlements.$inferSelect, 'orgId' | 'productId'
 export type Grant = NonNullable<Awaited<ReturnType<typeof findGrant>>>;
 
 const grantColumns = {
+  orgId: entitlements.orgId,
   productId: products.id,
   productSlug: products.slug,
   productName: products.name,
@@ -135,9 +136,9 @@ export const listGrantsOf = (
   orm: Orm,
   orgIds: readonly string[],
   slugs: readonly string[],
-): Promise<(Grant & { orgId: string })[]> =>
+): Promise<Grant[]> =>
   orm
-    .select({ orgId: entitlements.orgId, ...grantColumns })
+    .select(grantColumns)
     .from(entitlements)
     .innerJoin(products, eq(products.id, entitlements.productId))
     .where(
@@ -153,27 +154,17 @@ export const listProductsBySlug = (orm: Orm, slugs: readonly string[]): Promise<
     .from(products)
     .where(inArray(products.slug, [...slugs]));
 
-export async function storeTerms(
-  tx: Tx,
-  orgId: string,
-  productId: string,
-  terms: Terms,
-  at: Date,
-): Promise<void> {
-  await tx
-    .insert(entitlements)
-    .values({ orgId, productId, ...terms, createdAt: at, updatedAt: at })
-    .onConflictDoUpdate({
-      target: [entitlements.orgId, entitlements.productId],
-      set: { ...terms, updatedAt: at },
-    });
-}
+export const storeGrants = (tx: Tx, grants: readonly (typeof entitlements.$inferInsert)[]): Promise<void> =>
+  storeRows(tx, entitlements, [entitlements.orgId, entitlements.productId], grants);
 
-export async function deleteGrant(tx: Tx, orgId: string, productId: string): Promise<void> {
-  await tx
-    .delete(entitlements)
-    .where(and(eq(entitlements.orgId, orgId), eq(entitlements.productId, productId)));
-}
+export const deleteGrants = (tx: Tx, grants: readonly { orgId: string; productId: string }[]) =>
+  tx.delete(entitlements).where(
+    and(
+      inArray(entitlements.orgId, [...new Set(grants.map(({ orgId }) => orgId))]),
+      sql`(${entitlements.orgId}, ${entitlements.productId}) in (
+        select * from unnest(${textArray(grants.map(({ orgId }) => orgId))}::uuid[], ${textArray(grants.map(({ productId }) => productId))}::uuid[]))`,
+    ),
+  );
 
 /** The first by slug. */
 export async function findLiveProduct(orm: Orm, orgId: string, now: Date) {

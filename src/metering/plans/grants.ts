@@ -3,9 +3,9 @@ import type { Source } from '../../accounts/identity/source.js';
 import type { Tx } from '../../core/db/client.js';
 import type { Metrics } from '../../core/metrics.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
-import { putGrant, voidGrant } from '../credit-grants/grants.js';
+import { forfeitGrants, putGrant } from '../credit-grants/grants.js';
 import { periodAt, startOfPeriod } from './periods.js';
-import { listKnownKeys, listVoidable, releaseKey, type OrganizationPlan } from './queries.js';
+import { listKnownKeys, listVoidable, type OrganizationPlan } from './queries.js';
 import type { Definition, PlanGrant } from './table.js';
 
 /** Grants are made this long before their period, so an instance may be down for that long. */
@@ -81,29 +81,20 @@ export async function makeGrants(
   return { grantedUntil: until, amounts, isFull: false };
 }
 
-/** Voids grants of plans that have not begun, and those of the given grants' running periods. */
+/** The keys of the running periods. */
+export const listRunningKeys = (grants: readonly PlanGrant[], anchor: Date, at: Date): string[] =>
+  grants.map((grant) => keyOf(grant, startOfPeriod(grant.every, anchor, periodAt(grant.every, anchor, at))));
+
+/** Voids grants of plans that have not begun, and those with the given keys. */
 export async function voidGrants(
   tx: Tx,
-  orgId: string,
-  running: { anchor: Date; grants: readonly PlanGrant[] },
+  orgIds: readonly string[],
+  keys: readonly string[],
   reason: string,
   source: Source,
 ): Promise<void> {
-  const keys = running.grants.map((grant) =>
-    keyOf(
-      grant,
-      startOfPeriod(grant.every, running.anchor, periodAt(grant.every, running.anchor, source.at)),
-    ),
-  );
-  for (const { id, grantKey } of await listVoidable(tx, orgId, keys, source.at)) {
-    try {
-      await voidGrant(tx, { orgId, livemode: true }, grantKey, reason, source);
-    } catch (error) {
-      if (error instanceof AppError && error.code === 'grant_closed') continue;
-      throw error;
-    }
-    await releaseKey(tx, orgId, id);
-  }
+  if (orgIds.length === 0) return;
+  await forfeitGrants(tx, true, await listVoidable(tx, orgIds, keys, source.at), reason, source);
 }
 
 /** Call this after the commit. */

@@ -1,24 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
-import { recordAudit } from '../../accounts/audit/audit.js';
+import { recordAudit, recordAudits } from '../../accounts/audit/audit.js';
 import {
   getLockedOrganization,
   getOrganization,
 } from '../../accounts/identity/organizations/organizations.js';
 import { findDifference, type Put, type Source } from '../../accounts/identity/source.js';
+import { groupBy } from '../../core/collections.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { AppError, placeError } from '../../core/errors.js';
 import { fieldError } from '../../core/pages/form.js';
 import { DAY_MS } from '../../core/time.js';
-import { removeGrant, setGrant } from '../entitlements/grants.js';
-import { listGrantsOf, type Grant, type Product } from '../entitlements/queries.js';
-import { findDue, grantsOf, makeGrants, voidGrants } from './grants.js';
+import { removeGrants, setGrants } from '../entitlements/grants.js';
+import { listGrantsOf, type Grant } from '../entitlements/queries.js';
+import { findDue, grantsOf, listRunningKeys, makeGrants, voidGrants } from './grants.js';
 import { readProducts } from './plans.js';
 import {
   findOrganizationPlan,
   findPlan,
   lockMovable,
   lockOrganizationPlan,
-  storeOrganizationPlan,
+  storeOrganizationPlans,
   type Movable,
   type OrganizationPlan,
 } from './queries.js';
@@ -77,11 +78,9 @@ export async function putOrganizationPlan(
     updatedAt: at,
   };
   const current = await listGrantsOf(tx, [orgId], slugsOf(definition));
-  const products = await readProducts(tx, [definition]);
   const old = before && (isSame ? definition : (await findPlan(tx, before.plan, before.version))!.definition);
-  const change = { before, after, old, definition, current, products };
-  const { row, amounts } = await applyPlan(tx, change, { ...input, startsAt: input.startsAt }, source);
-  return { isNew: before === undefined, resource: row, amounts };
+  const [applied] = await applyPlan(tx, definition, [{ before, after, old, current }], input, source);
+  return { isNew: before === undefined, resource: applied!.row, amounts: applied!.amounts };
 }
 
 function beginTrial(
@@ -102,14 +101,13 @@ function beginTrial(
 
 const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
 
+/** Of one Organization. */
 interface PlanChange {
   before: OrganizationPlan | undefined;
   after: OrganizationPlan;
   /** The definition before the change. */
   old: Definition | undefined;
-  definition: Definition;
   current: readonly Grant[];
-  products: ReadonlyMap<string, Product>;
 }
 
 interface Ways {
@@ -121,48 +119,89 @@ interface Ways {
   isMove?: boolean;
 }
 
-/** Credits come first: their accounts are locked before logs. */
-async function applyPlan(tx: Tx, change: PlanChange, ways: Ways, source: Source) {
-  const { before, after, old, definition } = change;
-  const { orgId, plan, anchor } = after;
+/** In a few statements, however many Organizations change. Credits come first: their accounts are locked before logs. */
+async function applyPlan(
+  tx: Tx,
+  definition: Definition,
+  changes: readonly PlanChange[],
+  ways: Ways,
+  source: Source,
+) {
+  const credits = await applyCredits(tx, definition, changes, ways, source);
+  await applyEntitlements(tx, definition, changes, ways, source);
+  const applied = changes.map(({ before }, i) => {
+    const { row, amounts } = credits[i]!;
+    const difference = before && findDifference(toFields(before), toFields(row));
+    const isSame = before !== undefined && !difference;
+    const details = { ...(difference ?? { after: toFields(row) }) };
+    const action = before ? 'plan.changed' : 'plan.started';
+    return {
+      row: isSame ? { ...row, updatedAt: before.updatedAt } : row,
+      amounts,
+      entries: isSame ? [] : [{ ...source, orgId: row.orgId, action, target: row.plan, details }],
+    };
+  });
+  await storeOrganizationPlans(
+    tx,
+    applied.map(({ row }) => row),
+  );
+  await recordAudits(
+    tx,
+    applied.flatMap(({ entries }) => entries),
+  );
+  return applied;
+}
+
+async function applyCredits(
+  tx: Tx,
+  definition: Definition,
+  changes: readonly PlanChange[],
+  ways: Ways,
+  source: Source,
+): Promise<{ row: OrganizationPlan; amounts: string[] }[]> {
   const { at } = source;
-  const grants = grantsOf(definition, after);
-  const oldGrants = before && old ? grantsOf(old, before) : [];
-  const isSameCredit =
-    before !== undefined &&
-    before.plan === plan &&
-    before.anchor.getTime() === anchor.getTime() &&
-    isDeepStrictEqual(oldGrants, grants);
-  const missed = before && (await makeBegun(tx, before, oldGrants, source));
-  if (before && (ways.voidGrants || !isSameCredit)) {
-    const running = { anchor: before.anchor, grants: ways.voidGrants ? oldGrants : [] };
-    const reason = before.plan === plan ? `The plan ${plan} changed` : `Changed to the plan ${plan}`;
-    await voidGrants(tx, orgId, running, reason, source);
+  const parts = [];
+  for (const { before, after, old } of changes) {
+    const grants = grantsOf(definition, after);
+    const oldGrants = before && old ? grantsOf(old, before) : [];
+    const isSame =
+      before?.plan === after.plan &&
+      before.anchor.getTime() === after.anchor.getTime() &&
+      isDeepStrictEqual(oldGrants, grants);
+    const missed = before && (await makeBegun(tx, before, oldGrants, source));
+    parts.push({ before, after, grants, oldGrants, isSame, missed });
   }
-  const from = new Date(Math.max(after.startsAt.getTime(), at.getTime()));
-  const isUnchanged = isSameCredit && before.trialEndsAt?.getTime() === after.trialEndsAt?.getTime();
-  const made =
-    missed && isUnchanged && !ways.voidGrants
-      ? missed
-      : ways.isMove
-        ? { grantedUntil: at, amounts: [], isFull: false }
-        : await makeGrants(tx, orgId, after, grants, from, source, false);
-  const row = { ...after, grantedUntil: made.grantedUntil };
-  row.dueAt =
-    ways.isMove && !isUnchanged && grants.length > 0 ? at : findDue(row, grants, { at, isFull: made.isFull });
-  await applyEntitlements(tx, change, ways, source);
-  const difference = before && findDifference(toFields(before), toFields(row));
-  if (before && !difference) row.updatedAt = before.updatedAt;
-  await storeOrganizationPlan(tx, row);
-  if (!before || difference)
-    await recordAudit(tx, orgId, {
-      ...source,
-      action: before ? 'plan.changed' : 'plan.started',
-      target: plan,
-      details: { ...(difference ?? { after: toFields(row) }) },
-    });
-  const amounts = made === missed ? made.amounts : [...(missed?.amounts ?? []), ...made.amounts];
-  return { row, amounts };
+  const stale = parts.flatMap(({ before, oldGrants, isSame }) =>
+    before && (ways.voidGrants || !isSame) ? [{ ...before, oldGrants }] : [],
+  );
+  const keys = ways.voidGrants
+    ? stale.flatMap(({ oldGrants, anchor }) => listRunningKeys(oldGrants, anchor, at))
+    : [];
+  const plan = changes[0]?.after.plan;
+  const reason = stale[0]?.plan === plan ? `The plan ${plan} changed` : `Changed to the plan ${plan}`;
+  await voidGrants(
+    tx,
+    stale.map(({ orgId }) => orgId),
+    keys,
+    reason,
+    source,
+  );
+  const results = [];
+  for (const { before, after, grants, isSame, missed } of parts) {
+    const isUnchanged =
+      isSame && !ways.voidGrants && before?.trialEndsAt?.getTime() === after.trialEndsAt?.getTime();
+    const from = new Date(Math.max(after.startsAt.getTime(), at.getTime()));
+    const made =
+      isUnchanged && missed
+        ? { ...missed, amounts: [] }
+        : ways.isMove
+          ? { grantedUntil: at, amounts: [], isFull: false }
+          : await makeGrants(tx, after.orgId, after, grants, from, source, false);
+    const row = { ...after, grantedUntil: made.grantedUntil };
+    row.dueAt = ways.isMove && !isUnchanged && grants.length > 0 ? at : findDue(row, grants, { at, ...made });
+    results.push({ row, amounts: [...(missed?.amounts ?? []), ...made.amounts] });
+  }
+  return results;
 }
 
 /** Usually the job has made all that have begun. */
@@ -177,29 +216,37 @@ const makeMissed = (tx: Tx, row: OrganizationPlan, grants: readonly PlanGrant[],
 
 async function applyEntitlements(
   tx: Tx,
-  { after, definition, current, products }: PlanChange,
+  definition: Definition,
+  changes: readonly Pick<PlanChange, 'after' | 'current'>[],
   { replace = false, startsAt }: Ways,
   source: Source,
 ): Promise<void> {
-  const { orgId, plan, trialEndsAt, isTrialOver } = after;
-  const bySlug = new Map(current.map((grant) => [grant.productSlug, grant]));
-  for (const { productSlug, ...terms } of definition.entitlements) {
-    const own = bySlug.get(productSlug);
-    if (own?.plan === null && !replace) continue;
-    const place = { orgId, product: products.get(productSlug)!, current: own };
-    const input = {
-      ...terms,
-      ...(isTrialOver ? { kind: 'read_only' as const } : {}),
-      startsAt: startsAt ?? (after.startsAt > source.at ? after.startsAt : undefined),
-      endsAt: isTrialOver ? null : trialEndsAt,
-      unitCap: terms.unitCap,
-      plan,
-    };
-    await setGrant(tx, place, input, source);
-  }
-  const kept = new Set(slugsOf(definition));
-  for (const grant of current)
-    if (grant.plan !== null && !kept.has(grant.productSlug)) await removeGrant(tx, orgId, grant, source);
+  const slugs = slugsOf(definition);
+  const products = await readProducts(tx, slugs);
+  const settings = changes.flatMap(({ after, current }) => {
+    const { orgId, plan, trialEndsAt, isTrialOver } = after;
+    const bySlug = new Map(current.map((grant) => [grant.productSlug, grant]));
+    return definition.entitlements
+      .map(({ productSlug, ...terms }) => ({
+        orgId,
+        product: products.get(productSlug)!,
+        current: bySlug.get(productSlug),
+        input: {
+          ...terms,
+          ...(isTrialOver ? { kind: 'read_only' as const } : {}),
+          startsAt: startsAt ?? (after.startsAt > source.at ? after.startsAt : undefined),
+          endsAt: isTrialOver ? null : trialEndsAt,
+          unitCap: terms.unitCap,
+          plan,
+        },
+      }))
+      .filter((setting) => replace || setting.current?.plan !== null);
+  });
+  await setGrants(tx, settings, source);
+  const left = changes.flatMap(({ current }) =>
+    current.filter(({ plan, productSlug }) => plan !== null && !slugs.includes(productSlug)),
+  );
+  await removeGrants(tx, left, source);
 }
 
 const toFields = ({ plan, version, startsAt, anchor, trialEndsAt, isTrialOver }: OrganizationPlan) => ({
@@ -220,10 +267,9 @@ export async function endOrganizationPlan(tx: Tx, slug: string, source: Source):
   const { plan } = before;
   const { definition } = (await findPlan(tx, plan, before.version))!;
   await makeBegun(tx, before, grantsOf(definition, before), source);
-  await voidGrants(tx, orgId, { anchor: before.anchor, grants: [] }, `The plan ${plan} ended`, source);
-  for (const grant of await listGrantsOf(tx, [orgId], []))
-    if (grant.plan !== null) await removeGrant(tx, orgId, grant, source);
-  await storeOrganizationPlan(tx, { ...before, dueAt: null, endedAt: at, updatedAt: at });
+  await voidGrants(tx, [orgId], [], `The plan ${plan} ended`, source);
+  await removeGrants(tx, await listGrantsOf(tx, [orgId], []), source);
+  await storeOrganizationPlans(tx, [{ ...before, dueAt: null, endedAt: at, updatedAt: at }]);
   const details = { before: toFields(before) };
   await recordAudit(tx, orgId, { ...source, action: 'plan.ended', target: plan, details });
 }
@@ -261,22 +307,18 @@ export async function moveOrganizations(
 ): Promise<number> {
   const { plan, version } = movable;
   const rows = await lockMovable(tx, movable);
-  const grants = await listGrantsOf(
-    tx,
-    rows.map(({ orgId }) => orgId),
-    slugsOf(definition),
-  );
-  const products = await readProducts(tx, [definition]);
+  const orgIds = rows.map(({ orgId }) => orgId);
+  const grants = groupBy(await listGrantsOf(tx, orgIds, slugsOf(definition)), ({ orgId }) => orgId);
   const olds = new Map<number, Definition>();
-  for (const before of rows) {
-    const { orgId } = before;
-    if (!olds.has(before.version))
-      olds.set(before.version, (await findPlan(tx, plan, before.version))!.definition);
-    const current = grants.filter((grant) => grant.orgId === orgId);
-    const after = { ...before, version, updatedAt: source.at };
-    const change = { before, after, old: olds.get(before.version), definition, current, products };
-    await applyPlan(tx, change, { isMove: true }, source);
-  }
+  for (const old of new Set(rows.map((row) => row.version)))
+    olds.set(old, (await findPlan(tx, plan, old))!.definition);
+  const changes = rows.map((before) => ({
+    before,
+    after: { ...before, version, updatedAt: source.at },
+    old: olds.get(before.version),
+    current: grants.get(before.orgId) ?? [],
+  }));
+  await applyPlan(tx, definition, changes, { isMove: true }, source);
   return rows.length;
 }
 
@@ -292,11 +334,9 @@ export async function continuePlan(tx: Tx, orgId: string, source: Source): Promi
   const row = { ...before, isTrialOver, grantedUntil: made.grantedUntil };
   if (isTrialOver && !before.isTrialOver) {
     const current = await listGrantsOf(tx, [orgId], slugsOf(definition));
-    const products = await readProducts(tx, [definition]);
-    const change = { before, after: row, old: definition, definition, current, products };
-    await applyEntitlements(tx, change, {}, source);
+    await applyEntitlements(tx, definition, [{ after: row, current }], {}, source);
     row.updatedAt = at;
   }
-  await storeOrganizationPlan(tx, { ...row, dueAt: findDue(row, grants, { at, isFull: made.isFull }) });
+  await storeOrganizationPlans(tx, [{ ...row, dueAt: findDue(row, grants, { at, isFull: made.isFull }) }]);
   return made.amounts;
 }

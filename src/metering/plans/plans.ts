@@ -57,25 +57,14 @@ export async function getPlan(orm: Orm, slug: string, version?: number): Promise
 }
 
 /** By slug. */
-export async function readProducts(
-  orm: Orm,
-  definitions: readonly Definition[],
-): Promise<Map<string, Product>> {
-  const slugs = definitions.flatMap(({ entitlements }) => entitlements.map(({ productSlug }) => productSlug));
-  return new Map(
-    (await listProductsBySlug(orm, [...new Set(slugs)])).map((product) => [product.slug, product]),
-  );
-}
+export const readProducts = async (orm: Orm, slugs: readonly string[]): Promise<Map<string, Product>> =>
+  new Map((await listProductsBySlug(orm, [...new Set(slugs)])).map((product) => [product.slug, product]));
 
 /** Refuses what applying the plan would refuse. */
 async function requireProducts(tx: Tx, definition: Definition): Promise<void> {
   const { entitlements, grants, trial } = definition;
   const paid = [...grants, ...(trial?.grants ?? [])].flatMap(({ productSlugs = [] }) => productSlugs);
-  const known = new Map(
-    (await listProductsBySlug(tx, [...entitlements.map(({ productSlug }) => productSlug), ...paid])).map(
-      (product) => [product.slug, product],
-    ),
-  );
+  const known = await readProducts(tx, [...entitlements.map(({ productSlug }) => productSlug), ...paid]);
   const errors: ErrorPlace[] = [];
   const check = (slug: string, pointer: string) => {
     if (!known.has(slug))

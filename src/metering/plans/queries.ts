@@ -1,8 +1,8 @@
 import { and, asc, eq, gt, inArray, isNull, ne, sql, type SQL } from 'drizzle-orm';
-import { lockOrganizationId, organizations } from '../../accounts/organizations/table.js';
+import { lockOrganizationIds, organizations } from '../../accounts/organizations/table.js';
 import type { Orm, Tx } from '../../core/db/client.js';
 import { selectFromAll, type ReportedDatabase } from '../../core/db/shards.js';
-import { selectRow, selectRows, textArray } from '../../core/db/sql.js';
+import { selectRows, storeRows, textArray } from '../../core/db/sql.js';
 import { BATCH } from '../../core/db/walk.js';
 import type { Range } from '../../core/http/page.js';
 import { organizationPlans, plans, planVersions, type Definition } from './table.js';
@@ -103,10 +103,8 @@ export async function lockOrganizationPlan(tx: Tx, orgId: string): Promise<Organ
   return row;
 }
 
-export async function storeOrganizationPlan(tx: Tx, row: OrganizationPlan): Promise<void> {
-  const { orgId: _orgId, createdAt: _createdAt, ...set } = row;
-  await tx.insert(organizationPlans).values(row).onConflictDoUpdate({ target: organizationPlans.orgId, set });
-}
+export const storeOrganizationPlans = (tx: Tx, rows: readonly OrganizationPlan[]): Promise<void> =>
+  storeRows(tx, organizationPlans, [organizationPlans.orgId], rows);
 
 /** By slug. */
 export const listOrganizationsOn = (orm: Orm, plan: string, { after, limit }: Range) =>
@@ -167,12 +165,9 @@ export async function listMovable(
 export const countMovable = (orm: Orm, movable: Movable): Promise<number> =>
   orm.$count(organizationPlans, isMovable(movable));
 
-/**
- * Locks the Organizations, in order of id: each change of a plan takes their lock. A sharded database could not lock
- * rows of several groups.
- */
+/** Each change of a plan locks the Organization. A sharded database could not lock rows of several groups. */
 export async function lockMovable(tx: Tx, movable: Movable & { orgIds: readonly string[] }) {
-  for (const orgId of movable.orgIds.toSorted()) await lockOrganizationId(tx, orgId);
+  await lockOrganizationIds(tx, movable.orgIds);
   return tx.select().from(organizationPlans).where(isMovable(movable)).orderBy(asc(organizationPlans.orgId));
 }
 
@@ -186,9 +181,10 @@ export const listDue = (db: ReportedDatabase, after: string, now: Date): Promise
     BATCH,
   );
 
-const ownGrants = (orgId: string, more: SQL): SQL => sql`select id::text, grant_key as "grantKey"
-  from credit_grants g where g.org_id = ${orgId}::uuid and g.livemode
-    and g.grant_key >= 'plan:' and g.grant_key < 'plan;' and ${more} order by g.grant_key`;
+const ownGrants = (orgIds: readonly string[], more: SQL): SQL =>
+  sql`select org_id::text as "orgId", id::text, grant_key as "grantKey" from credit_grants g
+    where g.org_id = any (${textArray(orgIds)}::uuid[]) and g.livemode
+      and g.grant_key >= 'plan:' and g.grant_key < 'plan;' and ${more} order by g.org_id, g.grant_key`;
 
 export const listKnownKeys = async (
   orm: Orm,
@@ -197,26 +193,18 @@ export const listKnownKeys = async (
 ): Promise<ReadonlySet<string>> => {
   const rows = await selectRows<{ grantKey: string }>(
     orm,
-    ownGrants(orgId, sql`g.grant_key = any (${textArray(keys)}::text[])`),
+    ownGrants([orgId], sql`g.grant_key = any (${textArray(keys)}::text[])`),
   );
   return new Set(rows.map(({ grantKey }) => grantKey));
 };
 
 /** Grants of plans that have not begun, or have one of the keys. */
-export const listVoidable = (orm: Orm, orgId: string, keys: readonly string[], now: Date) =>
-  selectRows<{ id: string; grantKey: string }>(
+export const listVoidable = (orm: Orm, orgIds: readonly string[], keys: readonly string[], now: Date) =>
+  selectRows<{ orgId: string; id: string; grantKey: string }>(
     orm,
     ownGrants(
-      orgId,
+      orgIds,
       sql`g.voided_at is null and g.request ? 'plan'
         and (g.starts_at > ${now.toISOString()}::timestamptz or g.grant_key = any (${textArray(keys)}::text[]))`,
     ),
-  );
-
-/** A later grant of the same period can then have its key. */
-export const releaseKey = (tx: Tx, orgId: string, grantId: string): Promise<unknown> =>
-  selectRow(
-    tx,
-    sql`update credit_grants set grant_key = grant_key || ' voided ' || id
-      where org_id = ${orgId}::uuid and livemode and id = ${grantId}::uuid returning 1`,
   );

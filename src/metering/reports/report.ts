@@ -6,6 +6,7 @@ import { parseInput } from '../../core/http/validate.js';
 import { requireOnce } from '../../core/pages/form.js';
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { chooseKey, scopeOf, type PageDeps } from './choices.js';
+import { NO_METRIC } from '../entitlements/table.js';
 import { findArchived } from '../events/event-queries.js';
 import {
   findLatest,
@@ -135,7 +136,8 @@ function metricsOf(sums: UsageSum[], { usageMetric }: UsageProduct, wanted: stri
     ...(wanted === undefined ? [] : [wanted]),
     ...sums.map((sum) => sum.metric),
   ]);
-  return [...metrics].map((metric) => {
+  const named = [...metrics].filter((metric) => metric !== NO_METRIC || metrics.size === 1);
+  return named.map((metric) => {
     const steps = sums.filter((sum) => sum.metric === metric && sum.start !== null);
     return { metric, quantity: sumDecimals(steps.map((sum) => sum.quantity)) };
   });

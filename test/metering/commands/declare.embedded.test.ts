@@ -510,3 +510,82 @@ organizations:
     expect(await apply(stdout)).toMatchObject({ code: 0, stdout: 'Nothing to change.\n' });
   });
 });
+
+describe('service keys', () => {
+  const { service } = useService();
+  const call = operatorClient(() => service);
+  const apply = (input: string, ...flags: string[]) =>
+    run(runApplyCommand, ['-', ...flags], { input, url: service.url });
+  const keys = (line: string) => `serviceKeys:\n  gateway/eu: ${line}\n`;
+  const list = async () => (await call('GET', '/service-keys')).body.serviceKeys as { state: string }[];
+
+  it('are created once; the secret is printed once and never exported', async () => {
+    const input = keys('{ livemode: true, scopes: [usage:write, keys:verify] }');
+    expect(await apply(input, '--dry-run')).toEqual({
+      code: 1,
+      stdout: '+ service key gateway/eu\n1 to create, 0 unchanged.\n',
+      stderr: '',
+    });
+    expect(await list()).toEqual([]);
+    const { stdout } = await apply(input);
+    const [, secret] = /secret: (service_live_\w{32}) \(shown only now: store it\)/.exec(stdout)!;
+    const verified = await fetch(`${service.url}/service/keys/verify`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+      body: '{"secret":"org_live_none"}',
+    });
+    expect(verified.status).toBe(200);
+    expect(await apply(keys('{ livemode: true, scopes: [keys:verify, usage:write] }'), '--prune')).toEqual({
+      code: 0,
+      stdout: 'Nothing to change.\n',
+      stderr: '',
+    });
+    const exported = await run(runExportCommand, ['--url', service.url]);
+    expect(exported.stdout).not.toContain(secret);
+    expect(parse(exported.stdout)).toMatchObject({
+      serviceKeys: { 'gateway/eu': { livemode: true, scopes: ['keys:verify', 'usage:write'] } },
+    });
+    expect(await apply(exported.stdout)).toMatchObject({ code: 0, stdout: 'Nothing to change.\n' });
+    expect(await list()).toHaveLength(1);
+  });
+
+  it('are not changed: another scope, mode or expiry is refused before anything changes', async () => {
+    await apply(keys('{ livemode: true, scopes: [usage:write, keys:verify] }'));
+    for (const [line, difference] of [
+      ['{ livemode: true, scopes: [usage:read] }', 'scopes: keys:verify, usage:write → usage:read'],
+      ['{ livemode: false, scopes: [keys:verify, usage:write] }', 'livemode: true → false'],
+      [
+        '{ livemode: true, scopes: [keys:verify, usage:write], expiresAt: 2999-01-01T00:00:00Z }',
+        'expiresAt: null → 2999-01-01T00:00:00.000Z',
+      ],
+    ]) {
+      const input = `products:\n  new-one: { name: New, usageMetric: calls }\n${keys(line!)}`;
+      const { code, stderr } = await apply(input);
+      expect(code).toBe(2);
+      expect(stderr).toContain(`:4: /serviceKeys/gateway~1eu is not what the service has (${difference}).`);
+      expect(stderr).toContain('declare another name, or revoke the key in the console first.');
+    }
+    expect((await call('GET', '/products/new-one')).status).toBe(404);
+  });
+
+  it('of the same name are known by the newest; --secrets keeps the secret instead of printing it', async () => {
+    const body = { name: 'twice', livemode: true, scopes: ['usage:read'] };
+    await call('POST', '/service-keys', { ...body, scopes: ['usage:write'] });
+    await call('POST', '/service-keys', body);
+    const folder = mkdtempSync(join(tmpdir(), 'gauge-keys-'));
+    const secrets = join(folder, 'secrets');
+    const input = `serviceKeys:
+  twice: { livemode: true, scopes: [usage:read] }
+  reader: { livemode: false, scopes: [usage:read] }
+`;
+    expect((await apply(input, '--secrets', secrets)).stdout).toBe(
+      '+ service key reader\n1 created, 1 unchanged.\n',
+    );
+    expect(JSON.parse(readFileSync(secrets, 'utf8'))).toMatchObject({
+      serviceKey: 'reader',
+      secret: expect.stringMatching(/^service_test_\w{32}$/),
+    });
+    rmSync(folder, { recursive: true });
+    expect(await apply('serviceKeys:\n  a: { livemode: true, scopes: [all] }\n')).toMatchObject({ code: 2 });
+  });
+});

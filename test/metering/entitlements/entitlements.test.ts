@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
+import { itWithApiKey } from '../../support/service-calls.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();
@@ -223,7 +224,7 @@ describe('POST /api/entitlements/check', () => {
   });
 });
 
-it('GET /api/key describes the key itself and never returns its secret', async () => {
+itWithApiKey('GET /api/key describes the key itself and never returns its secret', async () => {
   const organization = await createOrganization(database.db);
   const key = await createKey(database.db, organization.id, { scopes: ['usage:write'], name: 'runtime' });
   const { status, body, text } = await call('GET', '/api/key', key.secret);

@@ -6,6 +6,7 @@ import { entitlements } from '../../../src/metering/entitlements/table.js';
 import type { RejectedEvent } from '../../../src/metering/ingestion/answer.js';
 import { ANY_QUANTITY, createProduct, grant } from '../support/products.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
+import { itWithApiKey } from '../../support/service-calls.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();
@@ -479,7 +480,7 @@ describe('a key', () => {
     expect((await sendBody(reader.secret, 'junk')).body.code).toBe('insufficient_scope');
   });
 
-  it('that was revoked or has expired since its last call fails on its next call', async () => {
+  itWithApiKey('that was revoked or has expired since its last call fails on its next call', async () => {
     const { organization, event } = await entitled();
     const revoked = await createKey(database.db, organization.id);
     const expiring = await createKey(database.db, organization.id, {

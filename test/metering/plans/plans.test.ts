@@ -1,7 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { createPlanJob } from '../../../src/metering/plans/job.js';
 import { DAY_MS, HOUR_MS } from '../../../src/core/time.js';
+import type { components } from '../../../src/client/api.js';
+import { createEndingMessages } from '../../../src/metering/notices/endings.js';
 import { operatorClient, unique } from '../../support/operator.js';
+import { createListeningOrganization, readWebhookData } from '../../support/webhook-messages.js';
 import { useService } from '../../support/use.js';
 
 const { database, service } = useService();
@@ -10,6 +13,10 @@ const call = operatorClient(() => service);
 const job = () =>
   createPlanJob({ db: database.db, clock: service.clock, metrics: service.context.metrics })();
 const iso = (ms: number) => new Date(ms).toISOString();
+
+type Entitlement = components['schemas']['Grant'];
+type CreditGrant = components['schemas']['CreditGrant'];
+type LogEntry = components['schemas']['ChainedAuditEntry'];
 
 async function product(more: object = {}) {
   const slug = unique('product');
@@ -27,13 +34,13 @@ async function organization() {
     plan: () => call('GET', `${path}/plan`),
     end: () => call('DELETE', `${path}/plan`),
     declare: (productSlug: string, body: object) => call('PUT', `${path}/entitlements/${productSlug}`, body),
-    entitlements: async () => (await call('GET', `${path}/entitlements`)).body.entitlements as any[],
+    entitlements: async () => (await call('GET', `${path}/entitlements`)).body.entitlements as Entitlement[],
     grants: async () =>
-      ((await call('GET', `${path}/credits`)).body.grants as any[]).toSorted((a, b) =>
+      ((await call('GET', `${path}/credits`)).body.grants as CreditGrant[]).toSorted((a, b) =>
         a.grantKey < b.grantKey ? -1 : 1,
       ),
     actions: async () =>
-      ((await call('GET', `${path}/audit-log`)).body.auditLog as any[]).map(({ action }) => action as string),
+      ((await call('GET', `${path}/audit-log`)).body.auditLog as LogEntry[]).map(({ action }) => action),
   };
 }
 
@@ -72,7 +79,7 @@ describe('a plan', () => {
     });
     expect((await call('GET', `${address}?version=1`)).text).toContain(digits);
     expect((await call('GET', `${address}?version=3`)).status).toBe(404);
-    const log = (await call('GET', '/audit-log?limit=500')).body.auditLog as any[];
+    const log = (await call('GET', '/audit-log?limit=500')).body.auditLog as LogEntry[];
     expect(log.filter(({ target }) => address.endsWith(target)).map(({ action }) => action)).toEqual([
       'plan.changed',
       'plan.changed',
@@ -191,7 +198,7 @@ describe("an Organization's plan", () => {
     const left = (await own.grants()).filter(({ status }) => status !== 'voided');
     expect(new Set(left.map(({ grantKey }) => grantKey)).size).toBe(left.length);
     for (const { amount } of left) expect(amount).toBe(100);
-    expect(left[0]).toMatchObject({ grantKey: kept[0].grantKey, status: 'open' });
+    expect(left[0]).toMatchObject({ grantKey: kept[0]!.grantKey, status: 'open' });
   });
 
   it('has a trial that ends read-only, and that is given once', async () => {
@@ -228,6 +235,30 @@ describe("an Organization's plan", () => {
       body: { code: 'trial_used' },
     });
     expect((await own.plan()).status).toBe(404);
+  });
+
+  it('announces the end of a trial, until it is confirmed', async () => {
+    const { id, slug: organizationSlug } = await createListeningOrganization(
+      database.db,
+      'entitlement.ending',
+      [true],
+    );
+    const productSlug = await product();
+    const { slug } = await plan({ entitlements: [{ productSlug }], trial: { days: 14 } });
+    const path = `/organizations/${organizationSlug}/plan`;
+    const endsAt = iso(service.clock.now() + 14 * DAY_MS);
+    await call('PUT', path, { plan: slug, trial: true });
+    const look = createEndingMessages(service.context);
+    const announced = () => readWebhookData(database.db, id, 'entitlement.ending');
+    await look();
+    expect(await announced()).toEqual([]);
+    service.clock.advance(8 * DAY_MS);
+    await look();
+    expect(await announced()).toEqual([{ productSlug, kind: 'live', endsAt, daysBefore: 7 }]);
+    await call('PUT', path, { plan: slug });
+    service.clock.advance(5.5 * DAY_MS);
+    await look();
+    expect(await announced()).toHaveLength(1);
   });
 
   it('refuses an unknown plan, a trial that is not offered and another start', async () => {
@@ -310,6 +341,8 @@ describe('POST /operator/plans/:slug/move', () => {
     expect(await move({ from: 2 })).toMatchObject({ status: 400, body: { errors: [{ pointer: '/from' }] } });
     await job();
     for (const own of all) {
+      expect((await own.actions()).filter((action) => action === 'credits.voided')).toHaveLength(2);
+      expect((await own.actions()).filter((action) => action === 'plan.changed')).toHaveLength(1);
       expect((await own.plan()).body.version).toBe(2);
       expect(new Set((await own.entitlements()).map(({ productSlug }) => productSlug))).toEqual(
         new Set([first, second]),

@@ -41,6 +41,27 @@ const textOf = (page: string) =>
     .replace(/\s+/g, ' ')
     .trim();
 
+it('of a product without a metric are none: the pages say that it has only features', async () => {
+  const { db, orgId, browser, open } = await arrive();
+  const product = await createProduct(db, { name: 'Sign-on', usageMetric: '' });
+  await grant(db, orgId, product.id);
+  const page = textOf((await open(`?product=${product.slug}`)).text);
+  expect(page).toContain('Sign-on has features and no usage.');
+  expect(page).not.toContain('Cap None');
+  const events = await browser.get(`/dashboard/usage/events?product=${product.slug}`, html);
+  expect(textOf(events.text)).toContain('Sign-on has features and no usage.');
+  await db.orm.insert(usageTotals).values({
+    orgId,
+    period: '2031-03-01',
+    livemode: true,
+    productId: product.id,
+    metric: 'old calls',
+    quantity: '7',
+    events: 1,
+  });
+  expect(textOf((await open(`?product=${product.slug}`)).text)).toContain('Sign-on');
+});
+
 describe('the numbers', () => {
   it('match the totals digit by digit', async () => {
     const { db, orgId, product, key, open, csv } = await arrive();

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addMember, Browser, createUser } from '../../support/accounts.js';
 import { createKey, createOrganization } from '../../support/fixtures.js';
+import { itWithApiKey } from '../../support/service-calls.js';
 import { createProduct, grant } from '../support/products.js';
 import { readUsage, sendUsage, usageEvent } from '../support/usage.js';
 import type { UsageLimit } from '../../../src/metering/entitlements/table.js';
@@ -375,7 +376,7 @@ describe('a limit', () => {
   });
 });
 
-it('shows used, held and remaining units on the pages, and which key holds them', async () => {
+itWithApiKey('shows used, held and remaining units on the pages, and which key holds them', async () => {
   const t = await tenant([limit('10', 'PT5H'), limit('4', 'calendar_day', 'warn')]);
   service.clock.set(new Date().toISOString());
   await t.send(3, 'a');

@@ -1,5 +1,5 @@
 import type { Tx } from '../../../core/db/client.js';
-import { lockOrganizationId, roles as allRoles } from '../../organizations/table.js';
+import { lockOrganizationIds, roles as allRoles } from '../../organizations/table.js';
 import { putMember, removeMemberByEmail } from '../members/members.js';
 import { findMember, lockOtherOwner } from '../members/queries.js';
 import { findOrganization, lockOrganization } from '../organizations/queries.js';
@@ -30,7 +30,7 @@ export const roleChanges: RoleChanges = {
       const organization = await findOrganization(tx, { slug });
       if (organization) ids.push(organization.id);
     }
-    for (const id of ids.toSorted()) await lockOrganizationId(tx, id);
+    await lockOrganizationIds(tx, ids);
     return ids;
   },
   async set(tx, roles, person, { at, ip, requestId }) {

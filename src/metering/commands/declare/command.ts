@@ -43,10 +43,13 @@ Environment:
                  yes: send the token to an http address of another machine, unencrypted`;
 
 const applyHelp = `
-The file has products, plans, Organizations, their entitlements, plans and webhook endpoints, as \`npm run --silent export\` writes it.
+The file has products, plans, Organizations, their entitlements, plans and webhook endpoints, and service keys, as \`npm run --silent export\` writes it.
 Everything is validated before the first request. Only what differs is changed. What the service has and the file does not
 is listed and kept, unless --prune: then entitlements are withdrawn, endpoints deleted, and products and Organizations
 archived. A section that the file does not have at all is left alone.
+
+A service key is created if no active one has its name, and its secret is printed once unless --secrets. Keys are never
+changed or revoked here.
 
 A chat's URL is a credential, so the export masks it. A masked URL keeps the URL that the service has; a new endpoint needs
 the full URL.
@@ -73,7 +76,7 @@ const createApplyCommand = (): Command =>
     .option('--prune', 'delete or archive what the file does not have')
     .option(
       '--secrets <file>',
-      'where to append the secrets of new webhook endpoints, one JSON object a line',
+      'where to append the secrets of new webhook endpoints and service keys, one JSON object a line',
     )
     .addHelpText('after', applyHelp);
 
@@ -148,12 +151,17 @@ async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): 
       ...(declared.products ? { products: state.products } : {}),
       ...(declared.plans ? { plans: state.plans } : {}),
       ...(declared.organizations ? { organizations: state.organizations } : {}),
+      ...(declared.serviceKeys ? { serviceKeys: state.serviceKeys } : {}),
     }),
   );
-  for (const { kind, resource } of plan.changes) {
+  for (const { kind, resource, differences } of plan.changes) {
     const { pointer } = resource;
     const refuse = (detail: string) =>
       new CommandError(`${placeOf(pointer)}: ${pointer} ${detail} Nothing was changed.`);
+    if (kind === 'change' && resource.isFixed)
+      throw refuse(
+        `is not what the service has (${differences.join('; ')}). A service key cannot be changed: declare another name, or revoke the key in the console first.`,
+      );
     const product = /\/entitlements\/(.+)$/.exec(pointer)?.[1];
     if (product !== undefined && !Object.hasOwn(declared.products ?? state.products, product))
       throw refuse('is not a product of the service.');
@@ -163,14 +171,15 @@ async function planFile(api: OperatorApi, { declared, placeOf }: DeclaredFile): 
   return plan;
 }
 
-type KeepSecret = (organization: string, answer: Record<string, unknown>) => void;
+type KeepSecret = (path: string, answer: Record<string, unknown>) => void;
 
 function openSecrets(path: string | undefined): KeepSecret | undefined {
   if (path === undefined) return undefined;
   const file = openPrivateFile(path);
-  return (organization, { webhook, secret }) => {
-    const { id, url } = webhook as { id: string; url: string };
-    writeSync(file, `${JSON.stringify({ organization, id, url, secret })}\n`);
+  return (path, { webhook, serviceKey, secret }) => {
+    const { id, url, name } = (webhook ?? serviceKey) as { id: string; url?: string; name?: string };
+    const owner = webhook ? { organization: path.split('/')[2] } : { serviceKey: name };
+    writeSync(file, `${JSON.stringify({ ...owner, id, url, secret })}\n`);
   };
 }
 
@@ -184,13 +193,8 @@ async function makeChanges(
     const { method, path, body } = change;
     try {
       const answer = await api.call(method, path, body);
-      const isNewSecret = typeof answer.secret === 'string';
-      if (isNewSecret) keepSecret?.(path.split('/')[2]!, answer);
-      const note =
-        isNewSecret && !keepSecret
-          ? '\n    secret: not kept. Use --secrets, or rotate it in the dashboard.'
-          : '';
-      print(describeChange(change) + note);
+      if (typeof answer.secret === 'string') keepSecret?.(path, answer);
+      print(describeChange(change) + (keepSecret ? '' : describeSecret(answer)));
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
       return { done, change, reason: error.message };
@@ -198,6 +202,13 @@ async function makeChanges(
   }
   return undefined;
 }
+
+const describeSecret = ({ secret, serviceKey }: Record<string, unknown>): string =>
+  typeof secret !== 'string'
+    ? ''
+    : serviceKey
+      ? `\n    secret: ${secret} (shown only now: store it)`
+      : '\n    secret: not kept. Use --secrets, or rotate it in the dashboard.';
 
 const words = {
   create: ['created', 'to create'],

@@ -14,6 +14,7 @@ import {
 } from 'yaml';
 import { z } from 'zod';
 import { organizationSchema, slugSchema } from '../../../accounts/identity/operator/schema.js';
+import { serviceKeyInputSchema } from '../../../accounts/service-keys/schema.js';
 import { MAX_ENDPOINTS } from '../../../accounts/webhooks/endpoints.js';
 import { whyNoReceiver } from '../../../accounts/webhooks/guard.js';
 import { createWebhookSchemas } from '../../../accounts/webhooks/schema.js';
@@ -73,6 +74,12 @@ export const fileSchema = z.strictObject({
     )
     .optional()
     .describe('All Organizations, by slug. Without this section, they are left alone.'),
+  serviceKeys: z
+    .record(serviceKeyInputSchema.shape.name, serviceKeyInputSchema.omit({ name: true }))
+    .optional()
+    .describe(
+      'Service keys, by name. Those without an active key of the name are created; none is changed or revoked.',
+    ),
 });
 
 /** Numbers are text, which keeps all their digits. */

@@ -24,12 +24,19 @@ export interface Resource {
   fields: Record<string, unknown>;
   /** It cannot be removed. */
   isKept?: boolean;
-  /** For the POST of a new webhook endpoint, with the full URL of a chat. */
+  /** It cannot be changed. */
+  isFixed?: boolean;
+  /** For the POST of a new service key, or of a new webhook endpoint, with the full URL of a chat. */
   created?: Record<string, unknown>;
 }
 
 /** In an order in which they can be created. */
-export function listResources({ products = {}, plans = {}, organizations = {} }: Declared): Resource[] {
+export function listResources({
+  products = {},
+  plans = {},
+  organizations = {},
+  serviceKeys = {},
+}: Declared): Resource[] {
   return [
     ...Object.entries(products).map(([slug, product]) => ({
       label: `product ${slug}`,
@@ -43,8 +50,24 @@ export function listResources({ products = {}, plans = {}, organizations = {} }:
       isKept: true,
     })),
     ...Object.entries(organizations).flatMap(([slug, organization]) => ofOrganization(slug, organization)),
+    ...Object.entries(serviceKeys).map(([name, key]) => ({
+      label: `service key ${name}`,
+      pointer: `/serviceKeys/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`,
+      path: '/service-keys',
+      fields: serviceKeyFields(key),
+      created: { name, ...serviceKeyFields(key) },
+      isKept: true,
+      isFixed: true,
+    })),
   ];
 }
+
+/** The order of scopes makes no difference. */
+const serviceKeyFields = ({ livemode, scopes, expiresAt }: State['serviceKeys'][string]) => ({
+  livemode,
+  scopes: scopes.toSorted(),
+  ...(expiresAt === undefined ? {} : { expiresAt: expiresAt && toTime(expiresAt) }),
+});
 
 const samePath = (path: string) => ({ pointer: path, path });
 
@@ -212,8 +235,9 @@ const toWebhookFields = ({ format = 'standard', url, types, livemode, isEnabled 
 });
 
 /** Keeps a null or default field if omitting it would mean "unchanged". */
-export function withoutDefaults({ products, plans, organizations }: State) {
+export function withoutDefaults({ products, plans, organizations, serviceKeys }: State) {
   return {
+    ...(isEmpty(serviceKeys) ? {} : { serviceKeys: mapValues(serviceKeys, serviceKeyFields) }),
     ...(isEmpty(plans) ? {} : { plans: mapValues(plans, planFields) }),
     products: mapValues(products, (product) => {
       const {
@@ -283,7 +307,7 @@ const mapValues = <T, R>(record: Record<string, T>, map: (value: T) => R): Recor
 
 /** A masked chat URL can only refer to an existing endpoint. */
 export const isMasked = ({ fields, created }: Resource): boolean =>
-  fields.format !== 'standard' && created?.url === fields.url && created !== undefined;
+  created?.url !== undefined && fields.format !== 'standard' && created.url === fields.url;
 
 export interface Change {
   kind: 'create' | 'change' | 'delete' | 'archive';

@@ -88,6 +88,7 @@ interface Archivable {
 }
 
 type Product = State['products'][string];
+type ServiceKey = State['serviceKeys'][string] & { name: string; state: string };
 type Entitlements = NonNullable<Organization['entitlements']>;
 type Webhooks = NonNullable<Organization['webhooks']>;
 
@@ -103,6 +104,7 @@ export async function readState(
     for (const row of await readAll<OwnPlan>(`/plans/${slug}/organizations`, 'organizations'))
       owners.set(row.organization, row);
   const organizations = await readAll<Organization & Archivable>('/organizations', 'organizations');
+  const keys = await readAll<ServiceKey>('/service-keys', 'serviceKeys');
   const queue = new PQueue({ concurrency: CONCURRENT_READS });
   const rows = await queue.addAll(
     organizations.map((row) => async (): Promise<[string, Organization]> => {
@@ -134,6 +136,13 @@ export async function readState(
     ),
     plans: Object.fromEntries(plans.map((row) => [row.slug, pickFields(planSchema, row)])),
     organizations: Object.fromEntries(rows),
+    // Newest first: of keys with the same name, the newest is known.
+    serviceKeys: Object.fromEntries(
+      keys
+        .filter(({ state }) => state === 'active')
+        .toReversed()
+        .map(({ name, livemode, scopes, expiresAt }) => [name, { livemode, scopes, expiresAt }]),
+    ),
   };
 }
 

@@ -1,6 +1,4 @@
-import { readJsonBody } from '../../../core/http/body.js';
-import { exact, sendJson, toJson } from '../../../core/http/json.js';
-import { parseExactly } from '../../../core/http/validate.js';
+import { exact } from '../../../core/http/json.js';
 import { json } from '../../../core/reference/define-route.js';
 import {
   deletedResponses,
@@ -8,13 +6,7 @@ import {
   operatorRoute,
   putResponses,
 } from '../../../accounts/identity/operator/define-route.js';
-import {
-  changeAsOperator,
-  MAX_BODY_BYTES,
-  readSlug,
-  sendDeleted,
-  sendPut,
-} from '../../../accounts/identity/operator/http.js';
+import { answerPut, readSlug } from '../../../accounts/identity/operator/http.js';
 import { getOrganization } from '../../../accounts/identity/organizations/organizations.js';
 import { readRange, sendPage } from '../../../core/http/page.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
@@ -25,10 +17,13 @@ import { declaredLimitJson, defaultThresholds } from '../limits.js';
 import { toExactDecimals, toExactNumber } from '../exact-number.js';
 import { listGrants, type Grant } from '../queries.js';
 
+const GRANTS = '/operator/organizations/{slug}/entitlements';
+const GRANT = `${GRANTS}/{productSlug}` as const;
+
 export const entitlementRoutes = [
   operatorRoute({
     method: 'get',
-    path: '/operator/organizations/{slug}/entitlements',
+    path: GRANTS,
     operationId: 'listGrants',
     ...listParts('entitlements', grantAnswerSchema, 'Ordered by `productSlug`.'),
     handler: (deps) => async (req, res) => {
@@ -41,65 +36,48 @@ export const entitlementRoutes = [
   }),
   operatorRoute({
     method: 'get',
-    path: '/operator/organizations/{slug}/entitlements/{productSlug}',
+    path: GRANT,
     operationId: 'getGrant',
-    responses: {
-      200: json('The entitlement.', grantAnswerSchema),
-    },
-    handler: (deps) => async (req, res) => {
-      const grant = await getGrant(deps.db.orm, readSlug(req), readSlug(req, 'productSlug'));
-      sendJson(res, 200, toJson(grantJson(grant)));
-    },
+    responses: { 200: json('The entitlement.', grantAnswerSchema) },
+    answer: async ({ params: { slug, productSlug } }, { db }) =>
+      grantJson(await getGrant(db.orm, slug, productSlug)),
   }),
   operatorRoute({
     method: 'put',
-    path: '/operator/organizations/{slug}/entitlements/{productSlug}',
+    path: GRANT,
     operationId: 'putGrant',
     body: entitlementSchema,
     responses: putResponses(grantAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const productSlug = readSlug(req, 'productSlug');
-      const body = await readJsonBody(req, res, MAX_BODY_BYTES);
-      const { kind, startsAt, endsAt, unitCap, limits, thresholds, features } = parseExactly(
-        entitlementSchema,
-        body.value,
-      );
-      const input = {
-        kind,
+    async answer({ params: { slug, productSlug }, input, text, change, res }) {
+      const { startsAt, endsAt, unitCap, limits, ...rest } = input;
+      const terms = {
+        ...rest,
         startsAt: startsAt === undefined ? undefined : new Date(startsAt),
-        endsAt: endsAt === undefined || endsAt === null ? null : new Date(endsAt),
-        unitCap: unitCap == null ? unitCap : toExactNumber('unitCap', body.text),
+        endsAt: endsAt == null ? null : new Date(endsAt),
+        unitCap: unitCap == null ? unitCap : toExactNumber('unitCap', text),
         limits:
           limits &&
-          toExactDecimals(body.text, 'limits', 'quantity').map((quantity, i) => ({
+          toExactDecimals(text, 'limits', 'quantity').map((quantity, i) => ({
             ...limits[i]!,
             quantity: quantity!,
           })),
-        thresholds,
-        features,
       };
-      const put = await changeAsOperator(deps, req, res, (tx, source) =>
-        putGrant(tx, slug, productSlug, input, source),
-      );
-      sendPut(res, put, grantJson);
+      const put = await change((tx, source) => putGrant(tx, slug, productSlug, terms, source));
+      return answerPut(res, put, grantJson);
     },
   }),
   operatorRoute({
     method: 'delete',
-    path: '/operator/organizations/{slug}/entitlements/{productSlug}',
+    path: GRANT,
     operationId: 'deleteGrant',
     responses: deletedResponses,
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const productSlug = readSlug(req, 'productSlug');
-      await changeAsOperator(deps, req, res, (tx, source) => withdrawGrant(tx, slug, productSlug, source));
-      sendDeleted(res);
-    },
+    answer: ({ params: { slug, productSlug }, change }) =>
+      change((tx, source) => withdrawGrant(tx, slug, productSlug, source)),
   }),
 ];
 
 const grantJson = ({
+  orgId: _orgId,
   productId: _id,
   hasOwnCap,
   unitCap,
@@ -109,19 +87,18 @@ const grantJson = ({
   features,
   productFeatures,
   plan,
-  ...grant
-}: Grant) => {
-  const { createdAt, updatedAt, ...declared } = grant;
-  return {
-    ...declared,
-    ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
-    effectiveUnitCap: exact(effectiveUnitCap),
-    limits: (limits ?? []).map(declaredLimitJson),
-    thresholds: thresholds ?? defaultThresholds,
-    features: mergeFeatures(productFeatures, features),
-    ...(features ? { featureOverrides: features } : {}),
-    plan,
-    createdAt,
-    updatedAt,
-  };
-};
+  createdAt,
+  updatedAt,
+  ...declared
+}: Grant) => ({
+  ...declared,
+  ...(hasOwnCap ? { unitCap: exact(unitCap) } : {}),
+  effectiveUnitCap: exact(effectiveUnitCap),
+  limits: (limits ?? []).map(declaredLimitJson),
+  thresholds: thresholds ?? defaultThresholds,
+  features: mergeFeatures(productFeatures, features),
+  ...(features ? { featureOverrides: features } : {}),
+  plan,
+  createdAt,
+  updatedAt,
+});

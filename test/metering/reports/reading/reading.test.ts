@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { addDecimals } from '../../../../src/core/decimal.js';
 import { createKey } from '../../../support/fixtures.js';
+import { itWithApiKey } from '../../../support/service-calls.js';
 import { createProduct, grant } from '../../support/products.js';
 import { createTenant, sendUsage, usageEvent } from '../../support/usage.js';
 import { fillUsage } from '../../support/usage-events.js';
@@ -237,7 +238,7 @@ from generate_series(0, 399) h, generate_series(1, 51) k`,
 });
 
 describe('events by idempotency key', () => {
-  it('are returned as recorded, whatever characters their key has', async () => {
+  itWithApiKey('are returned as recorded, whatever characters their key has', async () => {
     const { live, event, product } = await readingTenant();
     const key = 'https://example.com/a b?c=d&é=%2F#🎈';
     const quantity = 0.1234567890123;
