@@ -68,6 +68,7 @@ beforeAll(() => {
     `let printed;
 const toText = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
 console.log = (...values) => (printed += values.map(toText).join(' ') + '\\n');
+process.on('uncaughtException', ({ stack }) => process.send({ printed, error: stack }));
 process.on('message', async ({ file, env }) => {
   printed = '';
   Object.assign(process.env, env);
