@@ -138,7 +138,7 @@ export class DeliveryError extends Error {
   }
 }
 
-/** Of one Organization or of many. */
+/** For many Organizations, with the refused parts. */
 type RecordedAnswer = UsageAnswer & { refused?: RefusedPart[] };
 
 /** After all retries. */

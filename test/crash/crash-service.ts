@@ -29,7 +29,7 @@ export interface CrashingService {
 
 export interface Caller {
   secret?: string;
-  /** Of another instance. */
+  /** The port of another instance. */
   port?: number | undefined;
 }
 
