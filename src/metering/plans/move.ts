@@ -1,10 +1,13 @@
 import { FIRST } from '../../core/db/walk.js';
 import type { Context } from '../../core/http/context.js';
+import { inChunks } from '../../core/steps.js';
 import { SECOND_MS } from '../../core/time.js';
 import { listMovable, type Movable } from './queries.js';
 
 /** In one transaction, which holds locks that events wait for if credits are voided. */
-const BATCH = 200;
+const BATCH = 100;
+/** Beside ingestion, one transaction at a time would get a small share of a busy database. */
+const AT_ONCE = 4;
 /** A call ends before proxies give up on it; the next one continues. */
 const MAX_MOVE_MS = 20 * SECOND_MS;
 
@@ -17,10 +20,10 @@ export async function moveAll(
   const until = clock.now() + MAX_MOVE_MS;
   let moved = 0;
   for (let after = FIRST; clock.now() < until;) {
-    const orgIds = await listMovable(db.orm, movable, after, BATCH);
+    const orgIds = await listMovable(db.orm, movable, after, BATCH * AT_ONCE);
     if (orgIds.length === 0) break;
     after = orgIds.at(-1)!;
-    moved += await move(orgIds);
+    for (const count of await Promise.all(inChunks(orgIds, BATCH).map(move))) moved += count;
   }
   return moved;
 }

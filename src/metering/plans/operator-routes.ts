@@ -5,21 +5,13 @@ import {
   operatorRoute,
   putResponses,
 } from '../../accounts/identity/operator/define-route.js';
-import {
-  changeAsOperator,
-  readInput,
-  readSlug,
-  sendDeleted,
-  sendPut,
-} from '../../accounts/identity/operator/http.js';
+import { answerPut, changeAsOperator, readInput, readSlug } from '../../accounts/identity/operator/http.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import type { Orm } from '../../core/db/client.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
-import { readJsonBody } from '../../core/http/body.js';
 import type { Context } from '../../core/http/context.js';
 import { sendJson, toJson } from '../../core/http/json.js';
 import { cutPage, parseQuery, readRange, toCursor } from '../../core/http/page.js';
-import { parseExactly } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 import { json } from '../../core/reference/define-route.js';
 import { countAmounts } from './grants.js';
@@ -104,14 +96,11 @@ export const planRoutes = [
     body: planSchema,
     maxBytes: MAX_PLAN_BYTES,
     responses: putResponses(planAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      const { value, text } = await readJsonBody(req, res, MAX_PLAN_BYTES);
-      const { name, ...sent } = parseExactly(planSchema, value);
+    async answer({ params: { slug }, input: { name, ...sent }, text, change, res }, { db }) {
       const input = { name, definition: readDefinition(sent, text) };
-      const put = await changeAsOperator(deps, req, res, (tx, source) => putPlan(tx, slug, input, source));
-      const [plan] = await presentPlans(deps.db.orm, [put.resource]);
-      sendPut(res, put, () => plan!);
+      const put = await change((tx, source) => putPlan(tx, slug, input, source));
+      const [plan] = await presentPlans(db.orm, [put.resource]);
+      return answerPut(res, put, () => plan!);
     },
   }),
   operatorRoute({
@@ -158,14 +147,8 @@ export const planRoutes = [
     path: OWN_PLAN,
     operationId: 'getOrganizationPlan',
     responses: { 200: json('The plan.', organizationPlanAnswerSchema) },
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      sendJson(
-        res,
-        200,
-        toJson(await presentOwnPlan(deps, slug, await getOrganizationPlan(deps.db.orm, slug))),
-      );
-    },
+    answer: async ({ params: { slug } }, deps) =>
+      presentOwnPlan(deps, slug, await getOrganizationPlan(deps.db.orm, slug)),
   }),
   operatorRoute({
     method: 'put',
@@ -174,18 +157,14 @@ export const planRoutes = [
     query: replaceSchema,
     body: organizationPlanSchema,
     responses: putResponses(organizationPlanAnswerSchema),
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
+    async answer({ params: { slug }, input: { startsAt, anchor, ...sent }, change, req, res }, deps) {
       const replace = parseQuery(replaceSchema, req.query).replace === 'true';
-      const { startsAt, anchor, ...sent } = await readInput(req, res, organizationPlanSchema);
       const toDate = (time: string | undefined) => (time === undefined ? undefined : new Date(time));
       const input = { ...sent, startsAt: toDate(startsAt), anchor: toDate(anchor), replace };
-      const put = await changeAsOperator(deps, req, res, (tx, source) =>
-        putOrganizationPlan(tx, slug, input, source),
-      );
+      const put = await change((tx, source) => putOrganizationPlan(tx, slug, input, source));
       countAmounts(deps.metrics, put.amounts);
       const presented = await presentOwnPlan(deps, slug, put.resource);
-      sendPut(res, put, () => presented);
+      return answerPut(res, put, () => presented);
     },
   }),
   operatorRoute({
@@ -193,11 +172,7 @@ export const planRoutes = [
     path: OWN_PLAN,
     operationId: 'deleteOrganizationPlan',
     responses: deletedResponses,
-    handler: (deps) => async (req, res) => {
-      const slug = readSlug(req);
-      await changeAsOperator(deps, req, res, (tx, source) => endOrganizationPlan(tx, slug, source));
-      sendDeleted(res);
-    },
+    answer: ({ params: { slug }, change }) => change((tx, source) => endOrganizationPlan(tx, slug, source)),
   }),
 ];
 

@@ -101,7 +101,7 @@ function beginTrial(
 
 const slugsOf = ({ entitlements }: Definition) => entitlements.map(({ productSlug }) => productSlug);
 
-/** Of one Organization. */
+/** One Organization's. */
 interface PlanChange {
   before: OrganizationPlan | undefined;
   after: OrganizationPlan;

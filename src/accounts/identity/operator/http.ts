@@ -6,7 +6,6 @@ import type { Clock } from '../../../core/time.js';
 import type { Tx } from '../../../core/db/client.js';
 import { AppError } from '../../../core/errors.js';
 import { readJsonBody } from '../../../core/http/body.js';
-import { sendJson, toJson } from '../../../core/http/json.js';
 import { parseExactly, parseOptions } from '../../../core/http/validate.js';
 import type { Put, Source } from '../source.js';
 import { emailSchema, slugSchema } from './schema.js';
@@ -67,9 +66,6 @@ export function answerPut<T>(res: Response, { isNew, resource }: Put<T>, present
   res.status(isNew ? 201 : 200);
   return present(resource);
 }
-
-export const sendPut = <T>(res: Response, put: Put<T>, present: (resource: T) => object): void =>
-  sendJson(res, put.isNew ? 201 : 200, toJson(present(put.resource)));
 
 export function sendDeleted(res: Response): void {
   res.status(204).end();
