@@ -41,6 +41,8 @@ const known = secretsIn({ ...env, PORT: '12345678' });
 const secrets: Record<string, () => string> = {
   'an API key': () => generateSecret(true),
   'a test API key': () => generateSecret(false),
+  'a service key': () => generateSecret(true, 'service'),
+  'a test service key': () => generateSecret(false, 'service'),
   'a webhook secret': generateWebhookSecret,
   'a session token': generateToken,
   'the value of a session cookie': () =>
