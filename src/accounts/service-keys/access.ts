@@ -113,8 +113,10 @@ async function findByHash(orm: Orm, hash: string): Promise<ServiceKeyRow | undef
 /** Prepared, because building the statement takes longer than running it. */
 function createServiceKeyRead(orm: Orm) {
   const isAsked = sql`${serviceKeys.hashedSecret} = any(${sql.placeholder('hashes')}::text[])`;
-  const read = orm.select().from(serviceKeys).where(isAsked).prepare('service_keys_read');
+  const prepare = () => orm.select().from(serviceKeys).where(isAsked).prepare('service_keys_read');
+  let read: ReturnType<typeof prepare> | undefined;
   return async (hashes: string[]): Promise<(ServiceKeyRow | undefined)[]> => {
+    read ??= prepare();
     const rows = await read.execute({ hashes: textArray(hashes) });
     const byHash = new Map(rows.map((row) => [row.hashedSecret, row]));
     return hashes.map((hash) => byHash.get(hash));
