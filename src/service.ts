@@ -11,7 +11,7 @@ import type { Config } from './config.js';
 import { systemClock, type Clock } from './core/time.js';
 import { isDatabaseUnavailable } from './core/db/client.js';
 import { startJobs } from './core/db/jobs.js';
-import { countNewer, OutdatedError, type Opened } from './core/db/migrate.js';
+import { countNewer, OutdatedError, type OpenDatabase } from './core/db/migrate.js';
 import { connectDatabase, prepareDatabase } from './core/db/open.js';
 import { describeAwaited } from './core/db/outage.js';
 import { createLifecycle, type Context } from './core/http/context.js';
@@ -159,7 +159,7 @@ async function openContext(
   config: Config,
   { log, accessLog, clock }: Pick<Context, 'log' | 'accessLog' | 'clock'>,
   inThreads: boolean | undefined,
-): Promise<Context & { db: Opened }> {
+): Promise<Context & { db: OpenDatabase }> {
   const db = await connectDatabase(config, log, inThreads);
   const metrics = createMetrics(products.map((product) => product.createMetrics));
   watchShards(db.shards, metrics);
@@ -292,7 +292,12 @@ function explainListen(error: NodeJS.ErrnoException, { port, host }: Address, na
  * For a database that is starting up or needs a newer version, a restart would not help. Fails if the database rejects
  * the connection.
  */
-async function prepareWhenReachable({ db, config, log, lifecycle }: Context & { db: Opened }): Promise<void> {
+async function prepareWhenReachable({
+  db,
+  config,
+  log,
+  lifecycle,
+}: Context & { db: OpenDatabase }): Promise<void> {
   let lastReason: string | undefined;
   for (let pauseMs = 250; ; pauseMs = Math.min(pauseMs * 2, 5_000)) {
     try {

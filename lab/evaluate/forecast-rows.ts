@@ -1,11 +1,11 @@
 import { groupBy } from '../../src/core/collections.js';
 import type { NoFitReason } from './emos.js';
 import type { EvaluateOptions } from './evaluation.js';
-import type { Fitted, Model } from './models.js';
+import type { FittedModel, Model } from './models.js';
 import type { FileCases } from './read-cases.js';
 import { fitWindows } from './training.js';
 
-type RowFit<Coefficients> = Fitted<Coefficients> & {
+type RowFit<Coefficients> = FittedModel<Coefficients> & {
   /** The window's observations: the climatological forecast. */
   climate: { mean: number; deviation: number };
   trainingRows: () => readonly number[];

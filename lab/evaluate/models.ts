@@ -16,7 +16,7 @@ import {
 import type { EvaluateOptions } from './evaluation.js';
 import { distributions, INTERVAL, type Distribution } from './training.js';
 
-export interface Fitted<Coefficients> {
+export interface FittedModel<Coefficients> {
   predict(row: AheadCase): { mean: number; deviation: number };
   coefficients: Coefficients;
   /** Fitted to almost the same rows. */
@@ -30,8 +30,8 @@ export interface Model<Coefficients = unknown> {
   /** The fit, or the reason why there is none. */
   fit(
     rows: readonly AheadCase[],
-    near: Fitted<Coefficients> | undefined,
-  ): Fitted<Coefficients> | NoFitReason | undefined;
+    near: FittedModel<Coefficients> | undefined,
+  ): FittedModel<Coefficients> | NoFitReason | undefined;
 }
 
 export const modelNames = ['emos', 'shrunk', 'seasonal'] as const;

@@ -8,19 +8,19 @@ export interface Sendable {
   organization?: string | undefined;
 }
 
-export interface Refused<Event> {
+export interface EventRefusal<Event> {
   event: Event;
   code: string;
   detail: string;
 }
 
 /** Every event ends up accepted, deduped, refused or left. */
-export interface Delivered<Event> {
+export interface DeliveryResult<Event> {
   accepted: number;
   deduped: number;
-  refused: Refused<Event>[];
+  refused: EventRefusal<Event>[];
   /** The service cannot record the events of these Organizations at the moment. */
-  left: Refused<Event>[];
+  left: EventRefusal<Event>[];
   warnings: { warning: UsageAnswer['warnings'][number]; event: Event | undefined }[];
 }
 
@@ -35,7 +35,7 @@ const OTHER_MODE =
 export async function deliverEvents<Event extends Sendable>(
   post: Post,
   events: readonly Event[],
-): Promise<Delivered<Event>> {
+): Promise<DeliveryResult<Event>> {
   if (events.length === 0) return deliveredNone();
   const answer = await post(events);
   if (answer.kind === 'refused') return deliverRefused(post, events, answer.problem, events);
@@ -56,7 +56,7 @@ async function deliverRefused<Event extends Sendable>(
   events: readonly Event[],
   problem: ProblemBody,
   sent: readonly Event[],
-): Promise<Delivered<Event>> {
+): Promise<DeliveryResult<Event>> {
   const { code, detail } = problem;
   const refuse = (all: readonly Event[]) => all.map((event) => ({ event, code, detail }));
   const named = namedOrganization(problem, sent);
@@ -90,7 +90,7 @@ const canRecordLater = (status: number): boolean => status === 401 || status ===
 
 const deliveredNone = () => ({ accepted: 0, deduped: 0, refused: [], left: [], warnings: [] });
 
-const join = <Event>(a: Delivered<Event>, b: Delivered<Event>): Delivered<Event> => ({
+const join = <Event>(a: DeliveryResult<Event>, b: DeliveryResult<Event>): DeliveryResult<Event> => ({
   accepted: a.accepted + b.accepted,
   deduped: a.deduped + b.deduped,
   refused: [...a.refused, ...b.refused],
@@ -98,10 +98,16 @@ const join = <Event>(a: Delivered<Event>, b: Delivered<Event>): Delivered<Event>
   warnings: [...a.warnings, ...b.warnings],
 });
 
-function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Delivered<Event> {
+function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): DeliveryResult<Event> {
   const { accepted, deduped, rejected = [], warnings } = answer;
   const refused = rejected.map(({ index, code, detail }) => ({ event: events[index]!, code, detail }));
-  const delivered: Delivered<Event> = { accepted, deduped, refused: [...refused], left: [], warnings: [] };
+  const delivered: DeliveryResult<Event> = {
+    accepted,
+    deduped,
+    refused: [...refused],
+    left: [],
+    warnings: [],
+  };
   for (const warning of warnings) {
     const event = warning.code === 'duplicate_mismatch' ? events[warning.index] : undefined;
     if (warning.code === 'duplicate_mismatch' && event && warning.differs?.includes('livemode')) {
@@ -115,7 +121,7 @@ function toDelivered<Event>(answer: UsageAnswer, events: readonly Event[]): Deli
 
 /** Returns each event with its first error. */
 function brokenEvents<Event>({ errors = [] }: ProblemBody, events: readonly Event[]) {
-  const broken = new Map<Event, Refused<Event>>();
+  const broken = new Map<Event, EventRefusal<Event>>();
   for (const { index = -1, pointer, code, detail } of errors) {
     const event = events[index];
     if (event === undefined || broken.has(event)) continue;

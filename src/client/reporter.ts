@@ -8,9 +8,9 @@ import {
   deliverEvents,
   DeliveryError,
   REQUEST_TIMEOUT_MS,
-  type Delivered,
+  type DeliveryResult,
   type Post,
-  type Refused,
+  type EventRefusal,
   type Sendable,
 } from './delivery.js';
 import { openSpool, readLines, SpoolFullError, type Segment, type Spool } from './spool.js';
@@ -269,10 +269,10 @@ async function sendSegment(
 async function sendLines(
   post: Post,
   lines: readonly string[],
-): Promise<Pick<Delivered<Sendable>, 'refused' | 'left'>> {
+): Promise<Pick<DeliveryResult<Sendable>, 'refused' | 'left'>> {
   const batches = inChunks(lines, MAX_BATCH).map((chunk) => chunk.map(toSendable));
-  const refused: Refused<Sendable>[] = [];
-  const left: Refused<Sendable>[] = [];
+  const refused: EventRefusal<Sendable>[] = [];
+  const left: EventRefusal<Sendable>[] = [];
   const work = async () => {
     for (let batch = batches.shift(); batch; batch = batches.shift()) {
       const delivered = await deliverEvents(post, batch);
@@ -306,7 +306,7 @@ async function retryUntilDone(
 /** An error in a callback does not reach the reporter. */
 const notify = (callback: () => void): void => queueMicrotask(callback);
 
-const toRefusedEvent = ({ event: { json }, code, detail }: Refused<Sendable>): RefusedEvent => ({
+const toRefusedEvent = ({ event: { json }, code, detail }: EventRefusal<Sendable>): RefusedEvent => ({
   code,
   detail,
   event: readEvent(json),

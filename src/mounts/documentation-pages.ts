@@ -9,7 +9,7 @@ import {
   makeView,
   renderContent,
   renderTemplate,
-  type Described,
+  type ServiceDocuments,
   type PageView,
   type Reader,
 } from './documentation-views.js';
@@ -17,7 +17,7 @@ import {
 const MAX_RESULTS = 30;
 
 export function createDocumentationPages(
-  describe: () => Promise<Described>,
+  describe: () => Promise<ServiceDocuments>,
   readAssets: () => Promise<string>,
 ) {
   /** Undefined if the page does not exist. */

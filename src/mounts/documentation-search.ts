@@ -8,11 +8,11 @@ import {
   loadReader,
   makeView,
   renderContent,
-  type Described,
+  type ServiceDocuments,
 } from './documentation-views.js';
 
 /** About a thousand short texts. */
-export async function listEntries(described: Described): Promise<SearchEntry[]> {
+export async function listEntries(described: ServiceDocuments): Promise<SearchEntry[]> {
   const { reference, document } = described;
   const { describeMessages, describeOperations } = await loadReader();
   const groups = await listGroups(reference);
@@ -56,7 +56,7 @@ export async function listEntries(described: Described): Promise<SearchEntry[]> 
   ];
 }
 
-async function listGuideEntries(described: Described): Promise<SearchEntry[]> {
+async function listGuideEntries(described: ServiceDocuments): Promise<SearchEntry[]> {
   const entries: SearchEntry[] = [];
   for (const { id, title, summary, words } of listTopics(described.reference)) {
     const href = `/docs/${id}`;

@@ -12,7 +12,7 @@ import { listTopics } from './documentation-topics.js';
 
 export const viewsFolder = fileURLToPath(new URL('../../views', import.meta.url));
 
-export interface Described {
+export interface ServiceDocuments {
   reference: Reference;
   document: OpenApiDocument;
 }
@@ -38,7 +38,7 @@ export interface PageView extends Record<string, unknown> {
 /** Undefined if the page does not exist. */
 export async function makeView(
   page: string,
-  { reference, document }: Described,
+  { reference, document }: ServiceDocuments,
   reader: Reader,
 ): Promise<PageView | undefined> {
   const [kind, id = ''] = page.split('/');
@@ -102,7 +102,7 @@ const toListed = ({ operationId, method, path, summary }: Reference['routes'][nu
 
 async function makeReferenceView(
   id: string,
-  { reference, document }: Described,
+  { reference, document }: ServiceDocuments,
   shownFor: Reader & Pick<Reference, 'circumstances'>,
   common: object,
 ): Promise<PageView | undefined> {

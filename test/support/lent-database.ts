@@ -14,7 +14,7 @@ export interface Lent {
   giveBack: () => Promise<void>;
 }
 
-interface Opened {
+interface OpenDatabase {
   pglite: PGlite;
   client: PgliteClient;
   folder: string;
@@ -24,7 +24,7 @@ interface Opened {
 export const silent = pino({ level: 'silent' });
 
 /** Emptied databases for reuse, because opening one takes longer than most files' tests. */
-const empty: Opened[] = [];
+const empty: OpenDatabase[] = [];
 /** A file's services may still be working when the file returns its database. */
 const EMPTIED_WITHIN_MS = 3000;
 
@@ -44,13 +44,13 @@ export async function lendEmbedded(): Promise<Lent> {
   };
 }
 
-async function open(): Promise<Opened> {
+async function open(): Promise<OpenDatabase> {
   const folder = copyEmbedded(inject('embeddedTemplate'));
   const pglite = await openPglite(join(folder, 'pglite'));
   return { pglite, client: withPreparedStatements(pglite), folder, signature: await signatureOf(pglite) };
 }
 
-async function discard({ pglite, folder }: Opened): Promise<void> {
+async function discard({ pglite, folder }: OpenDatabase): Promise<void> {
   if (!pglite.closed) await pglite.close();
   rmSync(folder, { recursive: true, force: true });
 }
@@ -58,7 +58,7 @@ async function discard({ pglite, folder }: Opened): Promise<void> {
 /**
  * @returns true if the database is back in its original state. After a test that changes the schema, it is not reused.
  */
-async function isEmptied({ pglite, signature }: Opened): Promise<boolean> {
+async function isEmptied({ pglite, signature }: OpenDatabase): Promise<boolean> {
   const tooLong = new Promise<false>((resolve) => setTimeout(resolve, EMPTIED_WITHIN_MS, false).unref());
   const emptied = async () => {
     await pglite.exec(RESET);

@@ -52,13 +52,13 @@ const MIGRATION_LOCK = 4_283_641_097;
 /** The message says since when. */
 export class OutdatedError extends UnsuitableDatabaseError {}
 
-export type Opened = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
+export type OpenDatabase = ReturnType<typeof openPostgres> | Awaited<ReturnType<typeof openEmbedded>>;
 
 /**
  * If several instances start together, the first migrates and the others wait.
  * @param ownerUrl default: the serving role
  */
-export async function migrateDatabase(db: Opened, ownerUrl?: string): Promise<void> {
+export async function migrateDatabase(db: OpenDatabase, ownerUrl?: string): Promise<void> {
   await requireMainBranch(db);
   await requireNewEnough(db);
   if ('pool' in db) {

@@ -2,7 +2,7 @@ import type { Logger } from 'pino';
 import type { ServiceConfig } from '../config.js';
 import { requireOwnSessions } from './check-server.js';
 import { openEmbedded } from './embedded.js';
-import { migrateDatabase, type Opened } from './migrate.js';
+import { migrateDatabase, type OpenDatabase } from './migrate.js';
 import { openPostgres } from './postgres.js';
 
 type DatabaseConfig = Pick<ServiceConfig, 'databaseUrl' | 'dataDir'> &
@@ -13,7 +13,7 @@ export async function connectDatabase(
   { databaseUrl, dataDir }: DatabaseConfig,
   log: Logger,
   inThread = false,
-): Promise<Opened> {
+): Promise<OpenDatabase> {
   return databaseUrl
     ? openPostgres(databaseUrl, log)
     : openEmbedded(dataDir, inThread, (text) => log.warn(text));
@@ -21,7 +21,7 @@ export async function connectDatabase(
 
 /** @throws UnsuitableDatabaseError */
 export async function prepareDatabase(
-  db: Opened,
+  db: OpenDatabase,
   { migrationDatabaseUrl }: Partial<Pick<ServiceConfig, 'migrationDatabaseUrl'>>,
 ): Promise<void> {
   if ('pool' in db) await requireOwnSessions(db.pool);
@@ -29,7 +29,7 @@ export async function prepareDatabase(
   await db.shards.load();
 }
 
-export async function openDatabase(config: DatabaseConfig, log: Logger): Promise<Opened> {
+export async function openDatabase(config: DatabaseConfig, log: Logger): Promise<OpenDatabase> {
   const db = await connectDatabase(config, log);
   try {
     await prepareDatabase(db, config);

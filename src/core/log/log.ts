@@ -8,7 +8,7 @@ import { createMask } from './log-mask.js';
 
 const MAX_CAUSES = 5;
 
-interface Described {
+interface ServiceDocuments {
   type: string;
   message: string;
   [field: string]: unknown;
@@ -24,7 +24,7 @@ function describeError(error: unknown, depth = 0): unknown {
   const fields = error as Error & Record<string, unknown>;
   const { name, code, cause } = fields;
   const message = messageOf(fields);
-  const described: Described = { type: fields.constructor?.name ?? name, message };
+  const described: ServiceDocuments = { type: fields.constructor?.name ?? name, message };
   if (code !== undefined) described.code = code;
   if (isFromDatabase(fields))
     for (const field of schemaFields) if (fields[field] !== undefined) described[field] = fields[field];

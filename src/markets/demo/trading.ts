@@ -11,7 +11,7 @@ import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
-import { TRADED_DAYS, pastParts, type Recalled } from '../past/past.js';
+import { TRADED_DAYS, pastParts, type PastDay } from '../past/past.js';
 import { judgeGates } from '../scores/gates.js';
 import { scoreBrackets } from '../scores/score.js';
 import { createTradingServices, type TradingServices } from '../services/services.js';
@@ -119,7 +119,7 @@ async function awaitLease(settlement: Settlement, signal: AbortSignal): Promise<
 }
 
 /** Gates need neither prices nor members. */
-function toJudged({ record, report }: Recalled): JudgedRecord {
+function toJudged({ record, report }: PastDay): JudgedRecord {
   const { kind, station, date, leadHours, method } = record;
   const { advantage, worstAdvantage } = report
     ? scoreBrackets(record, report.temperatureF)

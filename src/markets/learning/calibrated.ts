@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../core/time.js';
 import { EARLIER_RUN } from '../weather/weather.js';
 import { predictAhead, type AheadRow } from './day-ahead.js';
-import { uncorrectedForecast, modelWith, type Corrected, type Ensemble } from './day-forecast.js';
+import { uncorrectedForecast, modelWith, type CorrectedForecast, type Ensemble } from './day-forecast.js';
 import { findFit, findMix, fitLeadOf, MAX_LEAD_HOURS, type Fit, type FitBook, type FitOf } from './fits.js';
 import type { ForecastMethod } from './forecast.js';
 import { mixCandidates } from './mix.js';
@@ -27,7 +27,7 @@ export const calibratedModel = modelWith((ensemble, fits, at, further) => {
   return { ...mixed, deviationF: Math.max(POSSIBLE_DEVIATION_F.lowest, mixed.deviationF) };
 });
 
-function correct(ensemble: Ensemble, fits: FitBook, at: Date): Corrected {
+function correct(ensemble: Ensemble, fits: FitBook, at: Date): CorrectedForecast {
   if (ensemble.isNearMidnight)
     return uncorrectedForecast(ensemble, "the day's extreme may fall near midnight, outside of its window");
   const hours = (ensemble.end.getTime() - ensemble.modelRunAt.getTime()) / HOUR_MS;
@@ -62,7 +62,11 @@ interface Correction {
 const isCorrected = (correction: Correction | string | undefined): correction is Correction =>
   typeof correction === 'object';
 
-const toCorrected = (method: ForecastMethod, correction: Correction, fallback: string | null): Corrected => ({
+const toCorrected = (
+  method: ForecastMethod,
+  correction: Correction,
+  fallback: string | null,
+): CorrectedForecast => ({
   ...correction,
   method,
   fallback,

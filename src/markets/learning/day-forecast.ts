@@ -37,7 +37,7 @@ export interface Ensemble extends Pick<
 }
 
 /** Observations are not applied yet. */
-export type Corrected = Pick<
+export type CorrectedForecast = Pick<
   DayForecast,
   'method' | 'isCalibrated' | 'fallback' | 'fit' | 'seasonalFit' | 'shape' | 'meanF' | 'deviationF' | 'models'
 >;
@@ -48,7 +48,7 @@ export type Correction = (
   fits: FitBook,
   at: Date,
   further: readonly Ensemble[],
-) => Corrected;
+) => CorrectedForecast;
 
 /** Ignores data that was unknown at `at`. */
 export const modelWith = (correct: Correction): ForecastModel =>
@@ -89,7 +89,10 @@ const byTarget = (a: DayForecast, b: DayForecast): number =>
   temperatureKinds.indexOf(a.kind) - temperatureKinds.indexOf(b.kind) ||
   (a.date === b.date ? (a.hour ?? 0) - (b.hour ?? 0) : a.date < b.date ? -1 : 1);
 
-export const uncorrectedForecast = ({ meanF, varianceF }: Ensemble, fallback: string | null): Corrected => ({
+export const uncorrectedForecast = (
+  { meanF, varianceF }: Ensemble,
+  fallback: string | null,
+): CorrectedForecast => ({
   method: 'raw_ensemble',
   isCalibrated: false,
   fallback,
@@ -105,7 +108,7 @@ export const rawDeviation = (varianceF: number): number =>
 interface Known {
   ensemble: DayEnsemble;
   run: Ensemble;
-  corrected: Corrected;
+  corrected: CorrectedForecast;
   observed: ObservedExtreme | undefined;
   event: MarketEvent | undefined;
   fits: FitBook;

@@ -1,4 +1,4 @@
-import type { Corrected, Ensemble } from './day-forecast.js';
+import type { CorrectedForecast, Ensemble } from './day-forecast.js';
 import { EARLIER_RUN, GRIDPOINTS, MAIN_MODEL } from '../weather/weather.js';
 import { type ModelPart } from './forecast.js';
 import type { Known, Mix } from './fits.js';
@@ -88,7 +88,7 @@ const daysFrom = (date: string, last: string): number => (Date.parse(last) - Dat
 
 export interface Candidate {
   run: Ensemble;
-  corrected: Corrected;
+  corrected: CorrectedForecast;
 }
 
 /**
@@ -96,7 +96,7 @@ export interface Candidate {
  * @param candidates the first model first
  * @param mix undefined without past errors, which gives all models equal weight
  */
-export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undefined): Corrected {
+export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undefined): CorrectedForecast {
   const [main] = candidates;
   if (candidates.length === 1) return main!.corrected;
   const used = candidates.filter(({ corrected }) => corrected.isCalibrated);
@@ -129,7 +129,7 @@ export function mixCandidates(candidates: readonly Candidate[], mix: Mix | undef
   };
 }
 
-const reasonForNoWeight = ({ isCalibrated, fallback }: Corrected): string =>
+const reasonForNoWeight = ({ isCalibrated, fallback }: CorrectedForecast): string =>
   isCalibrated ? 'it has had nothing to add to the others' : (fallback ?? 'it is not corrected');
 
 const modelOf = ({ run }: Candidate): string => run.model ?? MAIN_MODEL;

@@ -5,7 +5,7 @@ import type { LiveOrder, VenueOutcome } from '../orders/order.js';
 import { checkAccess, checkSwitches } from '../risk/checks.js';
 import { toPermissions } from '../risk/facts.js';
 import { lockAccount } from '../ledger/queries.js';
-import { listUnresolved, markSent, type Unresolved } from '../orders/queries.js';
+import { listUnresolved, markSent, type UnresolvedOrder } from '../orders/queries.js';
 import { selectGrounds, SENDING_SCOPE, type StoredGrounds } from './queries.js';
 import type { ReconcileDeps } from './reconcile.js';
 
@@ -42,7 +42,7 @@ export async function recheck(
  */
 export function claim({ db, now }: Pick<ReconcileDeps, 'db' | 'now'>, order: LiveOrder) {
   const { orgId, id, ticker } = order;
-  return db.transaction(async (tx): Promise<Unresolved | undefined> => {
+  return db.transaction(async (tx): Promise<UnresolvedOrder | undefined> => {
     await lockAccount(tx, { orgId, mode: 'live' });
     const at = new Date(now());
     const [first] = await listUnresolved(tx, orgId, { ticker, at, limit: 1 });

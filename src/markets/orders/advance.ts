@@ -21,7 +21,7 @@ import {
 import {
   advanceQueue,
   bidOf,
-  type Advanced,
+  type QueueStep,
   type KnownPrints,
   type QueuePlace,
   type QueuedOrder,
@@ -143,7 +143,7 @@ interface BookedPrints {
   failure?: string;
 }
 
-function bookPrints(order: OrderRow, advanced: Advanced | undefined, held: Held): BookedPrints {
+function bookPrints(order: OrderRow, advanced: QueueStep | undefined, held: Held): BookedPrints {
   const { position, at } = held;
   const { side, action, limitPrice: price } = order;
   const prints = (advanced?.fills ?? []).filter(({ orderId }) => orderId === order.id);

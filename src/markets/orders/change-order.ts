@@ -6,12 +6,12 @@ import { lockAccount } from '../ledger/queries.js';
 import { addCounts, subtractCounts } from '../market/contracts.js';
 import { reserveAfter, toTrade, type LiveExecutor, type OrderChange, type Trade } from './order.js';
 import { findTrade, writeExecution, type OrderRow } from './queries.js';
-import { askVenue, markCancelled, type Resting } from './resting.js';
+import { askVenue, markCancelled, type RestingOrders } from './resting.js';
 import { invalid } from './tradable.js';
 
 interface ChangeOrderDeps extends Pick<Context, 'db' | 'clock' | 'log'> {
   live: LiveExecutor | undefined;
-  resting: Pick<Resting, 'advance'>;
+  resting: Pick<RestingOrders, 'advance'>;
   inTurn: <T>(account: Pick<OrderRow, 'orgId' | 'mode'>, work: () => Promise<T>) => Promise<T>;
 }
 

@@ -21,7 +21,7 @@ import {
 import { findTrade, listFills, listOrders } from './queries.js';
 import { previewOrder } from './preview.js';
 import { recordOutcome } from './record-outcome.js';
-import type { Resting } from './resting.js';
+import type { RestingOrders } from './resting.js';
 import { checkAndSend, checkAndWrite, findRepeat } from './transaction.js';
 import { createTurns } from './turns.js';
 
@@ -58,7 +58,7 @@ const mayBeRepeat = (error: unknown): boolean =>
 interface OrdersDeps {
   snapshots: SnapshotStore;
   live: LiveExecutor | undefined;
-  resting: Pick<Resting, 'advance'>;
+  resting: Pick<RestingOrders, 'advance'>;
   /** Simulates a paper order's latency; sleeps by default. */
   onTheWay?: ((ms: number) => Promise<void>) | undefined;
 }

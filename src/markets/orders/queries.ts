@@ -365,7 +365,7 @@ export async function readQueueCorrection(orm: Orm, orgId: string, at: Date): Pr
 }
 
 /** A live order whose last request to the venue is in flight, or whose outcome is unknown. */
-export interface Unresolved {
+export interface UnresolvedOrder {
   id: string;
   ticker: string;
   label: string;
@@ -383,7 +383,7 @@ export async function listUnresolved(
   orm: Orm,
   orgId: string,
   { ticker, at, limit }: { ticker?: string; at: Date; limit: number },
-): Promise<Unresolved[]> {
+): Promise<UnresolvedOrder[]> {
   const { id, label, reason, status, unknownSince, sentAt } = tradingOrders;
   const rows = await orm
     .select({ id, ticker: tradingOrders.ticker, label, reason, unknownSince, sentAt })
@@ -405,7 +405,7 @@ export async function listUnresolved(
   });
 }
 
-export const describeUnresolved = ({ ticker, since }: Unresolved): string =>
+export const describeUnresolved = ({ ticker, since }: UnresolvedOrder): string =>
   `the outcome of an earlier order in ${ticker} has been unknown since ${since.toISOString()}`;
 
 export async function markSent(

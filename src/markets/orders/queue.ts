@@ -87,7 +87,7 @@ export interface QueuePlace {
   seen: PrintsSeen;
 }
 
-export interface Advanced {
+export interface QueueStep {
   fills: QueueFill[];
   places: Map<string, QueuePlace>;
 }
@@ -109,7 +109,7 @@ export function advanceQueue(
   orders: readonly QueuedOrder[],
   { prints, through }: KnownPrints,
   shown: ShownBook | undefined,
-): Advanced {
+): QueueStep {
   const ranked = orders.map(toRanked).toSorted(byPriority);
   const fills: QueueFill[] = [];
   const usable = shown && shown.at <= through ? shown : undefined;

@@ -30,7 +30,7 @@ import type { KnownPrints, ShownBook } from './queue.js';
 import { recordOutcome } from './record-outcome.js';
 import { requireFresh } from './tradable.js';
 
-export interface Resting {
+export interface RestingOrders {
   /**
    * Fills paper orders from new prints and cancels orders that must leave the book. Does nothing if another instance
    * holds the lease.
@@ -58,7 +58,10 @@ const first: Pick<RestingMarket, 'ticker' | 'orgId'> = {
   orgId: '00000000-0000-0000-0000-000000000000',
 };
 
-export function createResting(context: WorkContext, { markets, snapshots, live }: RestingDeps): Resting {
+export function createResting(
+  context: WorkContext,
+  { markets, snapshots, live }: RestingDeps,
+): RestingOrders {
   const { db, clock, log } = context;
   const stopping = new AbortController();
   const lease = createLease(context, 'resting-orders', { lengthSeconds: LEASE_SECONDS });

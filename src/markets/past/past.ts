@@ -66,14 +66,14 @@ export interface Past extends PastFiller {
   /** As training would have, over the past `days` days. */
   learn(part: PastPart, signal: AbortSignal): Promise<LearnedPast>;
   /** Over the past `days` days, grouped by time. */
-  recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<Recalled[]>;
+  recall(part: PastPart, learned: LearnedPast, signal: AbortSignal): AsyncGenerator<PastDay[]>;
   /** Resumes an interrupted run. Returns the number of records added. */
   fillRecords(part: PastPart, learned: LearnedPast, signal: AbortSignal): Promise<number>;
   /** Twice `days` days. */
   fillArchive(part: PastPart, signal: AbortSignal): Promise<void>;
 }
 
-export interface Recalled {
+export interface PastDay {
   record: NewRecord;
   report: SettledDay | undefined;
 }
@@ -96,7 +96,7 @@ export function createPast(options: PastOptions): Past {
     learned: LearnedPast,
     signal: AbortSignal,
     isThere: (subject: SimulatedSubject, lead: number) => boolean = () => false,
-  ): AsyncGenerator<Recalled[]> {
+  ): AsyncGenerator<PastDay[]> {
     const pace = createPace(part.share);
     const pastWorld = { ...world, noticedAt: noticedBefore(new Date(clock.now() - TRADED_DAYS * DAY_MS)) };
     for (const time of pastSnapshotTimes(now(), days, part, isThere)) {

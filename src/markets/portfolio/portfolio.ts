@@ -57,7 +57,7 @@ export async function readPortfolio(
   return valuePortfolio(mode, booked, snapshots.current);
 }
 
-export type Booked = Awaited<ReturnType<typeof readBooked>>;
+export type AccountBook = Awaited<ReturnType<typeof readBooked>>;
 
 /** One snapshot, so that cash spent by a fill never appears next to the position from before the fill. */
 const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
@@ -76,7 +76,7 @@ const readBooked = (orm: Orm, orgId: string, mode: TradeMode) =>
     { isolationLevel: 'repeatable read', accessMode: 'read only' },
   );
 
-export function valuePortfolio(mode: TradeMode, booked: Booked, snapshot: Snapshot | undefined) {
+export function valuePortfolio(mode: TradeMode, booked: AccountBook, snapshot: Snapshot | undefined) {
   const { account, sums, transfers, pending, openOrders } = booked;
   const events = new Map(booked.lastEvents.map((event) => [event.ticker, event]));
   const positions = booked.positions

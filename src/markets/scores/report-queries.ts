@@ -9,7 +9,7 @@ import type { SourceNames } from '../learning/queries.js';
 import type { CrpsPoint } from '../charts/series.js';
 
 /** Matches the index of recent records. */
-const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
+const askedRows = ({ kind, since, station, leadHours, ...sources }: ReportQuery) =>
   and(
     ofSources(sources),
     eq(forecastRecords.kind, kind),
@@ -18,12 +18,12 @@ const askedRows = ({ kind, since, station, leadHours, ...sources }: Wanted) =>
     leadHours === undefined ? undefined : eq(forecastRecords.leadHours, leadHours),
   )!;
 
-const calibratedRows = (wanted: Wanted) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
+const calibratedRows = (wanted: ReportQuery) => sql`${askedRows(wanted)} and method <> 'raw_ensemble'`;
 
 /** Newest first, where both model and market had probabilities. */
 export async function listForecastOutcomes(
   orm: Orm,
-  wanted: Wanted & { station: string },
+  wanted: ReportQuery & { station: string },
 ): Promise<ForecastOutcome[]> {
   return selectRows<ForecastOutcome>(
     orm,
@@ -38,7 +38,7 @@ export async function listForecastOutcomes(
 }
 
 /** Averages over the forecasts that have all four scores, in date order. */
-export async function listCrpsByDay(orm: Orm, wanted: Wanted): Promise<CrpsPoint[]> {
+export async function listCrpsByDay(orm: Orm, wanted: ReportQuery): Promise<CrpsPoint[]> {
   return selectRows<CrpsPoint>(
     orm,
     sql`
@@ -71,7 +71,7 @@ export interface ModelMeans {
   weight: number | null;
 }
 
-export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMeans[]> {
+export async function meanModelScores(orm: Orm, wanted: ReportQuery): Promise<ModelMeans[]> {
   return selectRows<ModelMeans>(
     orm,
     sql`
@@ -105,7 +105,7 @@ export async function meanModelScores(orm: Orm, wanted: Wanted): Promise<ModelMe
 /** Oldest first; null for runs without a version. All places share versions, so one is enough. */
 export async function listStatedVersions(
   orm: Orm,
-  { forecastSource, kind, since }: Wanted,
+  { forecastSource, kind, since }: ReportQuery,
   place: string,
 ): Promise<{ model: string; version: string | null; from: string }[]> {
   return selectRows(
@@ -121,7 +121,7 @@ export async function listStatedVersions(
   );
 }
 
-export interface Wanted extends SourceNames {
+export interface ReportQuery extends SourceNames {
   kind: TemperatureKind;
   since: string;
   /** Undefined: all stations. Likewise `leadHours`. */
@@ -152,7 +152,7 @@ export interface Means {
 }
 
 /** Calibrated and uncalibrated forecasts are separate. */
-export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
+export async function meanScores(orm: Orm, wanted: ReportQuery): Promise<Means[]> {
   const both = sql`filter (where market_log_score is not null)`;
   const all = sql`filter (where model_crps + raw_crps + climate_crps + market_crps is not null)`;
   return selectRows<Means>(
@@ -182,7 +182,11 @@ export async function meanScores(orm: Orm, wanted: Wanted): Promise<Means[]> {
   );
 }
 
-export async function listScoredRecords(orm: Orm, wanted: Wanted, limit: number): Promise<ForecastRecord[]> {
+export async function listScoredRecords(
+  orm: Orm,
+  wanted: ReportQuery,
+  limit: number,
+): Promise<ForecastRecord[]> {
   return orm
     .select()
     .from(forecastRecords)
@@ -199,7 +203,7 @@ export async function listScoredRecords(orm: Orm, wanted: Wanted, limit: number)
 /** Cheap to read, and changed by every record written or scored. */
 export async function countRecords(
   orm: Orm,
-  wanted: Wanted,
+  wanted: ReportQuery,
 ): Promise<{ written: number; settled: number; lastSettled: string | null }> {
   const [counts] = await orm
     .select({

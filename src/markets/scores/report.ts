@@ -20,7 +20,7 @@ import {
   meanScores,
   type Means,
   type ModelMeans,
-  type Wanted,
+  type ReportQuery,
 } from './report-queries.js';
 import type { ScoreSummary, ScoresAnswer } from './schema.js';
 import { outcomeOf, recordedBracket } from './score.js';
@@ -49,7 +49,7 @@ export async function readScores(deps: ScoresDeps, asked: ScoresQuery): Promise<
   const { db, clock, sources, calibration } = deps;
   const asOf = new Date(clock.now());
   const { kind, station, leadHours } = asked;
-  const wanted: Wanted = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
+  const wanted: ReportQuery = { ...sources, kind, since: judgedSince(asOf), station, leadHours };
   const [means, models, records, reliability, crps, stated] = await Promise.all([
     meanScores(db.orm, wanted),
     meanModelScores(db.orm, wanted),
@@ -111,7 +111,7 @@ const placesAsked = ({ kind, station }: Pick<ScoresQuery, 'kind' | 'station'>) =
   placesOf(kind).filter(({ id }) => station === undefined || station === id);
 
 /** One station at a time: 90 days of brackets take up megabytes. */
-async function readReliability({ orm }: Database, wanted: Wanted) {
+async function readReliability({ orm }: Database, wanted: ReportQuery) {
   const model: ReliabilityCount[] = [];
   const market: ReliabilityCount[] = [];
   for (const { id } of placesAsked(wanted)) {

@@ -52,7 +52,7 @@ export interface Signal extends Omit<SizedPurchase, 'ticker' | 'limitedBy'> {
   expiresAt: Date;
 }
 
-export interface Suppressed {
+export interface WithheldSignal {
   ticker: string;
   side: Side;
   reason: string;
@@ -71,7 +71,7 @@ export interface EventSignals {
   gate: Gate;
   /** From cold to warm, YES before NO. */
   signals: readonly Signal[];
-  suppressed: readonly Suppressed[];
+  suppressed: readonly WithheldSignal[];
   stake: Micros;
   worstCase: Micros;
   /** Expected log growth of the wealth at stake, at exact cost. */

@@ -21,7 +21,7 @@ import {
   type RestHint,
   type Signal,
   type SignalReport,
-  type Suppressed,
+  type WithheldSignal,
 } from './signal.js';
 import type { SizedPurchase } from '../sizing/model.js';
 
@@ -205,7 +205,7 @@ function toEventSignals(
   const isSignal = new Set(signals.map(({ market, side }) => `${market.ticker} ${side}`));
   const reasons = sizes ? reasonsOf(sizes) : new Map<string, string>();
   const held = new Set(isSaid ? [] : sizes?.purchases.map(({ ticker, side }) => `${ticker} ${side}`));
-  const suppressed: Suppressed[] = [];
+  const suppressed: WithheldSignal[] = [];
   for (const { ticker } of event.markets)
     for (const side of sides) {
       const key = `${ticker} ${side}`;

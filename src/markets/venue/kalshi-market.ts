@@ -16,8 +16,8 @@ import {
   closesAsExpected,
   ContradictionError,
   placeMarket,
-  type NotPlaced,
-  type Placed,
+  type OtherMarket,
+  type MarketPlace,
 } from './place-market.js';
 import {
   kalshiMarketSchema,
@@ -152,7 +152,7 @@ function toMarket(wire: KalshiMarket, notes: Notes): ListedMarket {
   return { ...market, ...subject, settledTemperature: readTemperature(wire, subject) };
 }
 
-function readTemperature({ expiration_value: text }: KalshiOutcome, { kind }: Placed): number | null {
+function readTemperature({ expiration_value: text }: KalshiOutcome, { kind }: MarketPlace): number | null {
   const value = readValue(text);
   return kind === 'hourly' || Number.isInteger(value) ? value : null;
 }
@@ -162,7 +162,7 @@ const open: ReadonlySet<MarketStatus> = new Set(['initialized', 'inactive', 'act
 /** The venue may close a market at any time before its day ends, so the time of a closed market proves nothing. */
 function readClose(
   { ticker, close_time: time }: KalshiMarket,
-  subject: Placed | NotPlaced,
+  subject: MarketPlace | OtherMarket,
   { status }: Pick<MarketResult, 'status'>,
   notes: Notes,
 ): string | undefined {

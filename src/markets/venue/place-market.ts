@@ -25,7 +25,7 @@ export class ContradictionError extends Error {
   }
 }
 
-export interface Placed {
+export interface MarketPlace {
   kind: TemperatureKind;
   station: Place;
   date: string;
@@ -33,7 +33,7 @@ export interface Placed {
   bracket: Bracket;
 }
 
-export interface NotPlaced {
+export interface OtherMarket {
   kind: MarketKind;
   station: null;
   city: string | null;
@@ -48,7 +48,7 @@ const MAX_EARLY_MS = 6 * HOUR_MS;
  * Reads the station, measure, day and bracket from the rules and checks them against all other fields.
  * @throws ContradictionError if two fields disagree
  */
-export function placeMarket(wire: KalshiOutcome): Placed | NotPlaced {
+export function placeMarket(wire: KalshiOutcome): MarketPlace | OtherMarket {
   const refuse = (what: string, detail: string) => new ContradictionError(wire.ticker, what, detail);
   const named = readEventTicker(wire.event_ticker);
   const rules = readTemperatureRules(wire.rules_primary, wire.rules_secondary);
@@ -97,7 +97,7 @@ export function placeMarket(wire: KalshiOutcome): Placed | NotPlaced {
 const kinds = { maximum: 'daily_maximum', minimum: 'daily_minimum', hour: 'hourly' } as const;
 const kindOf = ({ measure }: TemperatureRules): TemperatureKind => kinds[measure];
 
-function notRead(wire: KalshiOutcome, date: string | null): NotPlaced {
+function notRead(wire: KalshiOutcome, date: string | null): OtherMarket {
   const kind = isAboutRain(wire.rules_primary) ? 'rain' : 'other';
   const place = /\b(?:at|in) (CLI[A-Z]{3}) in ([A-Z][A-Za-z. ]*?) in /.exec(wire.rules_primary);
   return {
@@ -168,7 +168,7 @@ function readBracket(wire: KalshiOutcome, { bracket }: TemperatureRules, refuse:
  * hours early. Hourly markets close on the hour. With any other close time, the market may be about another day or may
  * be about to close, so it is not traded.
  */
-export function closesAsExpected({ station, date, hour }: Placed, closeTime: Date): boolean {
+export function closesAsExpected({ station, date, hour }: MarketPlace, closeTime: Date): boolean {
   if (hour !== undefined) {
     const clock = clockAt(station, closeTime);
     return clock.date === date && clock.hour === hour && closeTime.getTime() % HOUR_MS === 0;

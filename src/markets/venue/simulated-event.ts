@@ -139,7 +139,7 @@ const timingsOf = (kind: TemperatureKind): Timings => (kind === 'hourly' ? hourl
 
 const THRESHOLDS = 10;
 
-export type Seeded = Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>;
+export type WorldSeed = Pick<SimulatedWorld, 'seed' | 'weather' | 'noticedAt'>;
 
 export interface ListedEvent {
   markets: readonly ListedMarket[];
@@ -159,7 +159,7 @@ type Phase =
   | 'reported'
   | Extract<MarketStatus, 'active' | 'closed' | 'determined' | 'finalized'>;
 
-export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Date): EventState {
+export function eventStateOf({ seed }: WorldSeed, subject: SimulatedSubject, at: Date): EventState {
   const eventTicker = writeEventTicker(seriesOf(subject), subject.date, subject.hour);
   const times = timesOf(subject);
   const { openTime, closeTime } = times;
@@ -175,7 +175,7 @@ export function eventStateOf({ seed }: Seeded, subject: SimulatedSubject, at: Da
 }
 
 /** Lists the event's markets from cold to warm; empty before the event opens. */
-export function listEvent(world: Seeded, state: EventState): ListedEvent {
+export function listEvent(world: WorldSeed, state: EventState): ListedEvent {
   const { seed, weather } = world;
   const { subject, eventTicker, phase, times, changedAt } = state;
   if (phase === 'unopened') return { markets: [], books: [] };
@@ -219,7 +219,7 @@ export function listEvent(world: Seeded, state: EventState): ListedEvent {
  * Returns an event's trades between two book changes, at most one print per market: the market's growth in volume,
  * printed at the best bid or ask since the last change.
  */
-export function printsOf({ seed }: Seeded, state: EventState, { markets, books }: ListedEvent): Print[] {
+export function printsOf({ seed }: WorldSeed, state: EventState, { markets, books }: ListedEvent): Print[] {
   const { phase, times, changedAt } = state;
   if (phase !== 'active') return [];
   const untilMs = Math.min(nextBookTime(seed, state), times.closeTime.getTime());
@@ -241,7 +241,7 @@ const nextBookTime = (seed: string, { eventTicker, changedAt }: EventState): num
   bookTimeOf(seed, eventTicker, changedAt).getTime() + BOOK_MS;
 
 export function* statesWithin(
-  world: Seeded,
+  world: WorldSeed,
   subject: SimulatedSubject,
   from: Date,
   until: Date,
@@ -276,7 +276,7 @@ function phaseOf({ reportedMs, determinedMs, finalMs }: Timings, open: Date, clo
 }
 
 /** Creates brackets around the value expected when the markets opened: six for a day, ten thresholds for an hour. */
-function makeLadder(world: Seeded, subject: SimulatedSubject): Bracket[] {
+function makeLadder(world: WorldSeed, subject: SimulatedSubject): Bracket[] {
   const expected = Math.floor(believe(world, subject, timesOf(subject).openTime).meanF);
   if (subject.kind === 'hourly')
     return Array.from({ length: THRESHOLDS }, (_, i) =>

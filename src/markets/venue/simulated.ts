@@ -36,7 +36,7 @@ import {
   volumeOf,
   type EventState,
   type ListedEvent,
-  type Seeded,
+  type WorldSeed,
 } from './simulated-event.js';
 import { createPace, uniform } from './simulation/random.js';
 import {
@@ -55,20 +55,20 @@ const RAIN_SERIES = 'KXRAIN';
 const RAINY = 0.3;
 
 /** Lists rain markets of adjacent days. Gauge does not forecast rain, so they settle only on the venue's report. */
-function listRain(world: Seeded, at: Date): ListedEvent {
+function listRain(world: WorldSeed, at: Date): ListedEvent {
   const today = dateOf(at.getTime());
   return joinEvents([-1, 0, 1].map((days) => listRainOf(world, addDays(today, days), at)));
 }
 
-function findRain(world: Seeded, eventTicker: string, at: Date): ListedEvent {
+function findRain(world: WorldSeed, eventTicker: string, at: Date): ListedEvent {
   const { seriesTicker, date } = readEventTicker(eventTicker) ?? {};
   return seriesTicker === RAIN_SERIES ? listRainOf(world, date!, at) : joinEvents([]);
 }
 
-const listRainOf = (world: Seeded, date: string, at: Date): ListedEvent =>
+const listRainOf = (world: WorldSeed, date: string, at: Date): ListedEvent =>
   joinEvents(leadingStations.map((station) => listCity(world, station, date, at)));
 
-function listCity(world: Seeded, station: Station, date: string, at: Date): ListedEvent {
+function listCity(world: WorldSeed, station: Station, date: string, at: Date): ListedEvent {
   const { seed } = world;
   const day = climateDayOf(station, date);
   const eventTicker = writeEventTicker(RAIN_SERIES, date);
@@ -193,7 +193,11 @@ export function createSimulatedSource(
   };
 }
 
-export const readMarketsOf = (world: Seeded, subjects: readonly SimulatedSubject[], at: Date): MarketData =>
+export const readMarketsOf = (
+  world: WorldSeed,
+  subjects: readonly SimulatedSubject[],
+  at: Date,
+): MarketData =>
   toData(
     subjects.map((subject) => listEvent(world, eventStateOf(world, subject, at))),
     at,
@@ -207,7 +211,7 @@ function toData(events: readonly ListedEvent[], at: Date): MarketData {
   return { fetchedAt: at, isTrading: true, markets, books, feeRules };
 }
 
-const settledOn = ({ weather }: Seeded, subjects: readonly SimulatedSubject[], at: Date): SettledDay[] =>
+const settledOn = ({ weather }: WorldSeed, subjects: readonly SimulatedSubject[], at: Date): SettledDay[] =>
   subjects.flatMap((subject) => {
     const knownAt = finalTimeOf(subject.span, subject.kind);
     if (knownAt > at) return [];
@@ -217,7 +221,7 @@ const settledOn = ({ weather }: Seeded, subjects: readonly SimulatedSubject[], a
 const eventOf = (ticker: string): string => ticker.slice(0, ticker.search(/-(?:[TB]-?[\d.]+|[A-Z]{3})$/));
 
 /** Returns an event, including past events; empty for an unknown ticker and before the event opens. */
-function findEvent(world: Seeded, eventTicker: string, at: Date): ListedEvent {
+function findEvent(world: WorldSeed, eventTicker: string, at: Date): ListedEvent {
   const subject = readSubject(eventTicker);
   return subject ? listEvent(world, eventStateOf(world, subject, at)) : findRain(world, eventTicker, at);
 }

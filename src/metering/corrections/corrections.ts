@@ -38,7 +38,7 @@ export interface CorrectionRequest {
   corrections: readonly Correction[];
 }
 
-export interface Corrected {
+export interface AppliedCorrections {
   applied: number;
   deduped: number;
   results: { idempotencyKey: string; previousQuantity: string; quantity: string }[];
@@ -56,7 +56,11 @@ const AUDITED_CORRECTIONS = 20;
  * @throws AppError with the first broken rule: entitlement_required, event_not_found, idempotency_conflict,
  * timestamp_out_of_range, quantity_out_of_range, invalid_request
  */
-export async function correctEvents(tx: Tx, request: CorrectionRequest, source: Source): Promise<Corrected> {
+export async function correctEvents(
+  tx: Tx,
+  request: CorrectionRequest,
+  source: Source,
+): Promise<AppliedCorrections> {
   const { orgId, livemode, corrections } = request;
   // Changes of the right take the same lock.
   const { mayCorrect } = (await lockOrganization(tx, { id: orgId }))!;
@@ -128,7 +132,7 @@ function planCorrections(
   const known = new Map(recorded.map((correction) => [correction.correctionKey, correction]));
   const events = new Map(targets.map((target) => [target.idempotencyKey, { ...target }]));
   const added: NewCorrection[] = [];
-  const results: Corrected['results'] = [];
+  const results: AppliedCorrections['results'] = [];
   const problems: ErrorPlace[] = [];
   for (const [index, { idempotencyKey, correctionKey, quantity, reason }] of corrections.entries()) {
     const refuse = (field: keyof Correction, code: ErrorCode, detail: string) =>

@@ -14,7 +14,7 @@ import { changeAsOperator, readSlug } from '../../accounts/identity/operator/htt
 import { getOrganization } from '../../accounts/identity/organizations/organizations.js';
 import { whereaboutsOf } from '../../accounts/identity/session/session.js';
 import { lockOrganizationId } from '../../accounts/organizations/table.js';
-import { correctEvents, type Corrected, type Correction } from './corrections.js';
+import { correctEvents, type AppliedCorrections, type Correction } from './corrections.js';
 import { correctedSchema, correctionsSchema, MAX_BODY_BYTES, MAX_CORRECTIONS } from './schema.js';
 
 type CorrectionDeps = CallDeps & Pick<Context, 'db' | 'clock'>;
@@ -84,7 +84,7 @@ async function readCorrections(req: Request, res: Response): Promise<Correction[
   return corrections.map((one, i) => ({ ...one, quantity: quantities[i]! }));
 }
 
-function sendCorrected(res: Response, { results, ...counts }: Corrected): void {
+function sendCorrected(res: Response, { results, ...counts }: AppliedCorrections): void {
   sendJson(
     res,
     200,

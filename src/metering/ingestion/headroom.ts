@@ -6,7 +6,7 @@ import { readLimits, type Subject } from '../entitlements/limit-queries.js';
 import { startOfWindow, type LimitState } from '../entitlements/limits.js';
 import type { UsageLimit } from '../entitlements/table.js';
 
-export interface Limited extends Subject {
+export interface LimitedPair extends Subject {
   /** JSON. */
   declared: string;
   /**
@@ -18,7 +18,7 @@ export interface Limited extends Subject {
 
 /** Usage of a subject with limits; the function receives its exceeded limits. */
 export interface LimitedUse {
-  limited: Limited;
+  limited: LimitedPair;
   atMs: number;
   report: (state: LimitState) => void;
 }
@@ -67,7 +67,7 @@ const KEPT_MS = MINUTE_MS;
 export function createHeadroom() {
   const known = createRecentMap<string, Known>(MAX_KNOWN);
 
-  function mayBeExceeded(subject: Limited, nowMs: number): boolean {
+  function mayBeExceeded(subject: LimitedPair, nowMs: number): boolean {
     const before = known.get(subjectKey(subject));
     return !(
       before !== undefined &&
@@ -79,7 +79,7 @@ export function createHeadroom() {
     );
   }
 
-  function keep(subject: Limited, states: LimitState[], nowMs: number): void {
+  function keep(subject: LimitedPair, states: LimitState[], nowMs: number): void {
     const name = subjectKey(subject);
     known.delete(name);
     const taken = states.map((state) => ({ ...state, taken: addDecimals(state.used, state.ahead) }));
@@ -95,7 +95,7 @@ export function createHeadroom() {
   return {
     /** Reads only limits that may be exceeded. */
     async reportExceeded(run: Run, uses: readonly LimitedUse[], nowMs: number): Promise<void> {
-      const bySubject = new Map<string, { limited: Limited; uses: LimitedUse[] }>();
+      const bySubject = new Map<string, { limited: LimitedPair; uses: LimitedUse[] }>();
       for (const use of uses) {
         const name = subjectKey(use.limited);
         const known = bySubject.get(name);

@@ -1,5 +1,5 @@
 import type { LimitState } from '../entitlements/limits.js';
-import type { Limited } from './headroom.js';
+import type { LimitedPair } from './headroom.js';
 
 export interface PairVerdict {
   problem: string | null;
@@ -9,7 +9,7 @@ export interface PairVerdict {
   usageMetric: string | null;
   maxQuantity: string | null;
   /** Set if the entitlement has limits and the pair's events are recorded. */
-  limited: Pick<Limited, 'declared' | 'total'> | undefined;
+  limited: Pick<LimitedPair, 'declared' | 'total'> | undefined;
   /** Encoded; empty without dimensions. */
   dimensions: string;
   /** The product's dimensions. */

@@ -49,7 +49,7 @@ export interface SubjectLimits {
   heldUntilMs: number | undefined;
 }
 
-interface Refused extends RefusedLimit {
+interface EventRefusal extends RefusedLimit {
   /** Index of the request. */
   i: number;
   verdict: ReservationVerdict;
@@ -75,7 +75,10 @@ export function limitsWith(
 }
 
 /** Those that left no room. */
-export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, SubjectLimits>): Refused[] =>
+export const findRefused = (
+  verdicts: ReservationVerdict[],
+  limits: Map<string, SubjectLimits>,
+): EventRefusal[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
     const { subject, request } = verdict;
@@ -96,7 +99,7 @@ export const findRefused = (verdicts: ReservationVerdict[], limits: Map<string, 
  */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
-  refused: Refused[],
+  refused: EventRefusal[],
   limits: Map<string, SubjectLimits>,
   nowMs: number,
 ): Promise<Map<number, AppError>> {

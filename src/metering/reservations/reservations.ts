@@ -66,7 +66,7 @@ export function stateOf(
   return expiresAtMs > nowMs ? 'held' : 'expired';
 }
 
-export interface Reserved {
+export interface ReservationResult {
   reservation: Reservation;
   limits: LimitState[];
   isRepeat: boolean;
@@ -105,7 +105,7 @@ export function createReservations({ db, clock, metrics }: Pick<Context, 'db' | 
 
   return {
     /** Resolves after the commit. */
-    async reserve(request: ReserveRequest): Promise<Reserved> {
+    async reserve(request: ReserveRequest): Promise<ReservationResult> {
       const decision = await coalescer.submit(request);
       if ('refusal' in decision) {
         if (exhausted.has(decision.refusal.code)) metrics.reservations.inc({ outcome: 'refused' });
@@ -213,7 +213,7 @@ export const toReservation = (row: ReservationRow): Reservation => ({
 const toKeys = (json: string | null | undefined): string[] =>
   json == null ? [] : (JSON.parse(json) as string[]);
 
-type Decision = Reserved | { refusal: AppError };
+type Decision = ReservationResult | { refusal: AppError };
 
 interface DecideDeps {
   clock: Clock;
@@ -345,7 +345,7 @@ function toReserved(
   verdict: ReservationVerdict,
   limits: Map<string, SubjectLimits>,
   nowMs: number,
-): Reserved {
+): ReservationResult {
   const { request, id, subject } = verdict;
   return {
     reservation: {

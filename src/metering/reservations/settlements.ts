@@ -15,7 +15,7 @@ import {
   createHeadroom,
   limitKinds,
   type Headroom,
-  type Limited,
+  type LimitedPair,
   type LimitedUse,
 } from '../ingestion/headroom.js';
 import { createRecorder, shareOfQueue, type RecorderDeps } from '../ingestion/ingestion.js';
@@ -101,7 +101,7 @@ interface Verdict {
   isCounted: boolean;
   subject: Subject;
   occurredAtMs: number;
-  limited: Limited | undefined;
+  limited: LimitedPair | undefined;
   /** `overdraft` is set if the statement read it. */
   isPriced: boolean;
   overdraft: string | null | undefined;

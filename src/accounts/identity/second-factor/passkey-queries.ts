@@ -65,13 +65,13 @@ export async function raiseCounter(
 }
 
 /** The session or pending sign-in that waits for a signature; undefined on the sign-in page. */
-export type Waiting = { hashedToken: string | undefined; now: Date };
+export type ChallengeOwner = { hashedToken: string | undefined; now: Date };
 
 /** Replaces the session's previous challenge. */
 export async function insertPasskeyChallenge(
   tx: Tx,
   challenge: string,
-  { hashedToken, now }: Waiting,
+  { hashedToken, now }: ChallengeOwner,
 ): Promise<void> {
   if (hashedToken !== undefined)
     await tx.delete(passkeyChallenges).where(eq(passkeyChallenges.hashedToken, hashedToken));
@@ -83,7 +83,7 @@ export async function insertPasskeyChallenge(
 export async function spendPasskeyChallenge(
   orm: Orm,
   challenge: string,
-  { hashedToken, now }: Waiting,
+  { hashedToken, now }: ChallengeOwner,
 ): Promise<boolean> {
   const rows = await orm
     .delete(passkeyChallenges)

@@ -13,7 +13,7 @@ import {
   raiseCounter,
   spendPasskeyChallenge,
   type Passkey,
-  type Waiting,
+  type ChallengeOwner,
 } from './passkey-queries.js';
 
 /** Loaded on first use to keep startup fast. */
@@ -109,7 +109,7 @@ export async function createNewOptions(
   tx: Tx,
   { rpId }: Site,
   { userId, email, userName }: { userId: string; email: string; userName: string },
-  waiting: Waiting,
+  waiting: ChallengeOwner,
 ) {
   const { generateRegistrationOptions } = await webauthn();
   const options = await generateRegistrationOptions({
@@ -172,7 +172,7 @@ export async function readAssertion(
   orm: Orm,
   { origin, rpId }: Site,
   { id, rawId, type, response }: Assertion,
-  { userId, ...waiting }: Waiting & { userId: string | undefined },
+  { userId, ...waiting }: ChallengeOwner & { userId: string | undefined },
 ): Promise<PasskeyUse> {
   const passkey = await findPasskey(orm, id);
   const challenge = challengeOf(response);
@@ -218,7 +218,7 @@ export async function readNewPasskey(
   orm: Orm,
   { origin, rpId }: Site,
   { id, rawId, type, response }: NewCredential,
-  waiting: Waiting,
+  waiting: ChallengeOwner,
 ): Promise<NewPasskey | undefined> {
   const challenge = challengeOf(response);
   if (!(await spendPasskeyChallenge(orm, challenge, waiting))) return undefined;

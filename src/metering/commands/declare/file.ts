@@ -83,12 +83,12 @@ export const fileSchema = z.strictObject({
 });
 
 /** Numbers are text, which keeps all their digits. */
-export type Declared = AsText<z.input<typeof fileSchema>>;
+export type Declaration = AsText<z.input<typeof fileSchema>>;
 
-export type State = { [Section in keyof Declared]-?: NonNullable<Declared[Section]> };
+export type State = { [Section in keyof Declaration]-?: NonNullable<Declaration[Section]> };
 
 export interface DeclaredFile {
-  declared: Declared;
+  declared: Declaration;
   /** `gauge.yaml:12`, for a JSON pointer into the file. */
   placeOf: (pointer: string) => string;
 }
@@ -123,7 +123,7 @@ export function parseFile(name: string, text: string): DeclaredFile {
     refuse(name, (error.errors ?? []).map(toLine));
   }
   refuse(name, keepDigits(document, offend));
-  const declared = withPlainFeatures(toValue(), plain) as Declared;
+  const declared = withPlainFeatures(toValue(), plain) as Declaration;
   refuse(name, findContradictions(declared).map(toLine));
   return { declared, placeOf };
 }
@@ -247,7 +247,7 @@ function findNode(document: Document, pointer: string): Node | undefined {
   return found as Node | undefined;
 }
 
-function findContradictions({ products, plans = {}, organizations = {} }: Declared) {
+function findContradictions({ products, plans = {}, organizations = {} }: Declaration) {
   const places: Pick<ErrorPlace, 'pointer' | 'detail'>[] = [];
   for (const [slug, { entitlements }] of Object.entries(plans))
     for (const [i, { productSlug }] of entitlements.entries())

@@ -5,7 +5,7 @@ import { defaultThresholds } from '../../entitlements/limits.js';
 import { toStoredFeatures, type FeatureOverrides } from '../../entitlements/features.js';
 import { creditPriceJson } from '../../entitlements/price.js';
 import { DEFAULT_MAX_QUANTITY } from '../../entitlements/table.js';
-import type { Declared, State } from './file.js';
+import type { Declaration, State } from './file.js';
 
 type Product = State['products'][string];
 export type Organization = State['organizations'][string];
@@ -36,7 +36,7 @@ export function listResources({
   plans = {},
   organizations = {},
   serviceKeys = {},
-}: Declared): Resource[] {
+}: Declaration): Resource[] {
   return [
     ...Object.entries(products).map(([slug, product]) => ({
       label: `product ${slug}`,

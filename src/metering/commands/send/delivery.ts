@@ -42,7 +42,7 @@ export async function deliver(post: Post, events: OutgoingEvent[]): Promise<Deli
 }
 
 /** `recorded` is what the service had; null if the lookup failed. */
-export interface Unanswered {
+export interface LostAnswer {
   records: number;
   recorded: number | null;
 }
@@ -54,7 +54,7 @@ const LOOK_UP_TIMEOUT_MS = 5_000;
 export async function lookUpEvents(
   client: GaugeClient,
   events: readonly OutgoingEvent[],
-): Promise<Unanswered | undefined> {
+): Promise<LostAnswer | undefined> {
   const records = events.length;
   if (records === 0) return undefined;
   const signal = AbortSignal.timeout(LOOK_UP_TIMEOUT_MS);

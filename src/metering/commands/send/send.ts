@@ -8,7 +8,7 @@ import { CommandError, type Terminal } from '../../../commands/kit/command.js';
 import { openInput, type Input } from '../../../commands/kit/input.js';
 import { createProgress, duration, noProgress, type Progress } from '../../../commands/kit/progress.js';
 import { createLedger, toBatches, type OutgoingBatch, type Tally, type Warnings } from './batches.js';
-import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type Unanswered } from './delivery.js';
+import { deliver, lookUpEvents, type CapWarning, type LimitWarning, type LostAnswer } from './delivery.js';
 import { openRejectedFile } from './files.js';
 import { createMapping, type MappedColumn, type MappingOptions, type OutgoingEvent } from './mapping.js';
 import { readRecords, type FormatOptions } from './records.js';
@@ -229,7 +229,7 @@ export interface Summary {
   /** Most frequent reasons first. */
   rejections: Rejections[];
   rejectedFile: string | null;
-  unanswered: Unanswered | undefined;
+  unanswered: LostAnswer | undefined;
   warnings: (
     | CapWarning
     | LimitWarning
@@ -317,7 +317,7 @@ const repeatedText = (records: number) =>
 const untimedText = (events: number) =>
   `${formatCount(events, 'event')} had no time. They count in the month of receipt, ${monthOf(systemClock.now()).slice(0, 7)} (UTC).`;
 
-function unansweredText({ records, recorded }: Unanswered): string {
+function unansweredText({ records, recorded }: LostAnswer): string {
   const sent = `${formatCount(records, 'record')} got no response`;
   if (recorded === null) return `${sent}. The service could not be queried for them.`;
   return `${sent}. According to the service, ${formatDecimal(recorded)} of them were recorded and ${formatDecimal(records - recorded)} were not.`;
