@@ -1,17 +1,17 @@
 import { and, eq } from 'drizzle-orm';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { createApp } from '../../../src/app.js';
-import { auditLog } from '../../../src/accounts/audit/table.js';
-import { memberships } from '../../../src/accounts/organizations/table.js';
-import { deleteExpiredPortalSessions } from '../../../src/accounts/portal/queries.js';
-import { portalSessions } from '../../../src/accounts/portal/table.js';
-import { HOUR_MS, MINUTE_MS } from '../../../src/core/time.js';
-import { listPageRoutes } from '../../openapi/support/mounted-routes.js';
-import { ordinaryNames, populate, type Names, type Populated } from '../../pages/populated.js';
-import { Browser } from '../../support/accounts.js';
-import { countChanges } from '../../support/counted-changes.js';
-import { operatorClient } from '../../support/operator.js';
-import { useService, useServiceOn } from '../../support/use.js';
+import { createApp } from '../../src/app.js';
+import { auditLog } from '../../src/accounts/audit/table.js';
+import { memberships } from '../../src/accounts/organizations/table.js';
+import { deleteExpiredPortalSessions } from '../../src/accounts/portal/queries.js';
+import { portalSessions } from '../../src/accounts/portal/table.js';
+import { HOUR_MS, MINUTE_MS } from '../../src/core/time.js';
+import { listPageRoutes } from '../openapi/support/mounted-routes.js';
+import { ordinaryNames, populate, type Names, type Populated } from './populated.js';
+import { Browser } from '../support/accounts.js';
+import { countChanges } from '../support/counted-changes.js';
+import { operatorClient } from '../support/operator.js';
+import { useService, useServiceOn } from '../support/use.js';
 
 const MARKER = 'Foreign-Fjord';
 const foreignNames: Names = {
