@@ -61,7 +61,7 @@ export async function createPortalSession(
   return { path: `/portal/open?token=${secret}`, expiresAt: session.expiresAt };
 }
 
-/** The kept ones are what a subject may see. */
+/** Credits and keys belong to the whole Organization. */
 const pagesFor = ({ subject }: Pick<PortalSessionInput, 'subject'>) =>
   portalPages.filter((page) => page !== 'keys' && (subject === undefined || page !== 'credits'));
 
