@@ -4,21 +4,10 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
 import { Browser, type Answer } from '../support/accounts.js';
 import { countChanges } from '../support/counted-changes.js';
-import { ordinaryNames, populate, type Names, type Populated } from './populated.js';
+import { foreignNames, MARKER, ordinaryNames, populate, type Populated } from './populated.js';
 import { actors, matrix, type Actor, type Row } from './matrix.js';
 import { createApp } from '../../src/app.js';
 import { useService } from '../support/use.js';
-
-/** Contained in every text that belongs to the other Organization. */
-const MARKER = 'Foreign-Fjord';
-const foreignNames: Names = {
-  organization: `${MARKER} organization`,
-  people: [1, 2, 3, 4].map((n) => `${MARKER} person ${n}`),
-  products: [1, 2, 3].map((n) => `${MARKER} product ${n}`),
-  metric: `${MARKER} metric`,
-  keys: [1, 2, 3, 4, 5].map((n) => `${MARKER} key ${n}`),
-  events: [1, 2, 3].map((n) => `${MARKER} event ${n}`),
-};
 
 const { database, service } = useService({
   env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' },

@@ -29,6 +29,17 @@ export const ordinaryNames: Names = {
   events: ['order-1', 'order-2', 'order-3'],
 };
 
+/** Contained in every text that belongs to the other Organization. */
+export const MARKER = 'Foreign-Fjord';
+export const foreignNames: Names = {
+  organization: `${MARKER} organization`,
+  people: [1, 2, 3, 4].map((n) => `${MARKER} person ${n}`),
+  products: [1, 2, 3].map((n) => `${MARKER} product ${n}`),
+  metric: `${MARKER} metric`,
+  keys: [1, 2, 3, 4, 5].map((n) => `${MARKER} key ${n}`),
+  events: [1, 2, 3].map((n) => `${MARKER} event ${n}`),
+};
+
 export const hostileNames: Names = {
   organization: `${'x'.repeat(150)}<script>alert(3)</script>${'y'.repeat(25)}`,
   people: hostileTexts,

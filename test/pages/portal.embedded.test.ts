@@ -7,21 +7,11 @@ import { deleteExpiredPortalSessions } from '../../src/accounts/portal/queries.j
 import { portalSessions } from '../../src/accounts/portal/table.js';
 import { HOUR_MS, MINUTE_MS } from '../../src/core/time.js';
 import { listPageRoutes } from '../openapi/support/mounted-routes.js';
-import { ordinaryNames, populate, type Names, type Populated } from './populated.js';
+import { foreignNames, MARKER, ordinaryNames, populate, type Populated } from './populated.js';
 import { Browser } from '../support/accounts.js';
 import { countChanges } from '../support/counted-changes.js';
 import { operatorClient } from '../support/operator.js';
 import { useService, useServiceOn } from '../support/use.js';
-
-const MARKER = 'Foreign-Fjord';
-const foreignNames: Names = {
-  organization: `${MARKER} organization`,
-  people: [1, 2, 3, 4].map((n) => `${MARKER} person ${n}`),
-  products: [1, 2, 3].map((n) => `${MARKER} product ${n}`),
-  metric: `${MARKER} metric`,
-  keys: [1, 2, 3, 4, 5].map((n) => `${MARKER} key ${n}`),
-  events: [1, 2, 3].map((n) => `${MARKER} event ${n}`),
-};
 
 const { database, service } = useService({ env: { LIMIT_KEY_CHANGES_PER_HOUR: '1000' } });
 const ORIGIN = 'https://app.example.com';
