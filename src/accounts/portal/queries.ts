@@ -15,6 +15,11 @@ const isAlive = (now: Date) =>
     ),
   );
 
+const isOfMember = and(
+  eq(memberships.orgId, portalSessions.organizationId),
+  eq(memberships.userId, portalSessions.memberId),
+);
+
 export type PortalSession = NonNullable<Awaited<ReturnType<typeof findSession>>>;
 
 export async function findSession(orm: Orm, hashedToken: string, now: Date) {
@@ -34,13 +39,7 @@ export async function findSession(orm: Orm, hashedToken: string, now: Date) {
     .from(portalSessions)
     .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
     .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
-    .leftJoin(
-      memberships,
-      and(
-        eq(memberships.orgId, portalSessions.organizationId),
-        eq(memberships.userId, portalSessions.memberId),
-      ),
-    )
+    .leftJoin(memberships, isOfMember)
     .leftJoin(users, eq(users.id, memberships.userId))
     .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)));
   return session;
@@ -112,13 +111,7 @@ export async function lockMember(tx: Orm, hashedToken: string, now: Date) {
   const [member] = await tx
     .select({ role: memberships.role, organization: organizations })
     .from(portalSessions)
-    .innerJoin(
-      memberships,
-      and(
-        eq(memberships.orgId, portalSessions.organizationId),
-        eq(memberships.userId, portalSessions.memberId),
-      ),
-    )
+    .innerJoin(memberships, isOfMember)
     .innerJoin(organizations, eq(organizations.id, portalSessions.organizationId))
     .leftJoin(serviceKeys, eq(serviceKeys.id, portalSessions.serviceKeyId))
     .where(and(eq(portalSessions.hashedToken, hashedToken), isAlive(now)))
