@@ -5,7 +5,7 @@ import { sessionOf } from '../identity/session/session.js';
 import type { PortalSession } from './queries.js';
 import type { PortalPage } from './table.js';
 
-/** A page about an Organization is for its members in the dashboard, or for people without an account in a portal. */
+/** A member reads an Organization's pages in the dashboard, a person without an account reads them in the portal. */
 export interface Viewer {
   orgId: string;
   /** The beginning of every link. */

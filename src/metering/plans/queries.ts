@@ -38,7 +38,7 @@ export const listPlans = (orm: Orm, { after, limit }: Range): Promise<Plan[]> =>
     .orderBy(asc(plans.slug))
     .limit(limit + 1);
 
-/** Locks the plan. If there is none, inserts one whose version is 0. */
+/** Locks the plan's row. A new plan gets a row with version 0 first. */
 export async function lockPlan(tx: Tx, slug: string, name: string, at: Date) {
   await tx
     .insert(plans)
