@@ -115,13 +115,13 @@ describe('a start that must fail', () => {
         DATABASE_URL: `postgres://gauge:secret-word@${place}/gauge`,
         MARKETS: 'off',
       });
-      const line = await until(() => /^.*ChallengeOwner for.*\n/m.exec(started.stdout)?.[0]);
+      const line = await until(() => /^.*Waiting for.*\n/m.exec(started.stdout)?.[0]);
       expect(JSON.parse(line).msg).toBe(
         `Waiting for Postgres at ${place}: ${reason}. Start Postgres there, or stop Gauge and correct DATABASE_URL.`,
       );
       await setTimeout(1_500);
       expect(started.child.exitCode).toBe(null);
-      expect(started.stdout.match(/ChallengeOwner for|cannot be reached/g)).toHaveLength(1);
+      expect(started.stdout.match(/Waiting for|cannot be reached/g)).toHaveLength(1);
       expect(started.stdout + started.stderr).not.toMatch(/\bat .*:\d+:\d+|secret-word/);
       // The process must handle the signal itself, because PID 1 of a container ignores it by default.
       started.child.kill('SIGTERM');

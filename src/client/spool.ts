@@ -31,7 +31,7 @@ export interface Spool {
   close(): Promise<void>;
 }
 
-interface ChallengeOwner {
+interface PendingLine {
   line: string;
   resolve(): void;
   reject(error: Error): void;
@@ -59,7 +59,7 @@ export async function openSpool(directory: string, maxBytes: number): Promise<Sp
   });
   const segments = createSegments(directory, found);
   let bytes = found.reduce((sum, segment) => sum + segment.bytes, 0);
-  let waiting: ChallengeOwner[] = [];
+  let waiting: PendingLine[] = [];
   /** Serializes all changes to the files. */
   let work = Promise.resolve();
   let isWriteDue = false;

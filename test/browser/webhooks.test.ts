@@ -61,7 +61,7 @@ it.each([{ javaScript: true }, { javaScript: false }])(
     const endpoint = await readMain(page);
     expect(endpoint).toContain('The test message failed.');
     expect(endpoint).toContain('Failing');
-    expect(endpoint).toMatch(/webhook\.test ChallengeOwner 1 503/);
+    expect(endpoint).toMatch(/webhook\.test Waiting 1 503/);
     await page.getByRole('link', { name: 'webhook.test' }).click();
     expect(await readMain(page)).toContain('<script>alert(1)</script>');
     expect(await countInjected(page)).toBe(0);

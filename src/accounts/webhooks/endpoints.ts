@@ -109,13 +109,13 @@ export async function updateEndpoint(
   });
 }
 
-type Declaration = Pick<EndpointRow, keyof EndpointInput>;
+type EndpointSettings = Pick<EndpointRow, keyof EndpointInput>;
 
 /** A chat's URL contains its credential, so pages, responses and the audit log mask it. */
 const withShownUrl = (input: EndpointInput): EndpointInput =>
   isChat(input.format) ? { ...input, url: maskUrl(input.url) } : input;
 
-const isSame = (a: Declaration, b: Declaration): boolean =>
+const isSame = (a: EndpointSettings, b: EndpointSettings): boolean =>
   a.url === b.url &&
   a.livemode === b.livemode &&
   a.isEnabled === b.isEnabled &&
@@ -282,7 +282,7 @@ function refuseUnlessReceiver({ config }: EndpointDeps, url: string): void {
   if (problem !== undefined) throw placeError('invalid_request', '/url', problem);
 }
 
-const shownOf = ({ format, url, types, livemode, isEnabled }: Declaration) => ({
+const shownOf = ({ format, url, types, livemode, isEnabled }: EndpointSettings) => ({
   ...(isChat(format) ? { format } : {}),
   url,
   types,

@@ -10,7 +10,7 @@ interface TurnsOptions {
   maxWaitMs: number;
 }
 
-interface ChallengeOwner {
+interface WaitingOrder {
   key: string;
   since: number;
   start: (isInTime: boolean) => void;
@@ -21,14 +21,14 @@ interface ChallengeOwner {
  * This only saves connections; the row locks guarantee the exclusion.
  */
 export function createTurns({ clock, parallel, maxWaiting, maxWaitMs }: TurnsOptions) {
-  const waiting: ChallengeOwner[] = [];
+  const waiting: WaitingOrder[] = [];
   const busy = new Set<string>();
 
   function startNext(): void {
     while (busy.size < parallel) {
       const i = waiting.findIndex(({ key }) => !busy.has(key));
       if (i < 0) return;
-      const [{ key, since, start }] = waiting.splice(i, 1) as [ChallengeOwner];
+      const [{ key, since, start }] = waiting.splice(i, 1) as [WaitingOrder];
       const isInTime = clock.now() - since <= maxWaitMs;
       if (isInTime) busy.add(key);
       start(isInTime);

@@ -84,7 +84,7 @@ export function createTapeWriter({
   let waiting = 0;
   let isFailing = false;
 
-  async function append({ text, isWhole }: ChallengeOwner): Promise<void> {
+  async function append({ text, isWhole }: PendingRecord): Promise<void> {
     waiting--;
     // A record with only changes is useless if the previous record was not written.
     if (isShared || (!tape && !isWhole)) return;
@@ -135,7 +135,7 @@ export function createTapeWriter({
   };
 }
 
-interface ChallengeOwner {
+interface PendingRecord {
   text: string;
   /** If false, the record has only the changes since the previous one. */
   isWhole: boolean;

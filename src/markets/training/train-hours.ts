@@ -85,13 +85,13 @@ export function* trainHoursInSteps(
   return made;
 }
 
-type ReportQuery = Pick<HourFit, 'kind' | 'hour'>;
+type HourKey = Pick<HourFit, 'kind' | 'hour'>;
 
 /** @returns the fit, without cases if the previous fit was reused, or the reason as text if there is no usable fit */
 function* trainHour(
   history: KnownHistory,
   days: readonly KnownStationDay[],
-  wanted: ReportQuery,
+  wanted: HourKey,
   { previous, newId }: HourTrainingOptions,
 ): Steps<{ fit: HourFit; cases?: readonly HourCase[] } | string> {
   const trainedAt = history.knownAt;
@@ -148,11 +148,7 @@ const hasCurve = ({ kind, curveF }: KnownRun): boolean =>
   kind === 'daily_maximum' && curveF?.length === 24 && curveF.every(isPossible);
 
 /** Returns an upper bound on the number of usable days, which is cheap to compute. */
-function countDays(
-  history: KnownHistory,
-  days: readonly KnownStationDay[],
-  { kind, hour }: ReportQuery,
-): number {
+function countDays(history: KnownHistory, days: readonly KnownStationDay[], { kind, hour }: HourKey): number {
   const known = days.filter(
     ({ stationId, date, hours }) =>
       extremeOf(hours[hour], kind) !== null && history.reportOf({ kind, stationId, date }) !== undefined,
@@ -167,7 +163,7 @@ const extremeOf = (hour: KnownHour | undefined, kind: DailyKind): number | null 
 function toCase(
   history: KnownHistory,
   { stationId, date, hours, runs }: KnownStationDay,
-  { kind, hour }: ReportQuery,
+  { kind, hour }: HourKey,
 ): HourCase | undefined {
   const latest = hours[hour];
   const extremeF = extremeOf(latest, kind);

@@ -49,7 +49,7 @@ export interface SubjectLimits {
   heldUntilMs: number | undefined;
 }
 
-interface EventRefusal extends RefusedLimit {
+interface SubjectRefusal extends RefusedLimit {
   /** Index of the request. */
   i: number;
   verdict: ReservationVerdict;
@@ -78,7 +78,7 @@ export function limitsWith(
 export const findRefused = (
   verdicts: ReservationVerdict[],
   limits: Map<string, SubjectLimits>,
-): EventRefusal[] =>
+): SubjectRefusal[] =>
   verdicts.flatMap((verdict, i) => {
     if (verdict.outcome !== 'limit_reached') return [];
     const { subject, request } = verdict;
@@ -99,7 +99,7 @@ export const findRefused = (
  */
 export async function explainRefusals(
   { run }: Pick<ShardGroup, 'run'>,
-  refused: EventRefusal[],
+  refused: SubjectRefusal[],
   limits: Map<string, SubjectLimits>,
   nowMs: number,
 ): Promise<Map<number, AppError>> {
