@@ -303,8 +303,9 @@ describe("the operator's own model", () => {
   });
 
   it('is abandoned with the signal if it does not answer', async () => {
-    answer = () => undefined;
-    const work = makeSource().read(AbortSignal.timeout(50));
+    const abandoned = new AbortController();
+    answer = () => abandoned.abort();
+    const work = makeSource().read(abandoned.signal);
     await expect(work).rejects.toBeInstanceOf(WeatherUnavailableError);
   });
 
