@@ -22,6 +22,7 @@ import { entitlementRoutes as operatorEntitlementRoutes } from './entitlements/o
 import { entitlementPages } from './entitlements/pages.js';
 import { productRoutes } from './entitlements/products/routes.js';
 import { findLiveProduct } from './entitlements/queries.js';
+import { createKeyVerifier } from './entitlements/key-verifier.js';
 import { createEntitlementReader } from './entitlements/reader.js';
 import { entitlementRoutes } from './entitlements/routes.js';
 import { meteringStatuses } from './errors.js';
@@ -103,7 +104,7 @@ export const metering: Product = {
         const mount = <Deps>(routes: readonly Route<Deps>[], own: Deps, guard: RequestHandler) =>
           mountRoutes(router, '/service', routes, own, () => [guard]);
         mount(manyUsageRoutes, { ...deps, access }, whole);
-        mount(verifyRoutes, { ...deps, access }, whole);
+        mount(verifyRoutes, { ...deps, access, verifyKey: createKeyVerifier(context) }, whole);
         mount(usageRoutes.map(forOrganization), deps, usageLimit);
         mount(entitlementRoutes.map(forOrganization), deps, entitlementsLimit);
         mount(countedRoutes.map(forOrganization), deps, usageLimit);

@@ -188,10 +188,6 @@ export interface Principal {
   marketAccess: MarketAccess;
   /** The service key that acts for the Organization; null for a key of its own. */
   serviceKeyId: string | null;
-  name: string;
-  /** RFC 3339. */
-  expiresAt: string | null;
-  organization: string;
 }
 
 /** Reads keys on every call, so that a revocation takes effect on the next one. */
@@ -201,8 +197,6 @@ export interface KeyReader {
    * @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope, entitlement_required
    */
   authenticate(hashedSecret: string, scope: AnyScope | null): Promise<Principal>;
-  /** The key, and what is wrong with it. */
-  read(hashedSecret: string, scope: AnyScope | null): Promise<KeyState>;
   /** For the log only, never for a decision. */
   identify(hashedSecret: string): KeyIdentity | undefined;
 }
@@ -221,11 +215,10 @@ select (w.ord - 1)::text as place,
   case${whenKeyIsBad('$2::timestamptz')}
   end as problem,
   k.org_id::text as "orgId", k.id::text as "keyId", k.livemode::text, array_to_string(k.scopes, ' ') as scopes,
-  o.market_access as "marketAccess", k.service_key_id::text as "serviceKeyId", k.name,
-  to_json(k.expires_at) #>> '{}' as "expiresAt", o.slug as organization
+  o.market_access as "marketAccess", k.service_key_id::text as "serviceKeyId"
 from w
 left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
-left join lateral (select market_access, slug from ${t('organizations')} where id = k.org_id limit 1) o on true`,
+left join lateral (select market_access from ${t('organizations')} where id = k.org_id limit 1) o on true`,
 };
 
 interface KeyRow {
@@ -237,16 +230,13 @@ interface KeyRow {
   scopes: string | null;
   marketAccess: MarketAccess | null;
   serviceKeyId: string | null;
-  name: string | null;
-  expiresAt: string | null;
-  organization: string | null;
 }
 
 interface KeyRequest {
   hashedSecret: string;
 }
 
-export interface KeyState {
+interface KeyState {
   problem: KeyProblem | null;
   principal: Principal;
 }
@@ -269,9 +259,6 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
           scopes: row.scopes?.split(' ') ?? [],
           marketAccess: row.marketAccess ?? 'none',
           serviceKeyId: row.serviceKeyId,
-          name: row.name ?? '',
-          expiresAt: row.expiresAt,
-          organization: row.organization ?? '',
         };
         remember(distinct[Number(place)]!, principal);
         states.set(distinct[Number(place)]!, { problem, principal });
@@ -283,15 +270,10 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
     maxWeight: 500,
     queueLimit: { weight: 10_000, bytes: Infinity },
   }));
-  async function read(hashedSecret: string, scope: AnyScope | null): Promise<KeyState> {
-    const { problem, principal } = await coalescer.submit({ hashedSecret });
-    return { problem: problem ?? findAccessProblem(principal, scope), principal };
-  }
   return {
-    read,
     async authenticate(hashedSecret, scope) {
-      const { problem, principal } = await read(hashedSecret, scope);
-      const error = keyError(problem, scope ?? '');
+      const { problem, principal } = await coalescer.submit({ hashedSecret });
+      const error = keyError(problem ?? findAccessProblem(principal, scope), scope ?? '');
       if (error) throw error;
       return principal;
     },
@@ -299,7 +281,10 @@ export function createKeyReader({ db, clock }: { db: Database; clock: Clock }): 
   };
 }
 
-function findAccessProblem({ scopes, marketAccess }: Principal, scope: AnyScope | null): KeyProblem | null {
+export function findAccessProblem(
+  { scopes, marketAccess }: Pick<Principal, 'scopes' | 'marketAccess'>,
+  scope: AnyScope | null,
+): KeyProblem | null {
   if (scope === null) return null;
   if (!scopes.includes(scope)) return 'insufficient_scope';
   return isOfMarkets(scope) && marketAccess === 'none' ? 'no_market_access' : null;
@@ -314,8 +299,5 @@ const missing: KeyState = {
     scopes: [],
     marketAccess: 'none',
     serviceKeyId: null,
-    name: '',
-    expiresAt: null,
-    organization: '',
   },
 };

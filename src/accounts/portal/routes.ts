@@ -73,10 +73,12 @@ async function readInput(req: Request, res: Response) {
   return parseExactly(portalSessionInputSchema, value);
 }
 
-async function authenticate(deps: PortalDeps, req: Request<object>) {
-  const { orgId, keyId, organization, serviceKeyId } = await authenticateCall(
+async function authenticate(deps: PortalDeps, request: Request<object>) {
+  const req = request as Request;
+  const organization = String(req.params.slug);
+  const { orgId, keyId, serviceKeyId } = await authenticateCall(
     deps,
-    readHashedSecret(req as Request),
+    readHashedSecret(req),
     description.scope,
   );
   const by: Authority = {

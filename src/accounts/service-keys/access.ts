@@ -27,15 +27,6 @@ import { lockOrganization, type Organization } from '../identity/organizations/q
 import type { Whereabouts } from '../identity/source.js';
 import { serviceKeys } from './table.js';
 
-export interface ServicePrincipal {
-  id: string;
-  name: string;
-  prefix: string;
-  livemode: boolean;
-  scopes: string[];
-  expiresAt: Date | null;
-}
-
 export type ServiceAccess = ReturnType<typeof createServiceAccess>;
 
 /** Reads service keys on every call, so that a revocation takes effect on the next one. */
@@ -50,8 +41,14 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
   const noteUse = createUseNotes(db.orm);
 
   /** @throws AppError invalid_key, key_revoked, key_expired, insufficient_scope */
-  async function authenticate(hash: string, scope: ServiceScope | null): Promise<ServicePrincipal> {
-    const key = await reader.submit(hash);
+  const authenticate = async (hash: string, scope: ServiceScope | null) =>
+    admit(await reader.submit(hash), scope);
+
+  /** For a key that was just read. @throws AppError as `authenticate` */
+  async function admit(
+    key: ServiceKeyState | undefined,
+    scope: ServiceScope | null,
+  ): Promise<ServiceKeyState> {
     const now = new Date(clock.now());
     const error = keyError(problemOf(key, scope, now), scope ?? '');
     if (error) throw error;
@@ -94,6 +91,7 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
 
   return {
     authenticate,
+    admit,
     /** The hash that stands for the key in the Organization. Looks up only what this instance has not seen. */
     async hashAt(hash: string, slug: string, whereabouts: Whereabouts): Promise<string> {
       const own = hashFor(hash, slug);
@@ -104,6 +102,8 @@ export function createServiceAccess({ db, clock }: Pick<Context, 'db' | 'clock'>
 }
 
 export type ServiceKeyRow = typeof serviceKeys.$inferSelect;
+
+export type ServiceKeyState = Pick<ServiceKeyRow, 'id' | 'scopes' | 'expiresAt' | 'revokedAt'>;
 
 async function findByHash(orm: Orm, hash: string): Promise<ServiceKeyRow | undefined> {
   const [key] = await orm.select().from(serviceKeys).where(eq(serviceKeys.hashedSecret, hash));
@@ -123,7 +123,11 @@ function createServiceKeyRead(orm: Orm) {
   };
 }
 
-function problemOf(key: ServiceKeyRow | undefined, scope: ServiceScope | null, now: Date): KeyProblem | null {
+function problemOf(
+  key: ServiceKeyState | undefined,
+  scope: ServiceScope | null,
+  now: Date,
+): KeyProblem | null {
   if (!key) return 'invalid_key';
   if (key.revokedAt !== null) return 'key_revoked';
   if (key.expiresAt !== null && key.expiresAt <= now) return 'key_expired';

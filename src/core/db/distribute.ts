@@ -6,7 +6,7 @@ import { selectRows } from './sql.js';
 
 /** Reference tables, which every node holds in full: rarely written, and read with every Organization's rows. */
 const onEveryNode = sql.raw(
-  `array['organizations', 'users', 'memberships', 'products', 'operators', 'plans', 'plan_versions']`,
+  `array['organizations', 'users', 'memberships', 'products', 'operators', 'plans', 'plan_versions', 'service_keys']`,
 );
 
 /** Stays on one node, because it is used to find an Organization's group. */

@@ -13,8 +13,6 @@ import {
   checkPricedEntitlements,
   findEntitlements,
   listEntitlements,
-  verifyEntitlements,
-  verifyPricedEntitlements,
   type BalanceRow,
   type EntitlementRow,
   type NoEntitlementRow,
@@ -68,8 +66,6 @@ export interface CurrentEntitlement extends Balance {
 export interface EntitlementReader {
   /** Undefined without an entitlement in effect. */
   check(hashedSecret: string, slugs: string[]): Promise<(Balance | undefined)[]>;
-  /** As `check`, whatever the key's scopes. */
-  verify(hashedSecret: string, slug: string): Promise<Balance | undefined>;
   /** Limits per subject, for each question. */
   limitsOf(
     hashedSecret: string,
@@ -80,7 +76,7 @@ export interface EntitlementReader {
   list(hashedSecret: string, page: { after: string; size: number }): Promise<CurrentEntitlement[]>;
 }
 
-interface FindRequest {
+export interface FindRequest {
   hashedSecret: string;
   slugs: string[];
 }
@@ -91,8 +87,18 @@ interface ListRequest {
   size: number;
 }
 
+const queueLimit = { weight: 200_000, bytes: Infinity };
+
+export const findOptions = {
+  queueLimit,
+  fullWeight: 1_600,
+  // A flush reads each key's products once for all of its calls, so extra calls are nearly free.
+  gather: { weight: 1_600, ms: 5 },
+  maxWeight: 6_400,
+  weigh: (request: FindRequest) => request.slugs.length,
+};
+
 export function createEntitlementReader({ db, clock }: { db: Database; clock: Clock }): EntitlementReader {
-  const queueLimit = { weight: 200_000, bytes: Infinity };
   const createFinder = <T extends Balance>(
     template: Template,
     read: (row: EntitlementRow, period: string) => T,
@@ -110,16 +116,10 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
           return found.answers;
         },
         parallel: parallelReads,
-        queueLimit,
-        fullWeight: 1_600,
-        // A flush reads each key's products once for all of its calls, so extra calls are nearly free.
-        gather: { weight: 1_600, ms: 5 },
-        maxWeight: 6_400,
-        weigh: (request) => request.slugs.length,
+        ...findOptions,
       };
     });
   const checker = createFinder(checkEntitlements, toBalance, checkPricedEntitlements);
-  const verifier = createFinder(verifyEntitlements, toBalance, verifyPricedEntitlements);
   const finder = createFinder(findEntitlements, toEntitlement);
   const lister = createGroupCoalescer<ListRequest, CurrentEntitlement[]>(
     db.shards,
@@ -134,7 +134,6 @@ export function createEntitlementReader({ db, clock }: { db: Database; clock: Cl
 
   return {
     check: (hashedSecret, slugs) => checker.submit({ hashedSecret, slugs }),
-    verify: async (hashedSecret, slug) => (await verifier.submit({ hashedSecret, slugs: [slug] }))[0],
     async limitsOf(hashedSecret, questions) {
       const places: number[] = [];
       const subjects = questions.flatMap(({ balance, subject }, i): Subject[] => {
@@ -161,13 +160,17 @@ interface Way<T> {
   readsGrants: boolean;
   /** Must read only columns that the template returns. */
   read: (row: EntitlementRow, period: string) => T;
+  /** Parameters after those of `findBalances`. */
+  values?: string[];
+  /** True for a row about neither a pair nor credits. */
+  readOther?: (row: EntitlementRow) => boolean;
 }
 
-async function findAll<T extends Balance>(
+export async function findAll<T extends Balance>(
   run: Run,
   requests: FindRequest[],
   nowMs: number,
-  { template, readsGrants, read }: Way<T>,
+  { template, readsGrants, read, values: more = [], readOther }: Way<T>,
 ): Promise<{ answers: (AppError | (T | undefined)[])[]; isPriced: boolean }> {
   const { distinct, places } = findDistinct(requests);
   const keys = new Map<string, KeyPairs>();
@@ -190,12 +193,14 @@ async function findAll<T extends Balance>(
     new Date(nowMs).toISOString(),
     period,
     intArray(pairs.products),
+    ...more,
   ];
   const problems: (AppError | undefined)[] = [];
   const found: T[] = [];
   const prices: ProductPrice[] = [];
   const grants: string[] = [];
   for (const row of await run<EntitlementRow>(template, values)) {
+    if (readOther?.(row)) continue;
     const place = Number(row.place);
     if (row.credits?.startsWith('[')) grants[place] = row.credits;
     else if (row.credits !== null) prices[place] = toProductPrice(row.credits);
@@ -365,7 +370,7 @@ async function addRooms(run: Run, keys: readonly PricedKey[], nowMs: number): Pr
   for (const { place, room } of rows) priced[Number(place)]!.balance.credits!.available = room;
 }
 
-const toBalance = ({ kind, unitCap, used, subject, features }: BalanceRow): Balance => ({
+export const toBalance = ({ kind, unitCap, used, subject, features }: BalanceRow): Balance => ({
   kind,
   unitCap,
   used: used ?? '0',

@@ -86,17 +86,17 @@ const toRow = ([
  * Lateral sub-selects of one row by its whole key use the primary key even if the planner misjudges table sizes. With a
  * plain join, it scanned every Organization's rows by product or month.
  */
-const find = (
+export const findBalances = (
   name: string,
   columns: string,
   further: (t: Names) => string = () => '',
-  problem = keyProblem,
+  keyColumns = `${keyProblem} as problem`,
 ): Template => ({
   name,
   readRow: toRow,
   text: (t) => `
 ${t.with} key as materialized (
-  select w.ord - 1 as place, k.org_id, k.livemode, ${problem} as problem
+  select w.ord - 1 as place, k.org_id, k.livemode, ${keyColumns}
   from unnest($1::text[]) with ordinality as w (hashed_secret, ord)${t.held}
   left join lateral (select * from ${t('api_keys')} where hashed_secret = w.hashed_secret limit 1) k on true
 ), product as materialized (
@@ -140,29 +140,19 @@ const details = (product: string, entitlement: string) =>
  * $1 hashed secret, per key · $2 product slug, per product · $3 key, $6 product, per pair, as indexes · $4 now · $5
  * first day of the month
  */
-export const checkEntitlements: Template = find('entitlements_check', '');
+export const checkEntitlements: Template = findBalances('entitlements_check', '');
 
 /** The open grants of each key whose account needs no simulated burning. */
-const withGrants = (t: Names) => `
+export const withGrants = (t: Names) => `
 union all
 select k.place::text, null, null, null, null, null, g.open, null
 from key k cross join lateral (select ${openGrants(t, 'k', '$4::timestamptz')} as open) g
 where g.open is not null and exists (select from product where credits is not null)`;
 
-export const checkPricedEntitlements: Template = find('entitlements_check_priced', '', withGrants);
-
-/** These read what a check reads, whatever the key's scopes. */
-const anyScope = `case${whenKeyIsBad('$4::timestamptz')} end`;
-export const verifyEntitlements: Template = find('entitlements_verify', '', undefined, anyScope);
-export const verifyPricedEntitlements: Template = find(
-  'entitlements_verify_priced',
-  '',
-  withGrants,
-  anyScope,
-);
+export const checkPricedEntitlements: Template = findBalances('entitlements_check_priced', '', withGrants);
 
 /** Also returns all details of the entitlement. */
-export const findEntitlements: Template = find('entitlements_find', details('pr', 'e'));
+export const findEntitlements: Template = findBalances('entitlements_find', details('pr', 'e'));
 
 /**
  * One page for each waiting call, by product slug.

@@ -1,28 +1,28 @@
 import { z } from 'zod';
 import {
+  findAccessProblem,
   hashSecret,
   hashServiceKey,
   isSecretShaped,
   keyError,
   preferKeyError,
-  type Principal,
 } from '../../accounts/api-keys/bearer-key.js';
 import type { CallDeps, KeyUse } from '../../accounts/api-keys/key-use.js';
-import { scopes } from '../../accounts/api-keys/scopes.js';
+import { scopes, type Scope } from '../../accounts/api-keys/scopes.js';
 import type { ServiceAccess } from '../../accounts/service-keys/access.js';
-import { AppError } from '../../core/errors.js';
 import { idField, timeField } from '../../core/http/fields.js';
 import { readJsonBody } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';
-import { toAppError } from '../../core/http/problem.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
 import { checkResultJson, findRefusal, singleCheck } from './entitlement-json.js';
 import { toExactNumber } from './exact-number.js';
-import type { Balance, EntitlementReader } from './reader.js';
+import type { KeyIdentity, KeyVerifier } from './key-verifier.js';
+import type { EntitlementReader } from './reader.js';
 import { checkItemSchema, checkResultSchema } from './schema.js';
 
 const MAX_BODY_BYTES = 16 * 1024;
+const CALLER_SCOPE = 'keys:verify';
 
 const { quantity, subject } = checkItemSchema.shape;
 
@@ -65,7 +65,8 @@ const answerSchema = z
 
 interface VerifyDeps extends CallDeps {
   access: ServiceAccess;
-  entitlements: EntitlementReader;
+  entitlements: Pick<EntitlementReader, 'limitsOf'>;
+  verifyKey: KeyVerifier;
 }
 
 export const verifyRoutes = [
@@ -76,73 +77,84 @@ export const verifyRoutes = [
     tag: 'On behalf of customers',
     credential: 'serviceKey',
     limit: 'service',
-    scope: 'keys:verify',
+    scope: CALLER_SCOPE,
     body: { schema: inputSchema, maxBytes: MAX_BODY_BYTES },
     responses: { 200: json('Whether the key is valid.', answerSchema) },
     handler: (deps: VerifyDeps) => async (req, res) => {
-      const authenticate = () => deps.access.authenticate(hashServiceKey(req), 'keys:verify');
-      const input = await preferKeyError(authenticate, async () => {
-        const { value, text: sent } = await readJsonBody(req, res, MAX_BODY_BYTES);
-        const parsed = parseInput(inputSchema, value);
-        const quantity =
-          parsed.quantity === undefined ? '0' : toExactNumber('quantity', sent, parsed.quantity);
-        return { ...parsed, quantity };
-      });
-      // At the same time, because each is one statement.
-      const [, verified] = await Promise.all([authenticate(), verify(deps, input)]);
+      const serviceHash = hashServiceKey(req);
+      const authenticate = () => deps.access.authenticate(serviceHash, CALLER_SCOPE);
+      const { value, text: sent } = await preferKeyError(authenticate, () =>
+        readJsonBody(req, res, MAX_BODY_BYTES),
+      );
+      const input = await preferKeyError(authenticate, () => parseVerification(value, sent));
+      const verified = await verify(deps, serviceHash, input);
       count(deps.keyUse, input, verified);
       sendJson(res, 200, toAnswer(verified));
     },
   }),
 ];
 
-type Input = Omit<z.output<typeof inputSchema>, 'quantity'> & { quantity: string };
+interface Verification {
+  /** Undefined if the secret cannot be a key's. */
+  hashedSecret: string | undefined;
+  scope: Scope | undefined;
+  slugs: string[];
+  quantity: string;
+  subject: string | undefined;
+}
 
-interface Verified {
+function parseVerification(value: unknown, sent: string): Verification {
+  const { secret, scope, productSlug, quantity, subject } = parseInput(inputSchema, value);
+  return {
+    hashedSecret: isSecretShaped(secret) ? hashSecret(secret) : undefined,
+    scope,
+    slugs: productSlug === undefined ? [] : [productSlug],
+    quantity: quantity === undefined ? '0' : toExactNumber('quantity', sent, quantity),
+    subject,
+  };
+}
+
+interface Answer {
   code: string | null;
   /** Undefined if there is no such key. */
-  principal: Principal | undefined;
+  key: KeyIdentity | undefined;
   /** JSON of a check's result. */
   entitlement: string | undefined;
 }
 
 /** Reads what a call with the key would read, so that a revoked key is invalid here, too. */
-async function verify({ keys, entitlements }: VerifyDeps, input: Input): Promise<Verified> {
-  const { secret, scope, productSlug, quantity, subject } = input;
-  if (!isSecretShaped(secret)) return { code: 'invalid_key', principal: undefined, entitlement: undefined };
-  const hashedSecret = hashSecret(secret);
-  const [{ problem, principal }, balance] = await Promise.all([
-    keys.read(hashedSecret, scope ?? null),
-    productSlug === undefined ? undefined : entitlements.verify(hashedSecret, productSlug).catch(toAppError),
-  ]);
-  const refusal = keyError(problem, scope ?? '') ?? (balance instanceof AppError ? balance : undefined);
-  if (refusal?.code === 'internal' || refusal?.code === 'unavailable') throw refusal;
-  const known = problem === 'invalid_key' ? undefined : principal;
-  if (refusal) return { code: refusal.code, principal: known, entitlement: undefined };
-  if (productSlug === undefined) return { code: null, principal, entitlement: undefined };
-  const [limits = []] = await entitlements.limitsOf(hashedSecret, [
-    { balance: balance as Balance | undefined, subject },
-  ]);
-  const own = balance && { ...(balance as Balance), limits: [...(balance as Balance).limits, ...limits] };
-  return {
-    code: findRefusal(own, quantity) ?? null,
-    principal,
-    entitlement: checkResultJson(singleCheck(productSlug, quantity), 0, own),
-  };
+async function verify(
+  { access, verifyKey, entitlements }: VerifyDeps,
+  serviceHash: string,
+  { hashedSecret, scope, slugs, quantity, subject }: Verification,
+): Promise<Answer> {
+  if (hashedSecret === undefined) {
+    await access.authenticate(serviceHash, CALLER_SCOPE);
+    return { code: 'invalid_key', key: undefined, entitlement: undefined };
+  }
+  const { serviceKey, problem, key, balance } = await verifyKey({ serviceHash, hashedSecret, slugs });
+  await access.admit(serviceKey, CALLER_SCOPE);
+  const refusal = keyError(problem ?? findAccessProblem(key!, scope ?? null), scope ?? '');
+  if (refusal) return { code: refusal.code, key, entitlement: undefined };
+  const [slug] = slugs;
+  if (slug === undefined) return { code: null, key, entitlement: undefined };
+  const [limits = []] = await entitlements.limitsOf(hashedSecret, [{ balance, subject }]);
+  const own = balance && { ...balance, limits: [...balance.limits, ...limits] };
+  const entitlement = checkResultJson(singleCheck(slug, quantity), 0, own);
+  return { code: findRefusal(own, quantity) ?? null, key, entitlement };
 }
 
 /** A verification is a use of the key. */
-function count(keyUse: KeyUse, { secret, scope }: Input, { code, principal }: Verified): void {
-  if (!principal) return;
-  const hashedSecret = hashSecret(secret);
+function count(keyUse: KeyUse, { hashedSecret, scope }: Verification, { code, key }: Answer): void {
+  if (!key || hashedSecret === undefined) return;
   if (code === 'key_revoked' || code === 'key_expired') keyUse.refuse(hashedSecret, 'ended');
   else if (code === 'insufficient_scope') keyUse.refuse(hashedSecret, 'unscoped');
   else keyUse.touch(hashedSecret, scope ?? null);
 }
 
-function toAnswer({ code, principal, entitlement }: Verified): string {
-  const { organization = null, keyId = null, name = null, scopes = [], livemode = null } = principal ?? {};
-  const expiresAt = principal?.expiresAt == null ? null : new Date(principal.expiresAt).toISOString();
+function toAnswer({ code, key, entitlement }: Answer): string {
+  const { organization = null, keyId = null, name = null, scopes = [], livemode = null } = key ?? {};
+  const expiresAt = key?.expiresAt == null ? null : new Date(key.expiresAt).toISOString();
   const answer = { valid: code === null, code, organization, keyId, name, scopes, livemode, expiresAt };
   const json = JSON.stringify(answer);
   return entitlement === undefined ? json : `${json.slice(0, -1)},"entitlement":${entitlement}}`;
