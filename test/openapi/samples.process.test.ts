@@ -6,11 +6,12 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { beforeAll, expect, it } from 'vitest';
 import { signedIn } from '../support/accounts.js';
-import { createKey } from '../support/fixtures.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
+import { operatorClient } from '../support/operator.js';
 import { checkTypes, hasMypy, hasPython, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 import { createProduct, grant } from '../metering/support/products.js';
-import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { usageEvent } from '../metering/support/usage.js';
 
 const run = promisify(execFile);
 const { database, service } = useService();
@@ -20,6 +21,7 @@ const folder = use(
 );
 let secret: string;
 let testSecret: string;
+let serviceKey: string;
 let cookie: string;
 
 beforeAll(async () => {
@@ -30,6 +32,14 @@ beforeAll(async () => {
   const scopes = ['usage:write', 'usage:read', 'usage:correct', 'entitlements:read'];
   ({ secret } = await createKey(database.db, organization.id, { scopes }));
   ({ secret: testSecret } = await createKey(database.db, organization.id, { scopes, livemode: false }));
+  const acme = await createOrganization(database.db, { slug: 'acme' });
+  await grant(database.db, acme.id, product.id);
+  const { body } = await operatorClient(() => service)('POST', '/service-keys', {
+    name: 'reference',
+    livemode: true,
+    scopes: [...scopes, 'keys:verify'],
+  });
+  ({ secret: serviceKey } = body as { secret: string });
   cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
 });
 
@@ -98,6 +108,24 @@ for code in json.loads(sys.argv[1]):
             raise
 `;
 
+/** Examples read or correct events that an earlier request of the page has recorded. */
+async function recordNamed(samples: string[], key: string, organization?: string): Promise<void> {
+  const named =
+    /(?:gauge\.event\(|gauge\.correct\([^"]*"idempotencyKey": |idempotency_?key(?:'|")?: )["']([^"']+)["']/i;
+  const events = samples.flatMap((code) => {
+    const name = named.exec(code)?.[1];
+    return name === undefined ? [] : [usageEvent('forecast-api', name, { metric: 'requests' })];
+  });
+  const path =
+    organization === undefined ? '/api/usage/events' : `/service/organizations/${organization}/usage/events`;
+  const response = await fetch(service.url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ events }),
+  });
+  if (events.length > 0) expect(response.status).toBe(202);
+}
+
 it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
   'the Python examples of the reference work as shown: %s',
   async (group) => {
@@ -111,12 +139,7 @@ it.skipIf(!hasPython).each(['entitlements', 'usage', 'api-keys'])(
     expect(held.status).toBe(201);
     // Skips shortened examples, which are requests made by a signed-in member.
     const samples = (await readSamples('python', `reference/${group}`)).filter((code) => !code.includes('…'));
-    const named = /gauge\.(?:event\(|correct\([^"]*"idempotencyKey": )"([^"]+)"/;
-    const events = samples.flatMap((code) => {
-      const key = named.exec(code)?.[1];
-      return key === undefined ? [] : [usageEvent('forecast-api', key, { metric: 'requests' })];
-    });
-    if (events.length > 0) await sendUsage(service.url, secret, events);
+    await recordNamed(samples, secret);
     if (hasMypy) await checkTypes(samples);
     const { stdout } = await run('python3', ['-c', runAll, JSON.stringify(samples)], withKey());
     expect(stdout).not.toBe('');
@@ -136,4 +159,34 @@ it.each([
   const { stdout } = await interpreters[language]!(lines);
   expect(stdout).toMatch(/['"]?accepted['"]?: ?\d/);
   expect(stdout).toContain('forecast-api');
+});
+
+/** One program, because each start takes a second. */
+const programs: Record<string, (samples: string[]) => Promise<{ stdout: string }>> = {
+  python: (samples) => run('python3', ['-c', runAll, JSON.stringify(samples)], withKey()),
+  typescript(samples) {
+    const [opening] = /^import.*/.exec(samples[0]!)!;
+    const blocks = samples.map((code) => `{\n${code.replace(opening, '')}\n}`);
+    return interpreters.typescript!([opening, ...blocks].join('\n'));
+  },
+};
+
+it.each(Object.keys(programs))('the examples for a service key work as shown, in %s', async (language) => {
+  if (language === 'python' && !hasPython) return;
+  const group = await (await fetch(`${service.url}/docs/reference/on-behalf-of-customers`)).text();
+  const pages = new Set(
+    [...group.matchAll(/reference\/on-behalf-of-customers-[a-z-]+/g)].map(([page]) => page),
+  );
+  const shown = await Promise.all([...pages].map((page) => readSamples(language, page)));
+  const samples = shown
+    .flat()
+    .map((code) => code.replaceAll('service_live_…', serviceKey))
+    // The ids of the examples' reservations are made up.
+    .filter((code) => /GaugeClient/.test(code) && !/…|reservation\(|reservations\/\{?\w/.test(code));
+  await recordNamed(samples, serviceKey, 'acme');
+  const { stdout } = await programs[language]!(samples);
+  expect(samples.length).toBeGreaterThan(10);
+  expect(stdout).toMatch(/['"]?(accepted|deduped)['"]?: ?[1-9]/);
+  expect(stdout).toMatch(/['"]?allowed['"]?: ?true/i);
+  expect(stdout).not.toMatch(/Organization "acme"/);
 });

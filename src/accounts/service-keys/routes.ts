@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { RouteDescription } from '../../core/reference/define-route.js';
+import { ORGANIZATION_ROOT, type RouteDescription } from '../../core/reference/define-route.js';
 
 const slug = z.string().meta({ description: 'The slug of the Organization.' });
 
@@ -13,7 +13,7 @@ export const ofOrganization = {
 /** The same route at an address that names the Organization, for a service key. */
 export const forOrganization = <R extends RouteDescription>(route: R): R => ({
   ...route,
-  path: route.path.replace('/api/', '/service/organizations/{slug}/'),
+  path: route.path.replace('/api/', ORGANIZATION_ROOT),
   operationId: `${route.operationId}For`,
   sameAs: route.operationId,
   ...ofOrganization,

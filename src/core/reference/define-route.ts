@@ -4,6 +4,9 @@ import type { ErrorCode } from '../errors.js';
 import type { ResponseHeader } from './headers.js';
 import type { Circumstance, Credential, Limit, Scope, Tag } from './names.js';
 
+/** Where the routes of `/api` are for a service key. */
+export const ORGANIZATION_ROOT = '/service/organizations/{slug}/';
+
 export interface RouteDescription {
   method: 'get' | 'post' | 'put' | 'delete';
   /** OpenAPI notation: `/dashboard/api-keys/{id}`. */

@@ -75,7 +75,10 @@ function proseOf({ sameAs, operationId }: RouteDescription, prose: Prose): Route
 }
 
 /** Examples of other keys and of other states of the service are only those of the original. */
-function forOrganization(operationId: string, { summary, description, examples }: RouteProse): RouteProse {
+function forOrganization(
+  operationId: string,
+  { summary, description, examples, python }: RouteProse,
+): RouteProse {
   const at = ({ credential: _credential, ...request }: ExampleRequest): ExampleRequest => ({
     ...request,
     params: { slug: 'acme', ...request.params },
@@ -94,6 +97,7 @@ function forOrganization(operationId: string, { summary, description, examples }
         request: at(request),
         ...(before ? { before: before.map(at) } : {}),
       })),
+    ...(python && { python }),
   };
 }
 

@@ -1,6 +1,7 @@
 import { marked } from 'marked';
 import { groupBy } from '../collections.js';
 import type { OpenApiDocument } from './document.js';
+import { ORGANIZATION_ROOT } from './define-route.js';
 import { addressOf, asShown, bodyFormats, mediaTypeOf } from './example-prose.js';
 import type { Tag } from './names.js';
 import { ownAnswer, ownRequest, type OwnValues } from './own-examples.js';
@@ -199,7 +200,7 @@ function answersOf({ responses }: DescribedRoute, status: number, answer: unknow
   return answer === null ? 'nothing' : typeof answer === 'string' ? 'text' : 'json';
 }
 
-/** The client sends only an API key, JSON, and the headers in its types. */
+/** The client sends only a key, JSON, and the headers in its types. */
 function typedCallOf(
   route: DescribedRoute,
   request: SentRequest,
@@ -212,14 +213,23 @@ function typedCallOf(
     value,
   ]);
   const isStream = Object.values(route.responses).some(({ content }) => content?.['text/event-stream']);
-  if (route.credential !== 'apiKey' || isStream || header.some(([name]) => name === undefined))
+  const isService = route.credential === 'serviceKey';
+  if (
+    !(isService || route.credential === 'apiKey') ||
+    isStream ||
+    header.some(([name]) => name === undefined)
+  )
     return undefined;
+  const { slug, ...path } = request.params ?? {};
+  const isForOne = route.sameAs !== undefined;
+  const key = keyOf(request, own);
   return {
-    template: route.path,
-    apiKey: keyOf(request, own),
+    template: isForOne ? route.path.replace(ORGANIZATION_ROOT, '/api/') : route.path,
+    key: isService ? { serviceKey: key } : { apiKey: key },
+    organization: isForOne ? slug : undefined,
     python: route.python ?? [],
     params: {
-      path: request.params ?? {},
+      path: isForOne ? path : (request.params ?? {}),
       query: request.query ?? {},
       header: Object.fromEntries(header) as Record<string, unknown>,
     },

@@ -16,7 +16,9 @@ export interface SampleRequest {
 export interface TypedCall {
   /** Path with placeholders, as in the client's types. */
   template: string;
-  apiKey: string;
+  key: { apiKey: string } | { serviceKey: string };
+  /** For a service key that acts for one Organization. */
+  organization: string | undefined;
   params: Record<'path' | 'query' | 'header', Record<string, unknown>>;
   /** See `RouteDescription.python`. */
   python: readonly string[];
@@ -53,7 +55,7 @@ function toTypeScript(request: SampleRequest): string {
 
 function toClientCall(
   { method, origin, body }: SampleRequest,
-  { template, apiKey, params }: TypedCall,
+  { template, key, organization, params }: TypedCall,
 ): string {
   const given = Object.fromEntries(
     Object.entries(params).filter(([, values]) => Object.keys(values).length > 0),
@@ -63,10 +65,11 @@ function toClientCall(
     ...(body === '' ? {} : { body: JSON.parse(body) as unknown }),
   };
   const more = Object.keys(options).length > 0 ? `, ${print(options, typescript)}` : '';
+  const one = organization === undefined ? '' : `.forOrganization(${typescript.text(organization)})`;
   return [
     "import { createGaugeClient } from 'gauge-client';",
     '',
-    `const gauge = createGaugeClient(${print({ baseUrl: origin, apiKey }, typescript)});`,
+    `const gauge = createGaugeClient(${print({ baseUrl: origin, ...key }, typescript)})${one};`,
     `const { data, error } = await gauge.${method}(${typescript.text(template)}${more});`,
     'console.log(data ?? error);',
   ].join('\n');
@@ -111,7 +114,7 @@ export const toPython = (request: SampleRequest): string =>
 /** Undefined if the request has fields that the call does not accept. */
 function toMethodCall(
   { origin, body }: SampleRequest,
-  { apiKey, params }: TypedCall,
+  { key, organization, params }: TypedCall,
   call: string,
 ): string | undefined {
   const sent = body === '' ? {} : (JSON.parse(body) as Record<string, unknown>);
@@ -124,8 +127,9 @@ function toMethodCall(
       /\{(\w+):?(.*?)\}/g,
       (_, name: string, value: string) => value || print(name === 'body' ? sent : fields[name], python),
     );
-  const client = `GaugeClient(${python.text(origin)}, ${python.text(apiKey)})`;
-  return `from gauge import GaugeClient\n\ngauge = ${client}\n${code}`;
+  const sentKey = 'apiKey' in key ? python.text(key.apiKey) : `service_key=${python.text(key.serviceKey)}`;
+  const one = organization === undefined ? '' : `.for_organization(${python.text(organization)})`;
+  return `from gauge import GaugeClient\n\ngauge = GaugeClient(${python.text(origin)}, ${sentKey})${one}\n${code}`;
 }
 
 function toUrllib({ method, origin, path, headers, body, answers }: SampleRequest): string {
