@@ -45,7 +45,7 @@ export function createKeyVerifier({ db, clock }: Pick<Context, 'db' | 'clock'>):
             readsGrants: isPriced,
             read: toBalance,
             values: [textArray(serviceHashes)],
-            readOther: identities.read,
+            readOther: (row) => identities.read(row),
           });
           isPriced = found.isPriced;
           return requests.map(({ hashedSecret, serviceHash }, i) => {
