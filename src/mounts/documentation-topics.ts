@@ -55,6 +55,13 @@ export const topics: Record<string, Topic> = {
     task: 'Send usage',
     operationId: 'recordUsageEvents',
   },
+  migrate: {
+    title: 'Coming from another system',
+    summary: 'Move from OpenMeter, Lago, Stripe meters or Unkey.',
+    words: ['migrate', 'migration', 'switch', 'replace', 'Lago', 'Stripe meters', 'Unkey'],
+    task: 'Send usage',
+    operationId: 'verifyKey',
+  },
   cloudevents: {
     title: 'CloudEvents',
     summary: 'Send CloudEvents as they are.',

@@ -133,7 +133,7 @@ describe('/docs', () => {
         if (anchor) expect(target, `${page} leads to ${link}`).toContain(`id="${anchor}"`);
       }
     }
-    expect(seen.size).toBe(50);
+    expect(seen.size).toBe(51);
   });
 
   it('returns 404 for any other name', async () => {
@@ -265,7 +265,10 @@ describe('/docs/search', async () => {
     ['undo', 'corrections'],
     ['csv', 'files'],
     ['import', 'files'],
-    ['openmeter', 'files'],
+    ['openmeter', 'migrate'],
+    ['lago', 'migrate'],
+    ['unkey', 'migrate'],
+    ['migration', 'migrate'],
     ['backfill', 'files'],
     ['signature', 'webhook-signatures'],
     ['hmac', 'webhook-signatures'],
