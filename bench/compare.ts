@@ -179,12 +179,12 @@ async function createTenants(
   await client.connect();
   await client.query(SEED + seed);
   const slugs = Array.from({ length: 50 }, (_, i) => `product-${i}`);
-  const { rows } = await client.query<{ slug: string; orgId: string; secret: string }>(
-    `select slug, id as "orgId", 'org_live_' || md5(slug) as secret from organizations`,
+  const { rows } = await client.query<{ organization: string; orgId: string; secret: string }>(
+    `select slug as organization, id as "orgId", 'org_live_' || md5(slug) as secret from organizations`,
   );
   await client.end();
   const startingWith = (name: string) =>
-    rows.filter(({ slug }) => slug.startsWith(name)).map((row) => ({ ...row, slugs }));
+    rows.filter(({ organization }) => organization.startsWith(name)).map((row) => ({ ...row, slugs }));
   return { tenants: startingWith('org-'), limited: startingWith('limited-') };
 }
 

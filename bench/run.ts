@@ -17,6 +17,7 @@ import { fillEvents } from './fill.js';
 import { marketMeasures } from './market-reads.js';
 import { measures, type Sample, type World } from './measures.js';
 import { reservationMeasures, stopRolling } from './reservations.js';
+import { serviceKeyMeasures } from './service-keys.js';
 import { tradeMeasures } from './trades.js';
 import { createTenants, startBaseline, startProduct, waitUntilIdle } from './world.js';
 
@@ -68,6 +69,7 @@ const chosen = [
   embeddedMeasure,
   ...reservationMeasures,
   ...creditMeasures,
+  ...serviceKeyMeasures,
 ].filter(
   ({ key }) =>
     (wanted ? wanted.includes(key) : true) &&

@@ -12,6 +12,8 @@ import type { LoadPlan, LoadResult } from './load.js';
 
 export interface Tenant {
   orgId: string;
+  /** The slug. */
+  organization: string;
   secret: string;
   slugs: string[];
 }
@@ -48,6 +50,7 @@ export async function startProduct(
       SECRET_KEYS: 'a-secret-key-for-the-benchmarks',
       LIMIT_USAGE_PER_MINUTE: '1000000000',
       LIMIT_ENTITLEMENTS_PER_MINUTE: '1000000000',
+      LIMIT_SERVICE_PER_MINUTE: '1000000000',
       LIMIT_DASHBOARD_PER_MINUTE: '1000000000',
       LIMIT_READS_PER_MINUTE: '1000000000',
       LIMIT_TRADING_PER_MINUTE: '1000000000',
@@ -149,6 +152,7 @@ export async function createTenants(
     const key = await createKey(db, organization.id);
     tenants.push({
       orgId: organization.id,
+      organization: organization.slug,
       secret: key.secret,
       slugs: products.map((product) => product.slug),
     });
@@ -198,6 +202,10 @@ export function checkRequest({ secret, slugs }: Tenant, size: number): string {
 export function itemsCheckRequest({ secret }: Tenant, productSlug: string): string {
   const items = [{ productSlug, quantity: 1 }];
   return post('/api/entitlements/check', JSON.stringify({ items }), secret);
+}
+
+export function verifyRequest({ secret, slugs }: Tenant, serviceSecret: string): string {
+  return post('/service/keys/verify', JSON.stringify({ secret, productSlug: slugs[0] }), serviceSecret);
 }
 
 export function reserveRequest({ secret, slugs }: Tenant): string {
