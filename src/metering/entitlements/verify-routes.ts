@@ -10,8 +10,9 @@ import {
 import type { CallDeps, KeyUse } from '../../accounts/api-keys/key-use.js';
 import { scopes, type Scope } from '../../accounts/api-keys/scopes.js';
 import type { ServiceAccess } from '../../accounts/service-keys/access.js';
+import { createRecall } from '../../core/collections.js';
 import { idField, timeField } from '../../core/http/fields.js';
-import { readJsonBody } from '../../core/http/body.js';
+import { parseJson, readJsonText } from '../../core/http/body.js';
 import { sendJson } from '../../core/http/json.js';
 import { parseInput, text } from '../../core/http/validate.js';
 import { defineRoute, json } from '../../core/reference/define-route.js';
@@ -83,10 +84,9 @@ export const verifyRoutes = [
     handler: (deps: VerifyDeps) => async (req, res) => {
       const serviceHash = hashServiceKey(req);
       const authenticate = () => deps.access.authenticate(serviceHash, CALLER_SCOPE);
-      const { value, text: sent } = await preferKeyError(authenticate, () =>
-        readJsonBody(req, res, MAX_BODY_BYTES),
+      const input = await preferKeyError(authenticate, async () =>
+        parseVerification(await readJsonText(req, res, MAX_BODY_BYTES)),
       );
-      const input = await preferKeyError(authenticate, () => parseVerification(value, sent));
       const verified = await verify(deps, serviceHash, input);
       count(deps.keyUse, input, verified);
       sendJson(res, 200, toAnswer(verified));
@@ -103,8 +103,14 @@ interface Verification {
   subject: string | undefined;
 }
 
-function parseVerification(value: unknown, sent: string): Verification {
-  const { secret, scope, productSlug, quantity, subject } = parseInput(inputSchema, value);
+/** By a hash of the body, so that no secret is kept. */
+const recallVerification = createRecall<Verification>(1_000);
+
+const parseVerification = (sent: string): Verification =>
+  recallVerification(hashSecret(sent), () => validate(sent));
+
+function validate(sent: string): Verification {
+  const { secret, scope, productSlug, quantity, subject } = parseInput(inputSchema, parseJson(sent));
   return {
     hashedSecret: isSecretShaped(secret) ? hashSecret(secret) : undefined,
     scope,
