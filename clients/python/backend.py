@@ -15,6 +15,10 @@ Summary: Typed client for Gauge and a durable usage reporter
 License: MIT
 Requires-Python: >=3.10
 Classifier: Typing :: Typed
+Provides-Extra: asgi
+Requires-Dist: starlette>=0.40; extra == "asgi"
+Provides-Extra: litellm
+Requires-Dist: litellm>=1.108; extra == "litellm"
 Description-Content-Type: text/markdown
 
 """

@@ -63,7 +63,7 @@ class FakeService:
 
             do_GET = do_POST = do_DELETE = answer
 
-            def log_message(self, *_: object) -> None:
+            def log_message(self, format: str, *args: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)

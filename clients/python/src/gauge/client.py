@@ -148,14 +148,32 @@ class GaugeClient:
         Raises if the settlement cannot be delivered; the hold then expires. Raises `CreditsExhaustedError` if there are not
         enough credits; the block then does not run.
         """
-        hold = Hold(self._call("POST", "/usage/reservations", reservation)["reservation"])
-        path = f"/usage/reservations/{hold.reservation['id']}"
+        hold = Hold(self.hold(reservation))
+        id = hold.reservation["id"]
         try:
             yield hold
         except BaseException:
-            self._release(path)
+            self.release(id)
             raise
-        hold.settlement = self._call("POST", f"{path}/settle", {} if hold.used is None else {"quantity": hold.used})
+        hold.settlement = self.settle(id, hold.used)
+
+    def hold(self, reservation: ReservationInput) -> Reservation:
+        """Holds units until `settle` or `release`, or until they expire. `reserve` does all of it for a `with` block."""
+        held: Reservation = self._call("POST", "/usage/reservations", reservation)["reservation"]
+        return held
+
+    def settle(self, id: str, used: float | Decimal | None = None) -> SettlementAnswer:
+        """Records the units used, or all held units if `used` is None. Frees the others."""
+        body = {} if used is None else {"quantity": used}
+        answer: SettlementAnswer = self._call("POST", f"/usage/reservations/{id}/settle", body)
+        return answer
+
+    def release(self, id: str) -> None:
+        """Frees the held units. If that fails, they stay held until they expire."""
+        try:
+            self._call("DELETE", f"/usage/reservations/{id}", attempts=1)
+        except GaugeError:
+            pass
 
     def correct(self, corrections: Sequence[CorrectionInput]) -> CorrectionAnswer:
         """Sets the quantities that up to 100 events should have had; 0 voids an event."""
@@ -250,13 +268,6 @@ class GaugeClient:
         headers = {"Prefer": "handling=lenient"} if lenient else None
         answer = self._call("POST", path + query, {"events": list(events)}, headers)
         return read_usage_answer(answer, [event.get("organization") for event in events])
-
-    def _release(self, path: str) -> None:
-        try:
-            self._call("DELETE", path, attempts=1)
-        except GaugeError:
-            # Ignored because the reservation expires on its own.
-            pass
 
     def _pages(self, path: str, field: str, query: Mapping[str, object]) -> Iterator[Any]:
         cursor: str | None = None
