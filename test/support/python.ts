@@ -1,7 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -25,4 +26,28 @@ export async function checkTypes(programs: string[]): Promise<void> {
   const env = { ...process.env, MYPYPATH: join(pythonClient, 'src') };
   await promisify(execFile)('mypy', ['--strict', '--cache-dir', join(folder, 'cache'), folder], { env });
   rmSync(folder, { recursive: true });
+}
+
+/**
+ * Installs packages from the Python Package Index into a virtual environment that later runs use again.
+ * @param packages with exact versions, such as `mypy==2.4.1`
+ * @returns the environment's Python; run a package's program as a module, `python -m <module>`
+ */
+export async function providePackages(...packages: string[]): Promise<string> {
+  const hash = createHash('sha256').update(packages.join('\n')).digest('hex').slice(0, 12);
+  const folder = fileURLToPath(new URL(`../../node_modules/.cache/python-${hash}`, import.meta.url));
+  if (!existsSync(folder)) {
+    mkdirSync(dirname(folder), { recursive: true });
+    const making = mkdtempSync(`${folder}-`);
+    const run = promisify(execFile);
+    await run('python3', ['-m', 'venv', making]);
+    await run(join(making, 'bin/python'), ['-m', 'pip', 'install', '--quiet', ...packages]);
+    try {
+      renameSync(making, folder);
+    } catch {
+      // Another process was faster.
+      rmSync(making, { recursive: true });
+    }
+  }
+  return join(folder, 'bin/python');
 }
