@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 
 const MAX_FEATURES = 32;
@@ -9,8 +10,7 @@ export type Features = Record<string, Feature>;
 /** Null removes a feature of the product. */
 export type FeatureOverrides = Record<string, Feature | null>;
 
-const textPattern = /^[^\p{Cc}\p{Cs}]{0,256}$/u;
-const textField = z.string().regex(textPattern).meta({ pattern: textPattern.source, maxLength: 256 });
+const textField = text(256, 0);
 
 const featureField = z.union(
   [
