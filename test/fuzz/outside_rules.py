@@ -6,7 +6,30 @@ import re
 import schemathesis
 
 # Rules about several fields, the clock or earlier answers, which a JSON schema cannot express. The 422 answers have more.
-RULES = re.compile("cursor")
+RULES = re.compile(
+    "|".join(
+        [
+            "cursor (is not a cursor from this list|does not match a market)",
+            "to must be later than from",
+            "must be in the future",
+            "lead of daily_m(in|ax)imum must be one of",
+            "groupBy cannot be .* with subject",
+            "groupBy must be apiKey or subject",
+            "/from must be below the newest version",
+            "/expiresAt must be later than the start",
+            "/password is too easy to guess",
+            "/url ",
+            "at most two decimals",
+            "subject is required if data has no productSlug",
+            "/productSlugs or items is required, but not both",
+            "/productSlug is required with quantity or subject",
+            "/member must be the address of an owner or admin",
+            "/reason is required unless the state is open",
+            "/expiresAt is allowed only with good_till_time",
+            "/limitPrice must be above .* and a multiple of",
+        ]
+    )
+)
 
 
 @schemathesis.hook

@@ -1,8 +1,8 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir, userInfo } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
@@ -29,25 +29,25 @@ export async function checkTypes(programs: string[]): Promise<void> {
 }
 
 /**
- * Installs packages from the Python Package Index into a virtual environment that later runs use again.
- * @param packages with exact versions, such as `mypy==2.4.1`
- * @returns the environment's Python; run a package's program as a module, `python -m <module>`
+ * The Python of a virtual environment with the packages of a list in this folder, which stays for later runs. Undefined
+ * if they cannot be installed, which is an error with REQUIRE_PYTHON=1.
  */
-export async function providePackages(...packages: string[]): Promise<string> {
-  const hash = createHash('sha256').update(packages.join('\n')).digest('hex').slice(0, 12);
-  const folder = fileURLToPath(new URL(`../../node_modules/.cache/python-${hash}`, import.meta.url));
-  if (!existsSync(folder)) {
-    mkdirSync(dirname(folder), { recursive: true });
-    const making = mkdtempSync(`${folder}-`);
-    const run = promisify(execFile);
-    await run('python3', ['-m', 'venv', making]);
-    await run(join(making, 'bin/python'), ['-m', 'pip', 'install', '--quiet', ...packages]);
-    try {
-      renameSync(making, folder);
-    } catch {
-      // Another process was faster.
-      rmSync(making, { recursive: true });
-    }
+export async function providePackages(list = 'python-packages.txt'): Promise<string | undefined> {
+  const requirements = fileURLToPath(new URL(list, import.meta.url));
+  const version = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 16);
+  // On disk, although TMPDIR may be in memory, because the packages are large.
+  const folder = join('/tmp', `gauge-python-packages-${userInfo().uid}-${version}`);
+  const [python, complete] = [join(folder, 'bin/python'), join(folder, 'complete')];
+  if (existsSync(complete)) return python;
+  const run = promisify(execFile);
+  try {
+    await run('python3', ['-m', 'venv', '--clear', folder]);
+    await run(python, ['-m', 'pip', 'install', '--quiet', '--requirement', requirements]);
+  } catch (error) {
+    if (process.env.REQUIRE_PYTHON === '1') throw error;
+    console.warn(`Tests that need the packages of ${list} are skipped: pip cannot install them.`, error);
+    return undefined;
   }
-  return join(folder, 'bin/python');
+  writeFileSync(complete, '');
+  return python;
 }

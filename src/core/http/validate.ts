@@ -19,9 +19,14 @@ export const text = (maxLength: number, minLength = 1) =>
       error: ({ input }) =>
         /\p{Cs}/u.test(String(input))
           ? 'contains half of a surrogate pair, which UTF-8 cannot encode'
-          : `must be ${minLength} to ${maxLength} characters without control characters`,
+          : `must be ${minLength === 0 ? 'at most' : `${minLength} to`} ${maxLength} characters without control characters`,
     })
     .meta(describeText(maxLength, minLength));
+
+export const withoutRepeats = <T extends z.ZodType>(list: z.ZodArray<T>, item: string) =>
+  list
+    .refine((values) => new Set(values).size === values.length, `must not name a ${item} twice`)
+    .meta({ uniqueItems: true });
 
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 

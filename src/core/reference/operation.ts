@@ -144,7 +144,9 @@ function contentOf(
 ) {
   return Object.fromEntries(
     mediaTypes.map((mediaType) => {
-      const schema = schemaOf(route, status, mediaType) ?? { type: 'string' as const };
+      // The schema of a stream would be that of each event.
+      const otherwise = mediaType === 'text/event-stream' ? {} : { type: 'string' as const };
+      const schema = schemaOf(route, status, mediaType) ?? otherwise;
       return [
         mediaType,
         { schema, examples: responseExamples(answersOf(route, status, mediaType), route, reference) },

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../../core/http/fields.js';
-import { nameField, text } from '../../../core/http/validate.js';
+import { nameField, text, withoutRepeats } from '../../../core/http/validate.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
@@ -126,10 +126,7 @@ export const organizationSchema = z
       .describe(
         "Stripe's id of the customer that pays for its usage, from the beginning of the hour in which it is first set. `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new Organization.",
       ),
-    creditThresholds: z
-      .array(z.int().min(0).max(100))
-      .max(10)
-      .refine((list) => new Set(list).size === list.length, 'must not name a threshold twice')
+    creditThresholds: withoutRepeats(z.array(z.int().min(0).max(100)).max(10), 'threshold')
       .nullable()
       .optional()
       .describe(
