@@ -13,7 +13,7 @@ import { describeService } from '../../src/reference.js';
 import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { createKey, createOrganization, createServiceKey } from '../support/fixtures.js';
-import { checkTypes, hasMypy, hasPython, pythonClient } from '../support/python.js';
+import { checkTypes, hasMypy, hasPython, providePackages, pythonClient } from '../support/python.js';
 import { use, useService } from '../support/use.js';
 
 const run = promisify(execFile);
@@ -37,6 +37,11 @@ it.skipIf(!hasMypy)('mypy accepts the Python client', async () => {
   const cache = mkdtempSync(join(tmpdir(), 'gauge-mypy-'));
   await run('mypy', ['--cache-dir', cache], { cwd: pythonClient });
   rmSync(cache, { recursive: true });
+});
+
+it.skipIf(!hasPython)('pyright accepts the Python client', async () => {
+  const python = await providePackages('outside-packages.txt');
+  if (python !== undefined) await run(python, ['-m', 'pyright'], { cwd: pythonClient });
 });
 
 describe.skipIf(!hasPython)('the Python client', () => {
