@@ -22,7 +22,8 @@ COPY migrations ./migrations
 COPY views ./views
 # Without DATABASE_URL, the service uses the embedded database, which writes to ./data.
 RUN install -d -o node -g node -m 700 data
-USER node
+# By number, because Kubernetes cannot tell that a name is not root.
+USER 1000
 EXPOSE 3000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.HEALTH_PORT || process.env.PORT || 3000}/readyz`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]

@@ -1,16 +1,19 @@
-"""Builds the wheel with the standard library alone, so installing needs no other package and no network (PEP 517)."""
+"""Builds the packages with the standard library alone, so installing needs no other package and no network (PEP 517)."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import io
+import tarfile
 import zipfile
 from pathlib import Path
 
-NAME = "gauge_client-0.1.0"
-METADATA = """Metadata-Version: 2.1
+VERSION = "0.1.0"
+NAME = f"gauge_client-{VERSION}"
+METADATA = f"""Metadata-Version: 2.1
 Name: gauge-client
-Version: 0.1.0
+Version: {VERSION}
 Summary: Typed client for Gauge and a durable usage reporter
 License: MIT
 Requires-Python: >=3.10
@@ -40,6 +43,26 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
         for path, data in files.items():
             wheel.writestr(path, data)
     return name
+
+
+def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
+    here = Path(__file__).parent
+    names = ["LICENSE", "README.md", "backend.py", "pyproject.toml"]
+    sources = [path for folder in ("src/gauge", "tests") for path in sorted((here / folder).iterdir()) if path.is_file()]
+    with tarfile.open(Path(sdist_directory) / f"{NAME}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as sdist:
+        for path in [*(here / name for name in names), *sources]:
+            sdist.add(path, f"{NAME}/{path.relative_to(here)}", filter=without_owner)
+        info = tarfile.TarInfo(f"{NAME}/PKG-INFO")
+        metadata = METADATA.encode() + (here / "README.md").read_bytes()
+        info.size = len(metadata)
+        sdist.addfile(info, io.BytesIO(metadata))
+    return f"{NAME}.tar.gz"
+
+
+def without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    info.uid = info.gid = 0
+    info.uname = info.gname = ""
+    return info
 
 
 def to_hash(data: bytes) -> str:

@@ -56,6 +56,7 @@ function compile(): void {
 }
 
 function describe({ version, license, engines, dependencies }: Manifest): void {
+  const { GITHUB_REPOSITORY } = process.env;
   const name = 'openapi-fetch';
   const exportOf = (entry: string) => ({
     import: { types: `./client/${entry}.d.ts`, default: `./client/${entry}.js` },
@@ -66,6 +67,8 @@ function describe({ version, license, engines, dependencies }: Manifest): void {
     version,
     description: 'Typed client for Gauge and a durable usage reporter',
     license,
+    // npm compares it with the statement of provenance.
+    ...(GITHUB_REPOSITORY && { repository: `github:${GITHUB_REPOSITORY}` }),
     type: 'module',
     engines,
     sideEffects: false,

@@ -34,7 +34,7 @@ const documentRoute = { method: 'get', tag: 'Service', credential: 'none', limit
 const htmlPage = { 200: { description: 'The page.', content: { 'text/html': null } } };
 
 const searchQuery = z.strictObject({
-  q: text(100).optional().meta({ description: 'Words to find, up to 100 characters.' }),
+  q: text(100, 0).optional().meta({ description: 'Words to find, up to 100 characters.' }),
 });
 
 /** Built on first request and cached. */
@@ -162,9 +162,9 @@ export function documentationRouter(
 /** Browsers get the error beside their input. */
 function readSearch(req: Request): { q: string; error: string | undefined } {
   // Forms also send empty fields.
-  const { q: typed, ...others } = req.query;
+  const { q: typed } = req.query;
   try {
-    return { q: parseInput(searchQuery, typed === '' ? others : req.query).q ?? '', error: undefined };
+    return { q: parseInput(searchQuery, req.query).q ?? '', error: undefined };
   } catch (error) {
     if (!prefersHtml(req) || !(error instanceof AppError)) throw error;
     return {

@@ -315,7 +315,7 @@ describe('/docs/search', async () => {
     for (const q of ['x'.repeat(10_000), 'a\u0000b']) {
       const response = await search(q);
       expect(response.status).toBe(400);
-      expect(await response.text()).toContain('must be 1 to 100 characters without control characters');
+      expect(await response.text()).toContain('must be at most 100 characters without control characters');
     }
     expect(await (await search(`${'x'.repeat(100)}yz`)).text()).toContain('xyz"');
     const problem = await ask(`/docs/search?q=${'x'.repeat(101)}`);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
-import { text, timeInput } from '../../core/http/validate.js';
+import { text, timeInput, withoutRepeats } from '../../core/http/validate.js';
 import { organizationFields } from '../identity/organizations/schema.js';
 import { scopes } from './scopes.js';
 
@@ -17,10 +17,7 @@ export const createApiKeySchema = z
   .strictObject({
     name,
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
-    scopes: z
-      .array(z.enum(scopes))
-      .min(1, 'must have at least one scope')
-      .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
+    scopes: withoutRepeats(z.array(z.enum(scopes)).min(1, 'must have at least one scope'), 'scope')
       .optional()
       .describe(
         'What the key may do, for its whole life. Default: `["usage:write"]`. Each scope once; trading scopes only within the Organization\'s access to markets.',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { timeField } from '../../core/http/fields.js';
-import { text } from '../../core/http/validate.js';
+import { text, withoutRepeats } from '../../core/http/validate.js';
 import { emailSchema } from '../identity/operator/schema.js';
 import { contrastOf, hasContrast } from './accent.js';
 import { portalPages } from './table.js';
@@ -31,10 +31,7 @@ export const portalSessionInputSchema = z
       .max(1_440, 'must be 5 to 1440')
       .default(DEFAULT_MINUTES)
       .describe('When the session ends.'),
-    pages: z
-      .array(z.enum(portalPages))
-      .min(1, 'must name at least one page')
-      .refine((list) => new Set(list).size === list.length, 'must not name a page twice')
+    pages: withoutRepeats(z.array(z.enum(portalPages)).min(1, 'must name at least one page'), 'page')
       .optional()
       .describe('Default: all but `keys`; with `subject`, not `credits` either. `keys` needs `member`.'),
     subject: text(255).optional().describe('Shows only the usage of this subject.'),

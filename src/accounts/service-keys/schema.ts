@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutRepeats } from '../../core/http/validate.js';
 import { idField, timeField } from '../../core/http/fields.js';
 import { createApiKeySchema, apiKeySchema } from '../api-keys/schema.js';
 import { serviceScopes } from '../api-keys/scopes.js';
@@ -10,11 +11,10 @@ export const serviceKeyInputSchema = z
   .strictObject({
     name,
     livemode: z.boolean().describe('True for a live key, false for a test key.'),
-    scopes: z
-      .array(z.enum(serviceScopes))
-      .min(1, 'must have at least one scope')
-      .refine((list) => new Set(list).size === list.length, 'must not name a scope twice')
-      .describe('What the key may do for every Organization, for its whole life. None is a default.'),
+    scopes: withoutRepeats(
+      z.array(z.enum(serviceScopes)).min(1, 'must have at least one scope'),
+      'scope',
+    ).describe('What the key may do for every Organization, for its whole life. None is a default.'),
     expiresAt,
   })
   .meta({ id: 'ServiceKeyInput' });

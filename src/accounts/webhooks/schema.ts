@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, nextCursorField, timeField } from '../../core/http/fields.js';
-import { text, timeInput } from '../../core/http/validate.js';
+import { text, timeInput, withoutRepeats } from '../../core/http/validate.js';
 import { formats } from './chat.js';
 import { deliveryStatuses } from './table.js';
 import { serviceTypes, type AnyType, type WebhookType, type WebhookTypes } from './types.js';
@@ -18,14 +18,15 @@ export function createWebhookSchemas(types: WebhookTypes) {
         .describe(
           '`standard`: signed messages of [Standard Webhooks](https://www.standardwebhooks.com). `slack`, `discord` and `teams`: posts with a sentence and a link for each message, at most two posts a second. It cannot be changed later.',
         ),
-      url: text(2_000).describe(
-        'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one. The URL of a chat is a credential: it is stored encrypted, and the masked URL in answers keeps it when sent back.',
-      ),
-      types: z
-        .array(z.enum(typeNames))
-        .min(1, 'must have at least one type')
-        .refine((list) => new Set(list).size === list.length, 'must not name a type twice')
-        .describe('The types that the endpoint receives, each once.'),
+      url: text(2_000)
+        .meta({ format: 'uri' })
+        .describe(
+          'Where messages are sent: `https`, without a user name, password or fragment. Private and reserved addresses are refused, also if a host name resolves to one. The URL of a chat is a credential: it is stored encrypted, and the masked URL in answers keeps it when sent back.',
+        ),
+      types: withoutRepeats(
+        z.array(z.enum(typeNames)).min(1, 'must have at least one type'),
+        'type',
+      ).describe('The types that the endpoint receives, each once.'),
       livemode: z.boolean().describe('True for messages of live mode, false for test mode.'),
       isEnabled: z
         .boolean()

@@ -2,20 +2,31 @@ import { z } from 'zod';
 import { AppError, type ErrorPlace } from '../errors.js';
 
 /** Excludes control characters, and surrogate halves because UTF-8 cannot encode them. */
-export const textPattern = (maxLength: number) => new RegExp(`^[^\\p{Cc}\\p{Cs}]{1,${maxLength}}$`, 'u');
+export const textPattern = (maxLength: number, minLength = 1) =>
+  new RegExp(`^[^\\p{Cc}\\p{Cs}]{${minLength},${maxLength}}$`, 'u');
 
-export const text = (maxLength: number) => {
-  const pattern = textPattern(maxLength);
-  return z
+/** The OpenAPI document writes the classes out, because few languages know their names and some refuse surrogate halves. */
+export const describeText = (maxLength: number, minLength = 1) => ({
+  minLength,
+  maxLength,
+  pattern: `^[^\\u0000-\\u001f\\u007f-\\u009f]{${minLength},${maxLength}}$`,
+});
+
+export const text = (maxLength: number, minLength = 1) =>
+  z
     .string()
-    .regex(pattern, {
+    .regex(textPattern(maxLength, minLength), {
       error: ({ input }) =>
         /\p{Cs}/u.test(String(input))
           ? 'contains half of a surrogate pair, which UTF-8 cannot encode'
-          : `must be 1 to ${maxLength} characters without control characters`,
+          : `must be ${minLength === 0 ? 'at most' : `${minLength} to`} ${maxLength} characters without control characters`,
     })
-    .meta({ minLength: 1, maxLength, pattern: pattern.source });
-};
+    .meta(describeText(maxLength, minLength));
+
+export const withoutRepeats = <T extends z.ZodType>(list: z.ZodArray<T>, item: string) =>
+  list
+    .refine((values) => new Set(values).size === values.length, `must not name a ${item} twice`)
+    .meta({ uniqueItems: true });
 
 export const nameField = text(200).refine((name) => !/^\s+$/.test(name), 'must not be blank');
 

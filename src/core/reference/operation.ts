@@ -85,7 +85,7 @@ export function toOperation(route: DescribedRoute, reference: Reference): RouteC
     tags: [tag],
     summary,
     description: [route.description, scopeNote(route)].filter((part) => part !== '').join('\n\n'),
-    security: route.credential === 'none' ? [] : [{ [route.credential]: route.scope ? [route.scope] : [] }],
+    security: securityOf(route),
     request: {
       ...(params ? { params } : {}),
       ...(query ? { query } : {}),
@@ -96,6 +96,11 @@ export function toOperation(route: DescribedRoute, reference: Reference): RouteC
       statusesOf(route).map((status) => [status, toResponse(route, status, reference)]),
     ),
   };
+}
+
+function securityOf({ credential, scope, isCredentialOptional }: DescribedRoute) {
+  if (credential === 'none') return [];
+  return [{ [credential]: scope ? [scope] : [] }, ...(isCredentialOptional ? [{}] : [])];
 }
 
 function scopeNote({ credential, scope }: DescribedRoute): string {
@@ -139,7 +144,9 @@ function contentOf(
 ) {
   return Object.fromEntries(
     mediaTypes.map((mediaType) => {
-      const schema = schemaOf(route, status, mediaType) ?? { type: 'string' as const };
+      // The schema of a stream would be that of each event.
+      const otherwise = mediaType === 'text/event-stream' ? {} : { type: 'string' as const };
+      const schema = schemaOf(route, status, mediaType) ?? otherwise;
       return [
         mediaType,
         { schema, examples: responseExamples(answersOf(route, status, mediaType), route, reference) },

@@ -7,7 +7,8 @@ export const USUAL_DAYS = 7;
 
 export const dayField = z.iso
   .date('must be a day, like 2026-01-31')
-  .refine((date) => date >= '2000' && date < '2100', 'must be a day of this century');
+  .refine((date) => date.startsWith('20'), 'must be a day of this century')
+  .meta({ pattern: '^20' });
 
 export const executionQuerySchema = z.strictObject({
   from: dayField

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { exactField, idField, nextCursorField, signedField, timeField } from '../../core/http/fields.js';
 import { pageSchema } from '../../core/http/page.js';
-import { text, timeInput } from '../../core/http/validate.js';
+import { text, timeInput, withoutRepeats } from '../../core/http/validate.js';
 import { slugSchema } from '../../accounts/identity/operator/schema.js';
 import { creditEntryKinds } from '../credits/table.js';
 import { grantStatuses, MAX_CLOSED } from './credits.js';
@@ -36,11 +36,7 @@ export const grantSchema = z
       .nullable()
       .optional()
       .describe('Exclusive; rounded up to a whole hour. Default: `null`, never.'),
-    productSlugs: z
-      .array(slugSchema)
-      .min(1)
-      .max(MAX_PRODUCTS)
-      .refine((slugs) => new Set(slugs).size === slugs.length, 'must not name a product twice')
+    productSlugs: withoutRepeats(z.array(slugSchema).min(1).max(MAX_PRODUCTS), 'product')
       .nullable()
       .optional()
       .describe('The products that it pays for. Default: `null`, all.'),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { textArray } from '../../core/db/sql.js';
 import type { Names, Run, Template } from '../../core/db/client.js';
-import { textPattern } from '../../core/http/validate.js';
+import { describeText, textPattern } from '../../core/http/validate.js';
 
 export const MAX_DIMENSIONS = 4;
 /** With sums of their own, per Organization, product, mode and month. */
@@ -40,7 +40,8 @@ export const dimensionsSchema = z
   .meta({
     type: 'object',
     maxProperties: MAX_DIMENSIONS,
-    additionalProperties: { type: 'string', minLength: 1, maxLength: MAX_VALUE_LENGTH },
+    propertyNames: describeText(MAX_VALUE_LENGTH),
+    additionalProperties: { type: 'string', ...describeText(MAX_VALUE_LENGTH) },
   }) as unknown as z.ZodType<Dimensions>;
 
 /** With sorted keys; undefined without values. */

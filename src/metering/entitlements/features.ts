@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { text } from '../../core/http/validate.js';
 import { fieldError } from '../../core/pages/form.js';
 
 const MAX_FEATURES = 32;
@@ -9,8 +10,7 @@ export type Features = Record<string, Feature>;
 /** Null removes a feature of the product. */
 export type FeatureOverrides = Record<string, Feature | null>;
 
-const textPattern = /^[^\p{Cc}\p{Cs}]{0,256}$/u;
-const textField = z.string().regex(textPattern).meta({ pattern: textPattern.source, maxLength: 256 });
+const textField = text(256, 0);
 
 const featureField = z.union(
   [
@@ -22,6 +22,7 @@ const featureField = z.union(
   `must be true or false, a number within ±${Number.MAX_SAFE_INTEGER}, a text of at most 256 characters without control characters, or a list of at most ${MAX_FEATURES} such texts`,
 );
 
+const namePattern = /^[a-z][a-z0-9_]{0,63}$/;
 const nameMessage = 'must be a name of 1 to 64 of a-z, 0-9 and _ that begins with a letter, like max_seats';
 
 const objectOf = <Value extends z.ZodType>(value: Value) =>
@@ -33,7 +34,8 @@ const objectOf = <Value extends z.ZodType>(value: Value) =>
       return input;
     },
     z
-      .record(z.string().regex(/^[a-z][a-z0-9_]{0,63}$/, nameMessage), value)
+      .record(z.string().regex(namePattern, nameMessage), value)
+      .meta({ propertyNames: { pattern: namePattern.source } })
       .refine((names) => Object.keys(names).length <= MAX_FEATURES, `must have at most ${MAX_FEATURES} names`)
       .refine(
         (features) => Buffer.byteLength(JSON.stringify(features)) <= MAX_BYTES,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutRepeats } from '../../core/http/validate.js';
 import { addDecimals, compareDecimals, isDecimalAbove, subtractDecimals } from '../../core/decimal.js';
 import { exactField, timeField } from '../../core/http/fields.js';
 import { exact } from '../../core/http/json.js';
@@ -175,12 +176,14 @@ export const defaultThresholds: readonly number[] = [50, 80, 100];
 
 const thresholdMessage = 'must be a whole number from 1 to 1000';
 
-export const thresholdsSchema = z
-  .array(
-    z.number(thresholdMessage).int(thresholdMessage).min(1, thresholdMessage).max(1_000, thresholdMessage),
-  )
-  .max(MAX_THRESHOLDS, `must have at most ${MAX_THRESHOLDS} thresholds`)
-  .refine((thresholds) => new Set(thresholds).size === thresholds.length, 'must not name a threshold twice');
+export const thresholdsSchema = withoutRepeats(
+  z
+    .array(
+      z.number(thresholdMessage).int(thresholdMessage).min(1, thresholdMessage).max(1_000, thresholdMessage),
+    )
+    .max(MAX_THRESHOLDS, `must have at most ${MAX_THRESHOLDS} thresholds`),
+  'threshold',
+);
 
 export const thresholdsField = z
   .array(z.number().int())

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { idField, timeField } from '../../../core/http/fields.js';
-import { nameField } from '../../../core/http/validate.js';
+import { nameField, text, withoutRepeats } from '../../../core/http/validate.js';
 import type { FormFields } from '../../../core/pages/form.js';
 import { marketAccesses, roles } from '../../organizations/table.js';
 
@@ -126,10 +126,7 @@ export const organizationSchema = z
       .describe(
         "Stripe's id of the customer that pays for its usage, from the beginning of the hour in which it is first set. `null`: no usage is sent to Stripe. Default: unchanged, or `null` for a new Organization.",
       ),
-    creditThresholds: z
-      .array(z.int().min(0).max(100))
-      .max(10)
-      .refine((list) => new Set(list).size === list.length, 'must not name a threshold twice')
+    creditThresholds: withoutRepeats(z.array(z.int().min(0).max(100)).max(10), 'threshold')
       .nullable()
       .optional()
       .describe(
@@ -138,21 +135,12 @@ export const organizationSchema = z
   })
   .meta({ id: 'OrganizationInput' });
 
-const passwordPattern = '^[^\\p{Cc}\\p{Cs}]{12,256}$';
-
 export const userSchema = z
   .strictObject({
     name: nameField.describe('For people.'),
-    password: z
-      .string()
-      .regex(new RegExp(passwordPattern, 'u'), 'must be 12 to 256 characters without control characters')
-      .meta({
-        pattern: passwordPattern,
-        minLength: 12,
-        maxLength: 256,
-        description:
-          'A password that is easy to guess is refused, unless it is the current one. Gauge stores only its argon2id hash. A new password ends every session of the User.',
-      }),
+    password: text(256, 12).describe(
+      'A password that is easy to guess is refused, unless it is the current one. Gauge stores only its argon2id hash. A new password ends every session of the User.',
+    ),
   })
   .meta({ id: 'UserInput' });
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { exactField, idField, timeField } from '../../../core/http/fields.js';
-import { nameField, text, timeInput } from '../../../core/http/validate.js';
+import { nameField, text, timeInput, withoutRepeats } from '../../../core/http/validate.js';
 import {
   declaredLimitSchema,
   defaultThresholds,
@@ -19,15 +19,17 @@ const featuresText =
 /** In `groupBy`, these are not names of dimensions. */
 const reservedKeys = new Set(['subject', 'apiKey']);
 
-export const dimensionKeysSchema = z
-  .array(
-    z
-      .string()
-      .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be a name like model')
-      .refine((key) => !reservedKeys.has(key), 'is a reserved name'),
-  )
-  .max(MAX_DIMENSIONS, `must have at most ${MAX_DIMENSIONS} dimensions`)
-  .refine((keys) => new Set(keys).size === keys.length, 'must not name a dimension twice');
+export const dimensionKeysSchema = withoutRepeats(
+  z
+    .array(
+      z
+        .string()
+        .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'must be a name like model')
+        .refine((key) => !reservedKeys.has(key), 'is a reserved name'),
+    )
+    .max(MAX_DIMENSIONS, `must have at most ${MAX_DIMENSIONS} dimensions`),
+  'dimension',
+);
 
 const createdAt = timeField('When it was created.');
 const updatedAt = timeField('When it was last changed.');
