@@ -39,8 +39,6 @@ it.skipIf(!hasMypy)('mypy accepts the Python client', async () => {
   rmSync(cache, { recursive: true });
 });
 
-});
-
 describe.skipIf(!hasPython)('the Python client', () => {
   const { database, service } = useService({ context: { clock: systemClock } });
   const folder = use(
