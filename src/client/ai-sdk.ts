@@ -1,4 +1,4 @@
-import { holdUsage, type Gauge, type Hold } from './hold.js';
+import { checkMode, holdUsage, type Gauge, type Hold } from './hold.js';
 
 export type TokenKind = 'input' | 'cached_input' | 'output';
 
@@ -65,6 +65,7 @@ export const pricedDimensions = (model: string, kind: TokenKind) => ({
  * The call throws a RefusedError if there is no room, and the model is not called.
  */
 export function createUsageMiddleware(options: MiddlewareOptions): UsageMiddleware {
+  checkMode(options);
   const { maxOutputTokens = 4_096, estimateInput = estimateTokens } = options;
 
   async function begin({ params, model }: Call): Promise<(usage?: TokenUsage) => Promise<void>> {

@@ -50,6 +50,11 @@ export interface Hold {
   release(): Promise<void>;
 }
 
+/** @throws TypeError */
+export function checkMode({ reporter, onUnavailable }: Gauge): void {
+  if (onUnavailable === 'spool' && !reporter) throw new TypeError('onUnavailable: "spool" needs a reporter.');
+}
+
 /** @throws RefusedError; its code is `unavailable` if Gauge does not answer */
 export async function holdUsage(
   { client, reporter, onUnavailable = 'refuse' }: Gauge,
@@ -65,7 +70,7 @@ export async function holdUsage(
     ({ reservation }) => reservation.id,
     (error: unknown) => {
       if (!isUnavailable(error)) throw error;
-      if (onUnavailable === 'refuse' || !reporter) throw unavailable(error);
+      if (onUnavailable === 'refuse') throw unavailable(error);
       return undefined;
     },
   );
