@@ -1,6 +1,6 @@
-import { checkMode, holdUsage, type Gauge, type Hold } from './hold.js';
+import { checkReporter, holdUsage, type Gauge, type Hold, type TokenKind } from './hold.js';
 
-export type TokenKind = 'input' | 'cached_input' | 'output';
+export { pricedDimensions, type TokenKind } from './hold.js';
 
 export interface MiddlewareOptions extends Gauge {
   productSlug: string;
@@ -31,32 +31,23 @@ interface TokenUsage {
   inputTokens: { total: number | undefined; cacheRead: number | undefined };
   outputTokens: { total: number | undefined };
 }
-interface Part {
-  type: string;
-  usage?: TokenUsage;
-}
 interface Call {
   params: CallParameters;
   model: { modelId: string };
 }
-type GenerateCall<Result> = Call & { doGenerate: () => PromiseLike<Result> };
-type StreamCall<Result> = Call & { doStream: () => PromiseLike<Result> };
+type Dimensions = (kind: TokenKind) => Record<string, string>;
+type Settle = (usage?: TokenUsage) => Promise<void>;
 
 export interface UsageMiddleware {
   readonly specificationVersion: 'v3';
   transformParams<Parameters extends CallParameters>(call: { params: Parameters }): Promise<Parameters>;
-  wrapGenerate<Result extends { usage: TokenUsage }>(call: GenerateCall<Result>): Promise<Result>;
-  wrapStream<One extends { type: string }, Result extends { stream: ReadableStream<One> }>(
-    call: StreamCall<Result & { stream: ReadableStream<One> }>,
+  wrapGenerate<Result extends { usage: TokenUsage }>(
+    call: Call & { doGenerate: () => PromiseLike<Result> },
+  ): Promise<Result>;
+  wrapStream<Part extends { type: string }, Result extends { stream: ReadableStream<Part> }>(
+    call: Call & { doStream: () => PromiseLike<Result & { stream: ReadableStream<Part> }> },
   ): Promise<Result>;
 }
-
-/** For prices that depend on the model and the kind of token: `price` is `gpt-6-sol/output`, for example. */
-export const pricedDimensions = (model: string, kind: TokenKind) => ({
-  model,
-  kind,
-  price: `${model}/${kind}`,
-});
 
 /**
  * A middleware for `wrapLanguageModel`. Each call of the model holds its estimated input and its longest output, records
@@ -65,102 +56,84 @@ export const pricedDimensions = (model: string, kind: TokenKind) => ({
  * The call throws a RefusedError if there is no room, and the model is not called.
  */
 export function createUsageMiddleware(options: MiddlewareOptions): UsageMiddleware {
-  checkMode(options);
+  if (options.onUnavailable === 'spool') checkReporter(options, 'onUnavailable: "spool"');
   const { maxOutputTokens = 4_096, estimateInput = estimateTokens } = options;
 
-  async function begin({ params, model }: Call): Promise<(usage?: TokenUsage) => Promise<void>> {
-    const {
-      productSlug,
-      metric = 'tokens',
-      ttlSeconds,
-      dimensions = (model, kind) => ({ model, kind }),
-    } = options;
-    const { organization = options.organization, subject = options.subject } = (params.providerOptions
-      ?.gauge ?? {}) as Partial<Record<'organization' | 'subject', string>>;
-    const of = (kind: TokenKind) => dimensions(model.modelId, kind);
-    const quantity = estimateInput(params) + (params.maxOutputTokens ?? maxOutputTokens);
-    const work = {
-      organization,
-      productSlug,
-      metric,
-      quantity,
-      subject,
-      ttlSeconds,
-      dimensions: of('output'),
-    };
-    const hold = await holdUsage(options, work);
+  const limitOf = (params: CallParameters) => params.maxOutputTokens ?? maxOutputTokens;
+
+  async function begin({ params, model }: Call): Promise<Settle> {
+    const { productSlug, metric = 'tokens', ttlSeconds } = options;
+    const { dimensions = (model, kind) => ({ model, kind }) } = options;
+    const { organization, subject } = { ...options, ...params.providerOptions?.gauge };
+    const of: Dimensions = (kind) => dimensions(model.modelId, kind);
+    const quantity = estimateInput(params) + limitOf(params);
+    const work = { organization, subject, productSlug, metric, quantity, ttlSeconds };
+    const hold = await holdUsage(options, { ...work, dimensions: of('output') });
     return (usage) => end(hold, usage, of);
   }
 
   return {
     specificationVersion: 'v3',
     // Without a limit, the model could use more than is held.
-    transformParams: async ({ params }) => ({
-      ...params,
-      maxOutputTokens: params.maxOutputTokens ?? maxOutputTokens,
-    }),
+    transformParams: async ({ params }) => ({ ...params, maxOutputTokens: limitOf(params) }),
     async wrapGenerate(call) {
       const settle = await begin(call);
-      try {
+      return releaseOnError(settle, async () => {
         const result = await call.doGenerate();
         await settle(result.usage);
         return result;
-      } catch (error) {
-        await settle();
-        throw error;
-      }
+      });
     },
     async wrapStream(call) {
       const settle = await begin(call);
-      try {
+      return releaseOnError(settle, async () => {
         const result = await call.doStream();
         return { ...result, stream: watchStream(result.stream, settle) };
-      } catch (error) {
-        await settle();
-        throw error;
-      }
+      });
     },
   };
 }
 
+async function releaseOnError<Result>(settle: Settle, run: () => Promise<Result>): Promise<Result> {
+  try {
+    return await run();
+  } catch (error) {
+    await settle();
+    throw error;
+  }
+}
+
 /** Releases the hold without `usage`. A model that does not say its output costs what was held. */
-async function end(
-  hold: Hold,
-  usage: TokenUsage | undefined,
-  of: (kind: TokenKind) => Record<string, string>,
-): Promise<void> {
+async function end(hold: Hold, usage: TokenUsage | undefined, of: Dimensions): Promise<void> {
   if (!usage) return hold.release();
   const { inputTokens, outputTokens } = usage;
   if (outputTokens.total === undefined) return hold.settle();
   const cached = inputTokens.cacheRead ?? 0;
-  const input = [
-    { quantity: Math.max(0, (inputTokens.total ?? 0) - cached), dimensions: of('input') },
+  const uncached = Math.max(0, (inputTokens.total ?? 0) - cached);
+  const others = [
+    { quantity: uncached, dimensions: of('input') },
     { quantity: cached, dimensions: of('cached_input') },
   ];
   return hold.settle(
     outputTokens.total,
-    input.filter(({ quantity }) => quantity > 0),
+    others.filter(({ quantity }) => quantity > 0),
   );
 }
 
 /** The last part is passed on after its usage was recorded. */
-function watchStream<One extends Part>(
-  stream: ReadableStream<One>,
-  settle: (usage?: TokenUsage) => Promise<void>,
-): ReadableStream<One> {
+function watchStream<Part extends { type: string; usage?: TokenUsage }>(
+  stream: ReadableStream<Part>,
+  settle: Settle,
+): ReadableStream<Part> {
   const reader = stream.getReader();
   return new ReadableStream({
-    async pull(controller) {
-      try {
+    pull: (controller) =>
+      releaseOnError(settle, async () => {
         const { done, value } = await reader.read();
         if (done || value.type === 'finish') await settle(value?.usage);
         if (done) controller.close();
         else controller.enqueue(value);
-      } catch (error) {
-        await settle();
-        throw error;
-      }
-    },
+      }),
     async cancel(reason) {
       await Promise.allSettled([reader.cancel(reason), settle()]);
     },
@@ -169,8 +142,8 @@ function watchStream<One extends Part>(
 
 /** More than most languages need. Contents of files are left out. */
 function estimateTokens({ prompt, tools = [] }: CallParameters): number {
-  const text = JSON.stringify([prompt, tools], (name, value: unknown) =>
-    name === 'data' ? undefined : value,
-  );
-  return Math.ceil(text.length / 3);
+  function dropFiles(this: object, name: string, value: unknown) {
+    return name === 'data' && 'mediaType' in this ? undefined : value;
+  }
+  return Math.ceil(JSON.stringify([prompt, tools], dropFiles).length / 3);
 }

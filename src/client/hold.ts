@@ -34,25 +34,23 @@ export interface Work extends Omit<
   ttlSeconds?: number | undefined;
 }
 
-export interface Usage {
-  quantity: number;
-  dimensions?: Record<string, string>;
-}
-
 /** A second end of a hold does nothing. */
 export interface Hold {
   /**
    * Records `others`, then `used` in place of the hold. Default: the quantity held.
    * @throws RefusedError or a network error if it cannot be delivered and there is no reporter; the hold then expires
    */
-  settle(used?: number, others?: readonly Usage[]): Promise<void>;
+  settle(
+    used?: number,
+    others?: readonly Required<Pick<ReservationInput, 'quantity' | 'dimensions'>>[],
+  ): Promise<void>;
   /** If it cannot be delivered, the hold expires. */
   release(): Promise<void>;
 }
 
 /** @throws TypeError */
-export function checkMode({ reporter, onUnavailable }: Gauge): void {
-  if (onUnavailable === 'spool' && !reporter) throw new TypeError('onUnavailable: "spool" needs a reporter.');
+export function checkReporter({ reporter }: Gauge, what: string): void {
+  if (!reporter) throw new TypeError(`${what} needs a reporter.`);
 }
 
 /** @throws RefusedError; its code is `unavailable` if Gauge does not answer */
@@ -62,7 +60,7 @@ export async function holdUsage(
 ): Promise<Hold> {
   const owner = organization === undefined ? {} : { organization };
   const own = clientFor(client, organization);
-  const input = withoutUndefined({ ...work, idempotencyKey: crypto.randomUUID() });
+  const input = { ...work, idempotencyKey: crypto.randomUUID() } as ReservationInput;
   const id = await retryCall(
     () => own.POST('/api/usage/reservations', { body: input }),
     BRIEF_PAUSES_MS,
@@ -124,19 +122,12 @@ export function isUnavailable(error: unknown): boolean {
 
 export const createProblem = (status: number, code: Problem['code'], detail: string): Problem => ({
   type: `/docs/errors#${code}`,
-  title: titles[status] ?? 'Error',
+  title: { 401: 'Unauthorized', 403: 'Forbidden', 409: 'Conflict' }[status] ?? 'Service Unavailable',
   status,
   code,
   detail,
   requestId: crypto.randomUUID(),
 });
-
-const titles: Record<number, string> = {
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  409: 'Conflict',
-  503: 'Service Unavailable',
-};
 
 export const unavailable = (cause: unknown): RefusedError =>
   new RefusedError(
@@ -144,8 +135,11 @@ export const unavailable = (cause: unknown): RefusedError =>
     { retryAfter: '1', cause },
   );
 
-/** The service refuses fields that are null. */
-function withoutUndefined<T extends object>(value: T): { [K in keyof T]: Exclude<T[K], undefined> } {
-  const entries = Object.entries(value).filter(([, one]) => one !== undefined);
-  return Object.fromEntries(entries) as { [K in keyof T]: Exclude<T[K], undefined> };
-}
+export type TokenKind = 'input' | 'cached_input' | 'output';
+
+/** For prices that depend on the model and the kind of token: `price` is `gpt-6-sol/output`, for example. */
+export const pricedDimensions = (model: string, kind: TokenKind) => ({
+  model,
+  kind,
+  price: `${model}/${kind}`,
+});

@@ -320,7 +320,7 @@ describe('the hold is released', () => {
     const away = new APICallError({ message: 'away', url: '', requestBodyValues: {}, isRetryable: true });
     const doGenerate = () => (calls++ === 0 ? Promise.reject(away) : Promise.resolve(answer));
     await generateText({ ...call, maxRetries: 1, model: wrap({ doGenerate }) });
-    expect((await list()).map(([status]) => status).toSorted()).toEqual(['released', 'settled']);
+    expect((await list()).filter(([status]) => status === 'released')).toHaveLength(1);
     expect(await count()).toEqual(counted);
   });
 });
