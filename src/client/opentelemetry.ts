@@ -24,9 +24,8 @@ const calls = new Set<unknown>([undefined, 'chat', 'text_completion', 'generate_
 
 /** Counts the tokens of recorded spans that follow the semantic conventions for generative AI (`gen_ai.usage.*`). */
 export function createUsageProcessor(options: UsageProcessorOptions): SpanProcessor {
-  const { reporter } = options;
   // oxlint-disable-next-line no-console -- the only place that every runtime has
-  const { onError = (error: unknown) => console.error('Gauge:', error) } = options;
+  const { reporter, onError = (error: unknown) => console.error('Gauge:', error) } = options;
   const pending = new Set<Promise<unknown>>();
   const forceFlush = async () => {
     await Promise.all(pending);
@@ -35,6 +34,7 @@ export function createUsageProcessor(options: UsageProcessorOptions): SpanProces
   return {
     onStart: () => undefined,
     onEnd(span) {
+      if (!calls.has(span.attributes['gen_ai.operation.name'])) return;
       for (const event of toEvents(span, options)) {
         const reported = reporter.report(event).catch(onError);
         pending.add(reported);
@@ -46,60 +46,25 @@ export function createUsageProcessor(options: UsageProcessorOptions): SpanProces
   };
 }
 
-/** A span that ends twice, or in two processors, is counted once. */
+/** Two processors count a span once, because its events have the same idempotency keys. */
 function toEvents(span: ReadableSpan, options: UsageProcessorOptions): ReportedEvent[] {
-  const { attributes } = span;
-  if (!calls.has(attributes['gen_ai.operation.name'])) return [];
-  const { productSlug, metric = 'tokens' } = options;
-  const { dimensions = (model, kind) => ({ model, kind }) } = options;
-  const model =
-    toText(attributes['gen_ai.response.model'] ?? attributes['gen_ai.request.model']) ?? 'unknown';
-  const organization = (options.organization ?? attributeOf('gauge.organization'))(span);
-  const subject = (options.subject ?? attributeOf('gauge.subject'))(span);
+  const { productSlug, metric = 'tokens', dimensions = (model, kind) => ({ model, kind }) } = options;
+  const read = (...names: string[]) =>
+    names.map((name) => span.attributes[name]).find((one) => one !== undefined);
+  const count = (...names: string[]) => Math.max(0, Number(read(...names)) || 0);
+  const { organization = () => read('gauge.organization'), subject = () => read('gauge.subject') } = options;
   const { traceId, spanId } = span.spanContext();
-  const owner = {
-    ...(organization === undefined ? {} : { organization }),
-    ...(subject === undefined ? {} : { subject }),
-  };
-  const [seconds, nanoseconds] = span.endTime;
-  const occurredAt = new Date(seconds * 1_000 + nanoseconds / 1e6).toISOString();
-  return countTokens(attributes).flatMap(([kind, quantity]) =>
-    quantity > 0
-      ? [
-          {
-            ...owner,
-            productSlug,
-            metric,
-            quantity,
-            occurredAt,
-            idempotencyKey: `${traceId}/${spanId}/${kind}`,
-            dimensions: dimensions(model, kind),
-          },
-        ]
-      : [],
-  );
+  const model = String(read('gen_ai.response.model', 'gen_ai.request.model') ?? 'unknown');
+  const occurredAt = new Date(span.endTime[0] * 1_000 + span.endTime[1] / 1e6).toISOString();
+  const input = count('gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens');
+  // Input tokens include cached ones.
+  const cached = Math.min(input, count('gen_ai.usage.cache_read.input_tokens', 'ai.usage.cachedInputTokens'));
+  const output = count('gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens');
+  const owner = { organization: organization(span), subject: subject(span) };
+  const quantities = { input: input - cached, cached_input: cached, output };
+  return (Object.entries(quantities) as [TokenKind, number][]).flatMap(([kind, quantity]) => {
+    const idempotencyKey = `${traceId}/${spanId}/${kind}`;
+    const event = { ...owner, productSlug, metric, quantity, occurredAt, idempotencyKey };
+    return quantity > 0 ? [{ ...event, dimensions: dimensions(model, kind) } as ReportedEvent] : [];
+  });
 }
-
-/** Input tokens include cached ones. */
-function countTokens(attributes: ReadableSpan['attributes']): [TokenKind, number][] {
-  const read = (...names: string[]) => {
-    const value = names.map((name) => attributes[name]).find((one) => one !== undefined);
-    return Number.isFinite(value) ? Math.max(0, value as number) : 0;
-  };
-  const input = read('gen_ai.usage.input_tokens', 'gen_ai.usage.prompt_tokens');
-  const cached = Math.min(input, read('gen_ai.usage.cache_read.input_tokens', 'ai.usage.cachedInputTokens'));
-  const output = read('gen_ai.usage.output_tokens', 'gen_ai.usage.completion_tokens');
-  return [
-    ['input', input - cached],
-    ['cached_input', cached],
-    ['output', output],
-  ];
-}
-
-const toText = (value: unknown): string | undefined =>
-  typeof value === 'string' && value !== '' ? value : undefined;
-
-const attributeOf =
-  (name: string) =>
-  ({ attributes }: ReadableSpan) =>
-    toText(attributes[name]);

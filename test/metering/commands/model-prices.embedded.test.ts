@@ -22,7 +22,7 @@ async function apply(): Promise<string> {
     stdout: { write },
     stderr: { write },
   });
-  expect([code, output]).toEqual([0, expect.stringContaining('')]);
+  expect(code).toBe(0);
   return output;
 }
 
@@ -61,7 +61,6 @@ it("the example's prices can be applied, and a call costs what they say", async 
   await ask('a-new-model');
   // 1,300 × 50 dollars for a million.
   expect(await balance()).toBeCloseTo(1 - 0.004_28 - 0.065, 12);
-  await operate('PUT', `/organizations/${slug}/credits/grants/first`, { amount: 1, reason });
   const refused = wrapLanguageModel({
     model: new MockLanguageModelV3({ modelId: 'claude-fable-5-1' }),
     middleware: createUsageMiddleware({ client, productSlug: 'assistant', dimensions: pricedDimensions }),
