@@ -1,34 +1,16 @@
 import type { Request, RequestHandler, Response } from 'express';
-import {
-  createGuard,
-  sizeOf,
-  type GuardOptions,
-  type KeyNeeds,
-  type LimitOptions,
-  type MeterOptions,
-  type VerifiedKey,
-} from './guard.js';
+import { createGuard, type Guard, type GuardOptions, type KeyNeeds, type VerifiedKey } from './guard.js';
 import { checkReporter } from './hold.js';
 
 export type { GuardOptions, KeyNeeds, VerifiedKey };
-type Seen = [req: Request, res: Response];
-
-export interface ExpressGuard {
-  /** The caller must send an API key of its Organization; later handlers find it with `keyOf(res)`. */
-  verifyKey(needs?: KeyNeeds): RequestHandler;
-  /** The caller's Organization must be allowed to use the product. A check promises nothing; `withLimit` does. */
-  requireEntitlement(productSlug: string, options?: { quantity?: number }): RequestHandler;
-  /** Counts the call after its response. */
-  meter(options: MeterOptions<Seen>): RequestHandler;
-  /** Holds the most that the call may use, and settles after its response, or releases if that is an error. */
-  withLimit(options: LimitOptions<Request, Seen>): RequestHandler;
-}
+export type ExpressGuard = Guard<Request, Response, RequestHandler>;
 
 export const keyOf = (res: Response): VerifiedKey | undefined =>
   res.locals.gaugeKey as VerifiedKey | undefined;
 
+/** Later handlers find the verified key with `keyOf(res)`. */
 export function createExpressGuard(options: GuardOptions<Request>): ExpressGuard {
-  const guard = createGuard(options);
+  const guard = createGuard<Request, Response>(options);
 
   const before =
     (check: (req: Request, res: Response) => Promise<void>): RequestHandler =>
@@ -50,12 +32,11 @@ export function createExpressGuard(options: GuardOptions<Request>): ExpressGuard
       }),
     requireEntitlement: (productSlug, { quantity = 0 } = {}) =>
       before((req, res) => guard.requireEntitlement(req, keyOf(res), productSlug, quantity)),
-    meter({ quantity, ...event }) {
+    meter(event) {
       checkReporter(options, 'meter');
       return (req, res, next) => {
         res.once('close', () => {
-          if (isDone(res))
-            void guard.report(req, keyOf(res), { ...event, quantity: sizeOf(quantity, req, res) });
+          if (isDone(res)) void guard.report(req, keyOf(res), res, event);
         });
         next();
       };
@@ -63,10 +44,7 @@ export function createExpressGuard(options: GuardOptions<Request>): ExpressGuard
     withLimit: (limit) =>
       before(async (req, res) => {
         const hold = await guard.hold(req, keyOf(res), limit);
-        const end = () => {
-          const used = () => (limit.used ? limit.used(req, res) : sizeOf(limit.quantity, req));
-          void guard.end(hold, isDone(res) ? used() : undefined);
-        };
+        const end = () => void guard.end(hold, isDone(res) ? () => limit.used?.(req, res) : undefined);
         // The caller may have gone away in the meantime.
         if (res.closed) end();
         else res.once('close', end);

@@ -1,17 +1,8 @@
 import { retryCall, type GaugeClient } from './client.js';
-import {
-  createGuard,
-  sizeOf,
-  type GuardOptions,
-  type KeyNeeds,
-  type LimitOptions,
-  type MeterOptions,
-  type VerifiedKey,
-} from './guard.js';
-import { checkReporter, clientFor, type Reports } from './hold.js';
+import { createGuard, type Guard, type GuardOptions, type KeyNeeds, type VerifiedKey } from './guard.js';
+import { checkReporter, clientFor, type Hold, type Reports } from './hold.js';
 
 export type { GuardOptions, KeyNeeds, VerifiedKey };
-type Seen = [request: Request, response: Response];
 export type Step = (request: Request, next: () => Promise<Response>) => Promise<Response>;
 
 export interface FetchGuardOptions extends GuardOptions<Request> {
@@ -19,21 +10,14 @@ export interface FetchGuardOptions extends GuardOptions<Request> {
   waitUntil?: (work: Promise<unknown>) => void;
 }
 
-export interface FetchGuard {
-  /** The caller must send an API key of its Organization; handlers find it with `keyOf(request)`. */
-  verifyKey(needs?: KeyNeeds): Step;
-  /** The caller's Organization must be allowed to use the product. A check promises nothing; `withLimit` does. */
-  requireEntitlement(productSlug: string, options?: { quantity?: number }): Step;
-  /** Counts the call once it has a response. */
-  meter(options: MeterOptions<Seen>): Step;
-  /** Holds the most that the call may use, and settles once it has a response, or releases if that is an error. */
-  withLimit(options: LimitOptions<Request, Seen>): Step;
+export interface FetchGuard extends Guard<Request, Response, Step> {
+  /** After `verifyKey`. */
   keyOf(request: Request): VerifiedKey | undefined;
 }
 
 export function createFetchGuard(options: FetchGuardOptions): FetchGuard {
   const { waitUntil } = options;
-  const guard = createGuard(options);
+  const guard = createGuard<Request, Response>(options);
   const keys = new WeakMap<Request, VerifiedKey>();
 
   const before =
@@ -47,7 +31,7 @@ export function createFetchGuard(options: FetchGuardOptions): FetchGuard {
       }
       return next();
     };
-  const finish = (work: Promise<void>): Promise<void> | void => (waitUntil ? waitUntil(work) : work);
+  const finish = (work: Promise<unknown>) => (waitUntil ? waitUntil(work) : work);
 
   return {
     keyOf: (request) => keys.get(request),
@@ -57,35 +41,26 @@ export function createFetchGuard(options: FetchGuardOptions): FetchGuard {
       }),
     requireEntitlement: (productSlug, { quantity = 0 } = {}) =>
       before((request) => guard.requireEntitlement(request, keys.get(request), productSlug, quantity)),
-    meter({ quantity, ...event }) {
+    meter(event) {
       checkReporter(options, 'meter');
       return async (request, next) => {
         const response = await next();
-        const report = () =>
-          guard.report(request, keys.get(request), {
-            ...event,
-            quantity: sizeOf(quantity, request, response),
-          });
-        if (response.status < 400) await finish(report());
+        if (response.status < 400) await finish(guard.report(request, keys.get(request), response, event));
         return response;
       };
     },
     withLimit: (limit) => async (request, next) => {
-      let end: ((response?: Response) => Promise<void>) | undefined;
-      const hold = before(async () => {
-        const held = await guard.hold(request, keys.get(request), limit);
-        end = (response) => {
-          const isUsed = response && response.status < 400;
-          const used = () => (limit.used ? limit.used(request, response!) : sizeOf(limit.quantity, request));
-          return guard.end(held, isUsed ? used() : undefined);
-        };
+      let hold: Hold | undefined;
+      const begin = before(async () => {
+        hold = await guard.hold(request, keys.get(request), limit);
       });
+      const end = async (used?: () => number | undefined) => hold && guard.end(hold, used);
       try {
-        const response = await hold(request, next);
-        if (end) await finish(end(response));
+        const response = await begin(request, next);
+        await finish(end(response.status < 400 ? () => limit.used?.(request, response) : undefined));
         return response;
       } catch (error) {
-        await end?.();
+        await end();
         throw error;
       }
     },

@@ -30,28 +30,33 @@ export interface KeyNeeds extends Pick<Verification, 'scope' | 'productSlug' | '
   livemode?: boolean;
 }
 
-/** @template Seen what tells the size of the work: a call, or a call and its response */
-type Size<Seen extends unknown[]> = number | ((...seen: Seen) => number);
-
-export interface MeterOptions<Seen extends unknown[]> {
+export interface MeterOptions<Call, Answer> {
   productSlug: string;
   metric: string;
   /** Default: 1. Responses with a status of 400 or more are not counted. */
-  quantity?: Size<Seen>;
+  quantity?: number | ((call: Call, answer: Answer) => number);
   dimensions?: Record<string, string>;
 }
 
-export interface LimitOptions<Call, Seen extends unknown[]> extends Omit<MeterOptions<[Call]>, 'quantity'> {
+export interface LimitOptions<Call, Answer> extends Omit<MeterOptions<Call, Answer>, 'quantity'> {
   /** The most that the call may use. */
-  quantity: Size<[Call]>;
-  /** What it used. Default: `quantity`. */
-  used?: (...seen: Seen) => number;
+  quantity: number | ((call: Call) => number);
+  /** What it used. Default: the quantity held. */
+  used?: (call: Call, answer: Answer) => number;
   /** After this time, the hold of a process that was killed ends. Default: 300. */
   ttlSeconds?: number;
 }
 
-export const sizeOf = <Seen extends unknown[]>(size: Size<Seen> = 1, ...seen: Seen): number =>
-  typeof size === 'number' ? size : size(...seen);
+export interface Guard<Call, Answer, Middleware> {
+  /** The caller must send an API key of its Organization. */
+  verifyKey(needs?: KeyNeeds): Middleware;
+  /** The caller's Organization must be allowed to use the product. A check promises nothing; `withLimit` does. */
+  requireEntitlement(productSlug: string, options?: { quantity?: number }): Middleware;
+  /** Counts the call once it has a response. */
+  meter(options: MeterOptions<Call, Answer>): Middleware;
+  /** Holds the most that the call may use, and settles once it has a response, or releases if that is an error. */
+  withLimit(options: LimitOptions<Call, Answer>): Middleware;
+}
 
 /** The caller is refused. The service's refusals of the vendor's own key must not reach the caller. */
 class CallerError extends RefusedError {}
@@ -73,17 +78,12 @@ function refuse(code: string, detail?: string): never {
   throw new CallerError(createProblem(status, code as Problem['code'], detail ?? usual));
 }
 
-const passedOn = new Set([
-  'entitlement_required',
-  'entitlement_read_only',
-  'limit_reached',
-  'credits_exhausted',
-]);
+const passedOn = /^(entitlement_required|entitlement_read_only|limit_reached|credits_exhausted)$/;
 
-/** What all frameworks share. `Call` is the framework's request. */
-export function createGuard<Call>(options: GuardOptions<Call>) {
+/** What all frameworks share. `Call` and `Answer` are the framework's request and response. */
+export function createGuard<Call, Answer>(options: GuardOptions<Call>) {
   const { client, reporter, onUnavailable } = options;
-  if (options.onUnavailable === 'spool') checkReporter(options, 'onUnavailable: "spool"');
+  if (onUnavailable === 'spool') checkReporter(options, 'onUnavailable: "spool"');
   // oxlint-disable-next-line no-console -- the only place that every runtime has
   const onError = options.onError ?? ((error: unknown) => console.error('Gauge:', error));
   const callerOf = (call: Call, key: VerifiedKey | undefined) => ({
@@ -119,22 +119,30 @@ export function createGuard<Call>(options: GuardOptions<Call>) {
       if (result?.allowed === false) refuse(result.reason ?? 'entitlement_required');
     },
     /** @throws RefusedError */
-    hold: (call: Call, key: Key, { quantity, ...limit }: LimitOptions<Call, never>): Promise<Hold> => {
-      const { productSlug, metric, dimensions, ttlSeconds } = limit;
-      const work = { productSlug, metric, dimensions, ttlSeconds, quantity: sizeOf(quantity, call) };
+    async hold(call: Call, key: Key, limit: LimitOptions<Call, Answer>): Promise<Hold> {
+      const { productSlug, metric, quantity: most, dimensions, ttlSeconds } = limit;
+      const quantity = typeof most === 'number' ? most : most(call);
+      const work = { productSlug, metric, quantity, dimensions, ttlSeconds };
       return holdUsage(options, { ...work, ...callerOf(call, key) });
     },
-    async report(call: Call, key: Key, event: ReportedEvent): Promise<void> {
-      const owned = { ...event, ...callerOf(call, key) } as ReportedEvent;
-      if (event.quantity !== 0) await reporter!.report(owned).catch(onError);
+    /** The caller has its response, so errors go to the vendor. */
+    async end(hold: Hold, used: (() => number | undefined) | undefined): Promise<void> {
+      await (async () => (used ? hold.settle(used()) : hold.release()))().catch(onError);
     },
-    /** Settles without waiting for success: the caller has its response. */
-    end: (hold: Hold, used: number | undefined): Promise<void> =>
-      (used === undefined ? hold.release() : hold.settle(used)).catch(onError),
+    async report(call: Call, key: Key, answer: Answer, event: MeterOptions<Call, Answer>): Promise<void> {
+      try {
+        const { quantity: size = 1 } = event;
+        const quantity = typeof size === 'number' ? size : size(call, answer);
+        const owned = { ...event, ...callerOf(call, key), quantity } as ReportedEvent;
+        if (quantity !== 0) await reporter!.report(owned);
+      } catch (error) {
+        onError(error);
+      }
+    },
     /** As Gauge itself would answer. */
     toAnswer(error: unknown) {
       const isCallers =
-        error instanceof CallerError || (error instanceof RefusedError && passedOn.has(error.problem.code));
+        error instanceof CallerError || (error instanceof RefusedError && passedOn.test(error.problem.code));
       if (!isCallers) onError(error);
       const { problem, retryAfter } = isCallers ? error : unavailable(error);
       const headers = {

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process';
 import {
+  cpSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -118,7 +119,9 @@ it('each example of the adapters compiles with its framework in a strict project
   // The packages of the frameworks that are installed here; gauge-client is the packed one.
   for (const name of ['ai', 'express', 'hono', '@opentelemetry', '@types'])
     symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
-  symlinkSync(join(project, 'node_modules/gauge-client'), join(folder, 'node_modules/gauge-client'));
+  cpSync(join(project, 'node_modules/gauge-client'), join(folder, 'node_modules/gauge-client'), {
+    recursive: true,
+  });
   const files = adapters.flatMap((adapter) => {
     const page = readFileSync(join(project, `node_modules/gauge-client/${adapter}.md`), 'utf8');
     return [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code], i) => {
@@ -133,7 +136,11 @@ it('each example of the adapters compiles with its framework in a strict project
   const { stdout } = await run(process.execPath, [tsc, '-p', folder], { cwd: folder }).catch(
     (error: { stdout: string }) => error,
   );
-  expect(stdout).toBe('');
+  // The types of a framework may have errors of their own.
+  const errors = stdout
+    .split('\n')
+    .filter((line) => /^\S/.test(line) && !/node_modules\/(?!gauge-client)/.test(line));
+  expect(errors).toEqual([]);
 });
 
 it('each adapter loads without its framework, as a module and with require', async () => {
