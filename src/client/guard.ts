@@ -12,9 +12,8 @@ import {
   type Hold,
 } from './hold.js';
 
-type CheckItem = components['schemas']['EntitlementCheckItem'];
-type Verification = components['schemas']['KeyVerification'];
-export type VerifiedKey = components['schemas']['VerifiedKey'];
+type Schemas = components['schemas'];
+export type VerifiedKey = Schemas['VerifiedKey'];
 
 export interface GuardOptions<Call> extends Gauge {
   /** The slug of the caller's Organization, if your own sign-in knows it. Default: that of the verified key. */
@@ -25,7 +24,7 @@ export interface GuardOptions<Call> extends Gauge {
   onError?: (error: unknown) => void;
 }
 
-export interface KeyNeeds extends Pick<Verification, 'scope' | 'productSlug' | 'quantity'> {
+export interface KeyNeeds extends Pick<Schemas['KeyVerification'], 'scope' | 'productSlug' | 'quantity'> {
   /** Default: true. A key of the other mode is refused, because it would count as your key's mode. */
   livemode?: boolean;
 }
@@ -80,7 +79,7 @@ function refuse(code: string, detail?: string): never {
 
 const passedOn = /^(entitlement_required|entitlement_read_only|limit_reached|credits_exhausted)$/;
 
-/** What all frameworks share. `Call` and `Answer` are the framework's request and response. */
+/** What all frameworks share. `Call` and `Answer` are its request and response. Checks throw RefusedErrors. */
 export function createGuard<Call, Answer>(options: GuardOptions<Call>) {
   const { client, reporter, onUnavailable } = options;
   if (onUnavailable === 'spool') checkReporter(options, 'onUnavailable: "spool"');
@@ -93,32 +92,25 @@ export function createGuard<Call, Answer>(options: GuardOptions<Call>) {
   type Key = VerifiedKey | undefined;
 
   return {
-    /** @throws RefusedError */
-    async verify(
-      authorization: string | null | undefined,
-      { livemode = true, ...needs }: KeyNeeds,
-    ): Promise<VerifiedKey> {
-      if (!authorization) refuse('missing_key');
-      const secret = /^bearer +(\S{1,256})$/i.exec(authorization)?.[1] ?? refuse('invalid_key');
+    async verify(header: string | null | undefined, { livemode = true, ...needs }: KeyNeeds) {
+      if (!header) refuse('missing_key');
+      const secret = /^bearer +(\S{1,256})$/i.exec(header)?.[1] ?? refuse('invalid_key');
       const body = { ...needs, secret };
       const key = await retryCall(() => client.POST('/service/keys/verify', { body }), BRIEF_PAUSES_MS);
       if (key.code !== null) refuse(key.code);
       if (key.livemode !== livemode) refuse('invalid_key', `Send a ${livemode ? 'live' : 'test'} key.`);
       return key;
     },
-    /** @throws RefusedError */
     async requireEntitlement(call: Call, key: Key, productSlug: string, quantity: number): Promise<void> {
       const { organization, subject } = callerOf(call, key);
-      const own = clientFor(client, organization);
-      const body = { items: [{ productSlug, quantity, subject } as CheckItem] };
-      const check = () => own.POST('/api/entitlements/check', { body });
+      const body = { items: [{ productSlug, quantity, subject } as Schemas['EntitlementCheckItem']] };
+      const check = () => clientFor(client, organization).POST('/api/entitlements/check', { body });
       const answer = await retryCall(check, BRIEF_PAUSES_MS).catch((error: unknown) => {
         if (onUnavailable !== 'spool' || !isUnavailable(error)) throw error;
       });
       const result = answer?.results[0];
       if (result?.allowed === false) refuse(result.reason ?? 'entitlement_required');
     },
-    /** @throws RefusedError */
     async hold(call: Call, key: Key, limit: LimitOptions<Call, Answer>): Promise<Hold> {
       const { productSlug, metric, quantity: most, dimensions, ttlSeconds } = limit;
       const quantity = typeof most === 'number' ? most : most(call);
