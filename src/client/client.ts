@@ -1,5 +1,5 @@
 import createClient, { type Client, type Middleware } from 'openapi-fetch';
-import type { paths } from './api.js';
+import type { components, paths } from './api.js';
 
 type ReadUsage = paths['/api/usage']['get'];
 /** Names like `dimension.model` depend on the product, so the OpenAPI document cannot list them. */
@@ -135,15 +135,23 @@ function isPlain(baseUrl: string): boolean {
 type ReserveUsage = paths['/api/usage/reservations']['post'];
 export type ReservationInput = NonNullable<ReserveUsage['requestBody']>['content']['application/json'];
 export type Reservation = ReserveUsage['responses'][201]['content']['application/json']['reservation'];
-type Problem = ReserveUsage['responses'][409]['content']['application/problem+json'];
+export type Problem = components['schemas']['Problem'];
+
+interface RefusalContext {
+  retryAfter?: string | undefined;
+  cause?: unknown;
+}
 
 /** The service refused the call; `problem.code` says why, for example `limit_reached`. */
 export class RefusedError extends Error {
   readonly problem: Problem;
-  constructor(problem: Problem) {
-    super(`${problem.code}: ${problem.detail}`);
+  /** The header `Retry-After`. */
+  readonly retryAfter: string | undefined;
+  constructor(problem: Problem, { retryAfter, cause }: RefusalContext = {}) {
+    super(`${problem.code}: ${problem.detail}`, { cause });
     this.name = 'RefusedError';
     this.problem = problem;
+    this.retryAfter = retryAfter;
   }
 }
 
@@ -153,20 +161,23 @@ export class CreditsExhaustedError extends RefusedError {
   readonly required: number;
   /** For the product. */
   readonly available: number;
-  constructor(problem: Problem, { required, available }: { required: number; available: number }) {
-    super(problem);
+  constructor(
+    problem: Problem,
+    { required, available, ...context }: { required: number; available: number } & RefusalContext,
+  ) {
+    super(problem, context);
     this.name = 'CreditsExhaustedError';
     this.required = required;
     this.available = available;
   }
 }
 
-function toRefusal(problem: Problem): RefusedError {
+function toRefusal(problem: Problem, context: RefusalContext): RefusedError {
   const { required, available } = problem;
   const isExhausted = required !== undefined && available !== undefined;
   return isExhausted
-    ? new CreditsExhaustedError(problem, { required, available })
-    : new RefusedError(problem);
+    ? new CreditsExhaustedError(problem, { required, available, ...context })
+    : new RefusedError(problem, context);
 }
 
 type ListEntries = paths['/api/credits/entries']['get'];
@@ -224,18 +235,31 @@ interface Attempt<Data> {
   response: Response;
 }
 
-/** On network errors, 429 and 5xx. @throws RefusedError, or the network error of the last attempt */
-async function retryCall<Data>(call: () => Promise<Attempt<Data>>): Promise<Data> {
+/** In ms, while a caller waits. A `Retry-After` of more than a second then ends the attempts. */
+export const BRIEF_PAUSES_MS = [100, 300];
+
+/**
+ * On network errors, 429 and 5xx.
+ * @throws RefusedError, or the network error of the last attempt
+ */
+export async function retryCall<Data>(
+  call: () => Promise<Attempt<Data>>,
+  pausesMs: readonly number[] = PAUSES_MS,
+): Promise<Data> {
   for (let attempt = 0; ; attempt++) {
-    const pauseMs = PAUSES_MS[attempt];
+    const pauseMs = pausesMs[attempt];
     const answer = await call().catch((error: unknown) => {
       if (pauseMs === undefined) throw error;
     });
     if (answer?.data !== undefined) return answer.data;
-    const isFinal = answer && answer.response.status !== 429 && answer.response.status < 500;
-    if (answer && (isFinal || pauseMs === undefined)) throw toRefusal(answer.error as Problem);
+    const retryAfter = answer?.response.headers.get('retry-after') ?? undefined;
     // The service sends seconds. If a proxy sends a date, the default pause applies.
-    const retryAfterMs = Number(answer?.response.headers.get('retry-after')) * 1_000 || 0;
+    const retryAfterMs = Number(retryAfter) * 1_000 || 0;
+    const isFinal =
+      pauseMs === undefined ||
+      (pausesMs === BRIEF_PAUSES_MS && retryAfterMs > 1_000) ||
+      (answer && answer.response.status !== 429 && answer.response.status < 500);
+    if (answer && isFinal) throw toRefusal(answer.error as Problem, { retryAfter });
     await new Promise((resolve) => setTimeout(resolve, Math.max(pauseMs!, retryAfterMs)));
   }
 }

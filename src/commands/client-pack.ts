@@ -7,7 +7,14 @@ import { fileURLToPath } from 'node:url';
 
 // npm run client:pack -- [folder]: packs only the client as an npm package, gauge-client-….tgz.
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const entries = { '.': 'client', './reporter': 'reporter' };
+const adapters = ['ai-sdk', 'express', 'fetch', 'opentelemetry'];
+const entries = {
+  '.': 'client',
+  './reporter': 'reporter',
+  ...Object.fromEntries(adapters.map((name) => [`./${name}`, name])),
+};
+/** Each adapter needs one of them, which the program has anyway. */
+const frameworks = { ai: '>=6', express: '>=5', hono: '>=4', '@opentelemetry/sdk-trace-base': '>=2' };
 
 interface Manifest {
   version: string;
@@ -76,10 +83,20 @@ function describe({ version, license, engines, dependencies }: Manifest): void {
     // For compilers that do not read `exports`.
     main: './client/client.js',
     types: './cjs/client/client.d.ts',
-    typesVersions: { '*': { reporter: ['./cjs/client/reporter.d.ts'] } },
+    typesVersions: {
+      '*': Object.fromEntries(
+        ['reporter', ...adapters].map((entry) => [entry, [`./cjs/client/${entry}.d.ts`]]),
+      ),
+    },
+    peerDependencies: frameworks,
+    peerDependenciesMeta: Object.fromEntries(
+      Object.keys(frameworks).map((framework) => [framework, { optional: true }]),
+    ),
     dependencies: { [name]: dependencies[name] },
   };
   writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest, null, 2));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   copyFileSync(join(root, 'src/client/README.md'), join(folder, 'README.md'));
+  for (const adapter of adapters)
+    copyFileSync(join(root, `src/client/${adapter}.md`), join(folder, `${adapter}.md`));
 }

@@ -1,5 +1,14 @@
 import { execFile } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -91,6 +100,66 @@ it('a new TypeScript project compiles against the package and its types, and typ
   await expect(compile('wrong.json')).rejects.toMatchObject({
     stdout: expect.stringContaining('amount') as string,
   });
+});
+
+const adapters = ['ai-sdk', 'express', 'fetch', 'opentelemetry'] as const;
+
+it('each example of the adapters compiles with its framework in a strict project', async () => {
+  const compilerOptions = {
+    target: 'ES2023',
+    lib: ['ES2023', 'DOM'],
+    module: 'NodeNext',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    types: ['node'],
+    noEmit: true,
+  };
+  const folder = join(project, 'adapters');
+  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  // The packages of the frameworks that are installed here; gauge-client is the packed one.
+  for (const name of ['ai', 'express', 'hono', '@opentelemetry', '@types'])
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  cpSync(join(project, 'node_modules/gauge-client'), join(folder, 'node_modules/gauge-client'), {
+    recursive: true,
+  });
+  const files = adapters.flatMap((adapter) => {
+    const page = readFileSync(join(project, `node_modules/gauge-client/${adapter}.md`), 'utf8');
+    return [...page.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code], i) => {
+      writeFileSync(join(folder, `${adapter}-${i}.ts`), code!);
+      return `${adapter}-${i}.ts`;
+    });
+  });
+  expect(files.length).toBeGreaterThanOrEqual(adapters.length);
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ type: 'module' }));
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }));
+  const tsc = join(dirname(createRequire(import.meta.url).resolve('typescript/package.json')), 'bin/tsc');
+  const { stdout } = await run(process.execPath, [tsc, '-p', folder], { cwd: folder }).catch(
+    (error: { stdout: string }) => error,
+  );
+  // The types of a framework may have errors of their own.
+  const errors = stdout
+    .split('\n')
+    .filter((line) => /^\S/.test(line) && !/node_modules\/(?!gauge-client)/.test(line));
+  expect(errors).toEqual([]);
+});
+
+it('each adapter loads without its framework, as a module and with require', async () => {
+  const names = ['createUsageMiddleware', 'createExpressGuard', 'createFetchGuard', 'createUsageProcessor'];
+  const entries = adapters.map((adapter) => `'gauge-client/${adapter}'`);
+  const list = (load: string) =>
+    `[${entries.map((entry, i) => `typeof ${load}(${entry})).${names[i]}`).join()}]`;
+  writeFileSync(join(project, 'load.js'), `console.log(String(${list('(await import')}));`);
+  writeFileSync(join(project, 'load.cjs'), `console.log(String(${list('(require')}));`);
+  for (const file of ['load.js', 'load.cjs']) {
+    const { stdout } = await run(process.execPath, [file], { cwd: project });
+    expect(stdout).toBe('function,function,function,function\n');
+  }
+  // Workers and browsers have neither files nor packages of Node.
+  for (const part of ['ai-sdk', 'fetch', 'guard', 'hold']) {
+    const code = readFileSync(join(project, `node_modules/gauge-client/client/${part}.js`), 'utf8');
+    const imports = [...code.matchAll(/from '([^']+)'/g)].map(([, name]) => name);
+    expect(['./client.js', './guard.js', './hold.js']).toEqual(expect.arrayContaining(imports));
+  }
 });
 
 it('the package runs in plain Node and has only the dependency that it needs', async () => {

@@ -30,7 +30,13 @@ export async function provideOwnBuild(): Promise<() => void> {
 }
 
 const threads = ['src/core/db/pglite-thread', 'src/markets/thread'];
-const scripts = ['src/main', 'test/support/serve', 'test/client/reporting', 'test/core/db/lock-directory'];
+const scripts = [
+  'src/main',
+  'test/support/serve',
+  'test/client/reporting',
+  'test/client/holding',
+  'test/core/db/lock-directory',
+];
 const ofProducts = [
   ...threads,
   'lab/evaluate',
