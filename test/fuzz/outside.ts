@@ -52,6 +52,7 @@ const rules = fileURLToPath(new URL('outside_rules.py', import.meta.url));
  */
 const settings = `
 hooks = ${JSON.stringify(rules)}
+request-timeout = 60
 [checks]
 positive_data_acceptance.enabled = false
 negative_data_rejection.expected-statuses = ["4xx", "503"]
@@ -66,6 +67,8 @@ const server = await startServer('embedded');
 let hasFailed = false;
 try {
   const world = await makeWorld(server.url);
+  const document = join(folder, 'openapi.json');
+  writeFileSync(document, await (await fetch(`${server.url}/openapi.json`)).text());
   for (const [name, credentials] of [
     ['with credentials', credentialsOf(world)],
     ['without', ''],
@@ -73,7 +76,7 @@ try {
     console.log(`\n=== ${name}, seed ${seed}`);
     const config = join(folder, 'schemathesis.toml');
     writeFileSync(config, `${settings}\n${credentials}`);
-    const run = ['run', `${server.url}/openapi.json`, '--seed', String(seed)];
+    const run = ['run', document, '--url', server.url, '--seed', String(seed)];
     const limits = ['--max-time', String(Math.ceil(seconds / 2)), '--workers', '2', '--continue-on-failure'];
     const filter = only === undefined ? [] : ['--include-path-regex', only];
     const args = ['-m', 'schemathesis.cli', '--config-file', config, ...run, ...limits, ...filter];
