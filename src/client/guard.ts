@@ -40,7 +40,7 @@ export interface MeterOptions<Call, Answer> {
 export interface LimitOptions<Call, Answer> extends Omit<MeterOptions<Call, Answer>, 'quantity'> {
   /** The most that the call may use. */
   quantity: number | ((call: Call) => number);
-  /** What it used. Default: the quantity held. */
+  /** The units that it used. Default: the quantity held. */
   used?: (call: Call, answer: Answer) => number;
   /** After this time, the hold of a process that was killed ends. Default: 300. */
   ttlSeconds?: number;
@@ -79,7 +79,7 @@ function refuse(code: string, detail?: string): never {
 
 const passedOn = /^(entitlement_required|entitlement_read_only|limit_reached|credits_exhausted)$/;
 
-/** What all frameworks share. `Call` and `Answer` are its request and response. Checks throw RefusedErrors. */
+/** The frameworks share this. `Call` and `Answer` are a framework's request and response. Checks throw RefusedErrors. */
 export function createGuard<Call, Answer>(options: GuardOptions<Call>) {
   const { client, reporter, onUnavailable } = options;
   if (onUnavailable === 'spool') checkReporter(options, 'onUnavailable: "spool"');

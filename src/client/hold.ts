@@ -97,7 +97,7 @@ export async function holdUsage(
         await retryCall(() => own.POST('/api/usage/reservations/{id}/settle', { params, body }), pausesMs);
       } catch (error) {
         if (!reporter) throw error;
-        // What was recorded before the error has the same idempotency keys, so nothing is counted twice.
+        // Events recorded before the error have the same idempotency keys, so nothing is counted twice.
         await report();
       }
     },

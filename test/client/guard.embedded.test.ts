@@ -95,10 +95,10 @@ function fetchSteps({ productSlug, work, ...options }: Api) {
     '/limited': [guard.verifyKey(), guard.withLimit({ productSlug, ...limit, used })],
     '/anonymous': [guard.withLimit({ productSlug, ...limit })],
   };
-  const answer = async (request: Request, { keyOf }: FetchGuard) => {
+  const answer = async (request: Request, own: FetchGuard) => {
     await work?.();
     return Response.json(
-      { organization: keyOf(request)?.organization },
+      { organization: own.keyOf(request)?.organization },
       { status: numberOf(request, 'status', 200) },
     );
   };
