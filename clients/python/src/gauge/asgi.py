@@ -30,8 +30,7 @@ class GaugeMiddleware:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        after: list[Callable[[], None]] = []
-        scope[AFTER] = after
+        after = scope[AFTER] = list[Callable[[], object]]()
         status = 0
 
         async def watch(message: Message) -> None:

@@ -246,6 +246,7 @@ class GaugeProxy(Meter, CustomLogger):
             status = 429 if refusal.status == 409 else refusal.status
             problem = {**refusal.problem, "status": status, "title": HTTPStatus(status).phrase}
             raise HTTPException(status, {"error": refusal.problem["detail"], **problem}, refusal.headers) from error
+        # LiteLLM may end a call without any of the other hooks.
         while self._calls and (oldest := next(iter(self._calls.values()))).began_at < monotonic() - 86_400:
             del self._calls[oldest.key]
         self._calls[call.key] = call
