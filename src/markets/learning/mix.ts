@@ -140,28 +140,12 @@ const heaviest = (
 ): Candidate | undefined =>
   candidates.toSorted((a, b) => weights.get(modelOf(b))! - weights.get(modelOf(a))!)[0];
 
-/** With enough dates, a model to which the data alone give no weight gets none from the prior either. */
-function weightsOf(models: readonly string[], mix: Mix | undefined): Map<string, number> {
-  const hasEnough = models.every((a) => models.every((b) => errorsOf(a, b, mix).dates > ENOUGH_DATES));
-  const byData = hasEnough ? leastSquares(models, mix, 0) : undefined;
-  const kept = models.filter((model) => byData === undefined || byData.get(model)! > LEAST_WEIGHT);
-  const weights = leastSquares(kept, mix, PRIOR_DATES);
-  return new Map(models.map((model) => [model, weights.get(model) ?? 0]));
-}
-
-const ENOUGH_DATES = 2 * PRIOR_DATES;
-const LEAST_WEIGHT = 0.001;
-
 /**
  * Nonnegative weights that sum to one and minimize the expected squared error. J. C. Platt, Sequential Minimal
  * Optimization, MSR-TR-98-14 (1998). C. W. J. Granger, R. Ramanathan, J. Forecasting 3 (1984).
  */
-function leastSquares(
-  models: readonly string[],
-  mix: Mix | undefined,
-  priorDates: number,
-): Map<string, number> {
-  const products = models.map((a) => models.map((b) => productOf(a, b, mix, priorDates)));
+function weightsOf(models: readonly string[], mix: Mix | undefined): Map<string, number> {
+  const products = models.map((a) => models.map((b) => productOf(a, b, mix)));
   const counted = models.filter((model) => model !== EARLIER_RUN).length;
   const weights = models.map((model) =>
     counted === 0 ? 1 / models.length : Number(model !== EARLIER_RUN) / counted,
@@ -193,18 +177,16 @@ const SMALL = 1e-9;
  * assumed to have all of the first model's error plus an independent error, so it gets no weight; the gridpoint
  * forecast is assumed to have twice the squared error, so it gets little.
  */
-function productOf(a: string, b: string, mix: Mix | undefined, priorDates: number): number {
-  const { value, dates } = errorsOf(a, b, mix);
+function productOf(a: string, b: string, mix: Mix | undefined): number {
   const isLow = a === b && a === GRIDPOINTS;
-  const alike = a === b ? 1 : likenessOf({ value, dates });
+  const pair =
+    a === b ? { value: 1, dates: skillOf(a, mix).dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
+  const alike = a === b ? 1 : likenessOf(pair);
   const prior = 1 + alike + Number(a === EARLIER_RUN || b === EARLIER_RUN) + 2 * Number(isLow);
-  const known = value * Math.sqrt(skillOf(a, mix).value * skillOf(b, mix).value);
-  return (dates * known + priorDates * prior) / (dates + priorDates);
+  const [ofA, ofB] = [skillOf(a, mix), skillOf(b, mix)];
+  const known = pair.value * Math.sqrt(ofA.value * ofB.value);
+  return (pair.dates * known + PRIOR_DATES * prior) / (pair.dates + PRIOR_DATES);
 }
-
-/** The correlation of two models' errors. */
-const errorsOf = (a: string, b: string, mix: Mix | undefined): Known =>
-  a === b ? { value: 1, dates: skillOf(a, mix).dates } : (mix?.correlation[pairOf(a, b)] ?? UNKNOWN);
 
 /**
  * From 0 to 1: a power of the correlation's lower bound, one standard error below it in Fisher's z. The prior stays

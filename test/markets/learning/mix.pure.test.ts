@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { noFits, type FitBook, type Known, type Mix } from '../../../src/markets/learning/fits.js';
+import { noFits, type FitBook, type Mix } from '../../../src/markets/learning/fits.js';
 import type { DayEnsemble } from '../../../src/markets/weather/weather.js';
 import type { DayForecast } from '../../../src/markets/learning/forecast.js';
 import { calibratedModel } from '../../../src/markets/learning/calibrated.js';
@@ -64,21 +64,6 @@ const main = pastOf(undefined);
 const better = pastOf('other', { ...single, errorF: 1 }, 35);
 const learned = (...pasts: Past[]) => learn({ ...together(...pasts), reports: main.reports }, at).book;
 const runs = [runOf(undefined, 77), runOf('other', 71)];
-
-/** @param pairs the correlations of main and other, main and third, other and third */
-const mixOf = (skill: Mix['skill'], pairs: Known[]): Mix => ({
-  id: 'a mix',
-  kind: 'daily_maximum',
-  leadHours: 36,
-  skill,
-  correlation: Object.fromEntries(
-    ['main other', 'main third', 'other third'].map((pair, i) => [pair, pairs[i]!]),
-  ),
-  firstDate: first,
-  lastDate: first,
-  knownThrough: at,
-  trainedAt: at,
-});
 
 describe('the mix of several models', () => {
   it('of one model equals that model exactly', () => {
@@ -211,19 +196,6 @@ describe('the mix of several models', () => {
     expect(shares(forecast([...runs, runOf('noise', 71)], noisy))['noise']).toBeLessThan(0.02);
   });
 
-  it.each([
-    [60, 0],
-    [15, 0.25],
-  ])('gives what only adds noise to another model, after %d dates, the weight %d', (dates, expected) => {
-    const { mixes: _, ...book } = learned(main, better, pastOf('third', single, 34));
-    const known = (value: number): Known => ({ value, dates });
-    // Errors of `third` are those of `other` and as much noise of its own, so its squared error is twice as large.
-    const skill = { main: known(1), other: known(0.5), third: known(1) };
-    const mix = mixOf(skill, [known(0.4), known(0.4 * Math.SQRT1_2), known(Math.SQRT1_2)]);
-    const day = forecast([...runs, runOf('third', 73)], { ...book, mixes: [mix] });
-    expect(shares(day)['third']).toBeCloseTo(expected, 2);
-  });
-
   it('stays the same without new data', () => {
     const past = { ...together(main, better), reports: main.reports };
     const { book } = learn(past, at);
@@ -339,7 +311,19 @@ describe('the comparison of models', () => {
     });
     fc.assert(
       fc.property(anyMix, ({ other, third, pairs }) => {
-        const mix = mixOf({ main: { value: 1, dates: 60 }, other, third }, pairs);
+        const mix: Mix = {
+          id: 'a mix',
+          kind: 'daily_maximum',
+          leadHours: 36,
+          skill: { main: { value: 1, dates: 60 }, other, third },
+          correlation: Object.fromEntries(
+            ['main other', 'main third', 'other third'].map((pair, i) => [pair, pairs[i]!]),
+          ),
+          firstDate: first,
+          lastDate: first,
+          knownThrough: at,
+          trainedAt: at,
+        };
         const day = forecast([...runs, runOf('third', 73)], { ...book, mixes: [mix] });
         const weights = Object.values(shares(day));
         expect(weights.reduce((sum, weight) => sum + weight, 0)).toBeCloseTo(1, 9);
