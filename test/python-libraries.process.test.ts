@@ -27,7 +27,10 @@ async function play(program: string, ...args: string[]): Promise<unknown> {
 
 describe.skipIf(python === undefined)('the official library for Python', () => {
   const { database, service } = useService({ context: { clock: systemClock } });
-  const receiver = use(() => startReceiver(), ({ stop }) => stop());
+  const receiver = use(
+    () => startReceiver(),
+    ({ stop }) => stop(),
+  );
 
   it('of Standard Webhooks verifies a message, and refuses it with another secret or body', async () => {
     const { id: orgId } = await createOrganization(database.db);

@@ -96,7 +96,7 @@ describe.skipIf(!hasPython)('a release packs', () => {
     expect(files).toEqual(
       expect.arrayContaining(['LICENSE', 'README.md', 'package.json'].map((path) => `package/${path}`)),
     );
-    const other = files.filter((path) => !/\.(js|d\.ts)$|\/(LICENSE|README\.md|package\.json)$/.test(path));
+    const other = files.filter((path) => !/\.(js|d\.ts|md)$|\/(LICENSE|package\.json)$/.test(path));
     expect(other).toEqual([]);
     expect(manifest).toMatchObject({ version, repository: 'github:someone/gauge' });
   });
