@@ -11,7 +11,7 @@ import {
   type KalshiClient,
   type Query,
 } from './kalshi-client.js';
-import { dollars, count, time } from './kalshi-schema.js';
+import { count, price, time } from './kalshi-schema.js';
 import { noteUnreadable, readRows } from './rows.js';
 
 /** A trade in the venue's list (OpenAPI 3.32). */
@@ -19,7 +19,7 @@ export const kalshiTradeSchema = z.object({
   trade_id: z.string().min(1),
   ticker: z.string().min(1),
   count_fp: count,
-  yes_price_dollars: dollars,
+  yes_price_dollars: price.refine((text) => !/^[01](\.0*)?$/.test(text), 'nobody trades at $0 or $1'),
   taker_outcome_side: z.enum(['yes', 'no']),
   created_time: time,
   // Negotiated outside the order book, so the trade fills no resting order.

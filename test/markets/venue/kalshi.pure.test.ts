@@ -582,6 +582,8 @@ describe('prints', () => {
     ['a price that is a number', { yes_price_dollars: 0.42 }],
     ['a count with three decimals', { count_fp: '1.125' }],
     ['an invalid time', { created_time: 'yesterday' }],
+    ['a price of nothing', { yes_price_dollars: '0.0000' }],
+    ['a price above a dollar', { yes_price_dollars: '1.0001' }],
     ['another market', { ticker: `${EVENT}-T91` }],
   ])('with %s are left out alone, and named', async (_, fault) => {
     venue.fault = (req, res) => {
