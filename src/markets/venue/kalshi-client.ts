@@ -125,6 +125,8 @@ export interface KalshiClient {
   get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;
 }
 
+/** Long enough for the venue's list of cities. */
+const MAX_QUOTED = 1_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_PAUSE_MS = 5_000;
 
@@ -151,7 +153,7 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
     if (!response.ok)
       throw new UnexpectedAnswerError(
         path,
-        `status ${response.status}: ${body.slice(0, 200)}`,
+        `status ${response.status}: ${body.slice(0, MAX_QUOTED)}`,
         response.status,
       );
     try {
