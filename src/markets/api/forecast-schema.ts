@@ -320,6 +320,21 @@ const stationSchema = z
   })
   .meta({ id: 'Station' });
 
+const calibrationSchema = z
+  .object({
+    version: z.string(),
+    effectiveAt: timeField('When it took effect.'),
+    members: z.array(
+      z.object({
+        station: z.string().describe("The venue's own name for it."),
+        weight: z.number().describe('Its weight; all weights sum to 1.'),
+        offsetC: z.number().describe('How much warmer than its peers it is taken to be, °C.'),
+      }),
+    ),
+  })
+  .nullable()
+  .describe('How the venue computes the index, as it publishes; `null` if unknown.');
+
 const areaSchema = z
   .object({
     id: z.enum(indexAreas.map(({ id }) => id)),
@@ -333,20 +348,7 @@ const areaSchema = z
     measure: z.literal('hourly_temperature'),
     unit: unitField,
     settlesOn: z.string().describe('The rule in words.'),
-    calibration: z
-      .object({
-        version: z.string(),
-        effectiveAt: timeField('When it took effect.'),
-        members: z.array(
-          z.object({
-            station: z.string().describe("The venue's own name for it."),
-            weight: z.number().describe('Its weight; all weights sum to 1.'),
-            offsetC: z.number().describe('How much warmer than its peers it is taken to be, °C.'),
-          }),
-        ),
-      })
-      .nullable()
-      .describe('How the venue computes the index, as it publishes; `null` if unknown.'),
+    calibration: calibrationSchema,
     latest: z
       .object({
         at: timeField('The minute.'),
@@ -366,5 +368,14 @@ export const stationListSchema = z
     areas: z
       .array(areaSchema)
       .describe("The areas of the venue's temperature index, on which hourly markets settle."),
+    otherCities: z
+      .array(
+        z.object({
+          indexId: z.string().describe("The venue's name for it."),
+          calibration: calibrationSchema,
+          reason: z.string().describe('Why its markets are not traded here.'),
+        }),
+      )
+      .describe('Further cities of the index that the venue names; empty until they have been read.'),
   })
   .meta({ id: 'StationList' });

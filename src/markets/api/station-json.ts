@@ -26,6 +26,7 @@ export function createStationList({ climate, index }: PlaceFacts): () => CachedA
             states?.find((state) => state.area === area),
           ),
         ),
+        otherCities: (states ?? []).filter(({ area }) => area === null).map(toCityJson),
       };
       made = { answer: createCachedAnswer(body), checks, states };
     }
@@ -66,16 +67,24 @@ export const toAreaJson = (area: IndexArea, state: IndexState | undefined) => ({
   measure: 'hourly_temperature' as const,
   unit: 'fahrenheit' as const,
   settlesOn: `The venue's own index of ${area.city} in hundredths of °F at the minute in which the hour strikes: several stations, each with its weight and offset, of which no single one decides`,
-  calibration: state?.calibration
-    ? {
-        version: state.calibration.version,
-        effectiveAt: state.calibration.effectiveAt.toISOString(),
-        members: state.calibration.members.map(({ stationId, weight, offsetC }) => ({
-          station: stationId,
-          weight,
-          offsetC,
-        })),
-      }
-    : null,
+  calibration: toCalibrationJson(state?.calibration ?? null),
   latest: state?.latest ? { ...state.latest, at: state.latest.at.toISOString() } : null,
+});
+
+const toCalibrationJson = (calibration: IndexState['calibration']) =>
+  calibration && {
+    version: calibration.version,
+    effectiveAt: calibration.effectiveAt.toISOString(),
+    members: calibration.members.map(({ stationId, weight, offsetC }) => ({
+      station: stationId,
+      weight,
+      offsetC,
+    })),
+  };
+
+const toCityJson = ({ cityId, calibration }: IndexState) => ({
+  indexId: cityId,
+  calibration: toCalibrationJson(calibration),
+  reason:
+    'Gauge makes no forecasts for this city, so its hourly markets are listed without signals or orders',
 });

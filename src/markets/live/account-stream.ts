@@ -6,7 +6,7 @@ import { shareRun } from '../../core/steps.js';
 import { SECOND_MS, type Clock } from '../../core/time.js';
 import { parseCount } from '../market/contracts.js';
 import { parseDollars, type Micros } from '../market/money.js';
-import { dollars } from '../venue/kalshi-schema.js';
+import { price } from '../venue/kalshi-schema.js';
 import { createConnection, type ConnectionOptions } from '../venue/socket/connection.js';
 
 /** Only a hint: the order is looked up, and only the result is booked. */
@@ -46,7 +46,7 @@ const messageSchema = z.discriminatedUnion('type', [
     }),
     ...sent,
   }),
-  z.object({ type: z.literal('trade'), msg: z.object({ market_ticker: id, yes_price_dollars: dollars }) }),
+  z.object({ type: z.literal('trade'), msg: z.object({ market_ticker: id, yes_price_dollars: price }) }),
   z.object({ type: z.literal('subscribed'), msg: z.object({ channel: z.string(), sid: z.int() }) }),
   z.object({ type: z.literal('error'), msg: z.unknown() }),
 ]);

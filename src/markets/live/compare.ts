@@ -10,14 +10,13 @@ import {
   valueOf,
 } from '../market/contracts.js';
 import type { LiveOrderRow } from './queries.js';
-import type { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import type { VenueCash, ShardBalance } from './venue.js';
 import type { differenceSchema } from './schema.js';
 
 export interface AccountComparison extends Comparison {
   fingerprint: string;
-  /** Set if a row of the venue's lists cannot be read. The differences are then not certain. */
-  gap: UnexpectedAnswerError | undefined;
+  /** Set if a row of the venue's lists cannot be read, or a list ended early. The differences are then not certain. */
+  gap: Error | undefined;
   cashStep: Micros;
   otherShards: readonly ShardBalance[];
 }

@@ -8,7 +8,6 @@ import { addCounts, formatContracts, parseCount, sumCounts } from '../market/con
 import { SAFE_MS, type VenueOutcome } from '../orders/order.js';
 import { recordOutcome } from '../orders/record-outcome.js';
 import type { LiveOrderRow } from './queries.js';
-import type { UnexpectedAnswerError } from '../venue/kalshi-client.js';
 import { findGap, type Rows } from '../venue/rows.js';
 import { mayBe, type Venue } from './venue.js';
 import { toVenueFills, type SentOrder, type VenueFillAnswer, type VenueOrder } from './wire.js';
@@ -53,14 +52,14 @@ export async function findVenueStatus(
 ): Promise<VenueStatus> {
   const sinceSeconds = secondsBefore(order);
   const isOld = deps.now() - order.createdAt.getTime() > ARCHIVE_AFTER_MS;
-  let gap: UnexpectedAnswerError | undefined;
+  let gap: Error | undefined;
   for (const isArchived of isOld ? [false, true] : [false]) {
     const filter = { ticker: order.ticker, sinceSeconds, isArchived };
-    const { rows, unreadable } = await deps.venue.listOrders(filter, signal);
-    const found = rows.find(({ client_order_id: name }) => name === order.clientOrderId);
+    const { unreadable, ...list } = await deps.venue.listOrders(filter, signal);
+    const found = list.rows.find(({ client_order_id: name }) => name === order.clientOrderId);
     if (!found) {
       const mine = unreadable.filter(({ fields }) => mayBe(fields.client_order_id, order.clientOrderId));
-      gap ??= findGap('orders', { rows, unreadable: mine });
+      gap ??= findGap('orders', { ...list, unreadable: mine });
       continue;
     }
     const { order_id: venueOrderId, status, fill_count_fp, remaining_count_fp } = found;
@@ -69,7 +68,7 @@ export async function findVenueStatus(
     return collectFills(deps, order, { venueOrderId, filled, remaining, status, isOld }, signal, known);
   }
   return gap
-    ? { kind: 'incomplete', reason: `it may be one that cannot be read: ${gap.message}` }
+    ? { kind: 'incomplete', reason: `the venue's list may leave it out: ${gap.message}` }
     : { kind: 'absent' };
 }
 
@@ -103,7 +102,7 @@ export async function collectFills(
   if (filled === 0) return toStatus(order, state, []);
   let fills = known.filter((fill) => fill.order_id === venueOrderId);
   let listed = countFilled(fills);
-  let gap: UnexpectedAnswerError | undefined;
+  let gap: Error | undefined;
   if (listed === filled) return toStatus(order, state, fills);
   for (const pauseMs of [0, ...fillPausesMs]) {
     if (pauseMs > 0) await sleep(pauseMs, undefined, { signal });

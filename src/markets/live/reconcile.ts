@@ -27,7 +27,7 @@ import { mayStillChange } from '../orders/record-outcome.js';
 import { recoverOrders, type RecoverDeps } from './order-status.js';
 import type { LiveStatus } from './report.js';
 import type { Venue } from './venue.js';
-import { findGap, requireWhole, type Rows } from '../venue/rows.js';
+import { findGap, joinRows, requireWhole, type Rows } from '../venue/rows.js';
 import type { ShardTransfer, VenueSettlement } from './wire.js';
 
 const COMPARED_MS = DAY_MS;
@@ -82,21 +82,20 @@ export async function compareAccounts(
     orgId,
     orders.map(({ client_order_id: name }) => name),
   );
+  const openOrders = await listOpenOrders(orm, orgId, 'resting', MAX_RESTING);
   const held = await listHoldings(orm, { orgId, mode: 'live' }, MAX_POSITIONS);
   const shown = new Set(positions.rows.map(({ ticker }) => ticker));
-  const gone = held.filter(({ ticker }) => !shown.has(ticker));
-  const settlements: Rows<VenueSettlement> = { rows: [], unreadable: [] };
-  for (const { ticker } of gone) {
-    const found = await venue.listSettlements(ticker, signal);
-    settlements.rows.push(...found.rows);
-    settlements.unreadable.push(...found.unreadable);
-  }
+  const gone = positions.cutOff ? [] : held.filter(({ ticker }) => !shown.has(ticker));
+  const found: Rows<VenueSettlement>[] = [];
+  for (const { ticker } of gone) found.push(await venue.listSettlements(ticker, signal));
+  const settlements = joinRows(found);
   const transfers = account ? await chooseUnbooked(orm, account, listed.rows) : [];
   const settled = await listSettledSince(orm, orgId, new Date(now() - SETTLING_MS), MAX_POSITIONS);
   const ours = {
     cash: (await findAccount(orm, { orgId, mode: 'live' }))?.cash ?? 0n,
     positions: held,
-    orders: distinct([...named, ...recent, ...(await listOpenOrders(orm, orgId, 'resting', MAX_RESTING))]),
+    // A list that ended early names no order that is missing.
+    orders: distinct(recentOrders.cutOff || resting.cutOff ? named : [...named, ...recent, ...openOrders]),
     expected: new Set(recent.map(({ clientOrderId }) => clientOrderId)),
     foreignPositions: account?.foreignPositions ?? {},
     accepted: account?.accepted ?? [],

@@ -4,11 +4,12 @@ import type { Clock } from '../../core/time.js';
 import {
   createKalshiClient,
   readLimited,
-  createCursors,
+  readPages,
   UnexpectedAnswerError,
+  type PageList,
   type Query,
 } from '../venue/kalshi-client.js';
-import { findGap, readRows, requireWhole, type Rows, type UnreadableRow } from '../venue/rows.js';
+import { findGap, joinRows, readRows, requireWhole, type Rows, type UnreadableRow } from '../venue/rows.js';
 import type { VenueBudget } from '../venue/venue-budget.js';
 import { inChunks } from '../../core/steps.js';
 import { formatContracts, parseCount } from '../market/contracts.js';
@@ -70,7 +71,7 @@ export interface VenueOptions {
 
 /**
  * Signed requests for the account. Orders, fills and positions come from the venue's shard for weather markets. A row that
- * cannot be read is listed apart, because it must not be taken for absent.
+ * cannot be read is listed apart, and a list that ended early says so, because nothing may be taken for absent.
  */
 export interface Venue {
   /** Waits longer after the venue has reported that it is busy. */
@@ -134,7 +135,12 @@ const SHARD = { exchange_index: WEATHER_SHARD };
 const isOnShard = ({ exchange_index: index = WEATHER_SHARD }: { exchange_index?: number | undefined }) =>
   index === WEATHER_SHARD;
 const isElsewhere = (index: unknown): boolean => typeof index === 'number' && index !== WEATHER_SHARD;
-const chooseOnShard = <T extends { exchange_index?: number | undefined }>({ rows, unreadable }: Rows<T>) => ({
+const chooseOnShard = <T extends { exchange_index?: number | undefined }>({
+  rows,
+  unreadable,
+  ...rest
+}: Rows<T>) => ({
+  ...rest,
   rows: rows.filter(isOnShard),
   unreadable: unreadable.filter(({ fields }) => !isElsewhere(fields.exchange_index)),
 });
@@ -143,8 +149,16 @@ export function createVenue(options: VenueOptions): Venue {
   const { budget } = options;
   const signed = createSignedClient(options);
   const { write, readAll, client } = signed;
-  const readFills = async (path: string, filter: Filter, signal: AbortSignal) =>
-    (await readAll(path, queryOf(filter), fillsPageSchema, signal)).flatMap(({ fills }) => fills);
+  const readFills = async (
+    path: string,
+    filter: Filter,
+    orderId: string | undefined,
+    signal: AbortSignal,
+  ) => {
+    const { pages, cutOff } = await readAll(path, queryOf(filter), fillsPageSchema, signal);
+    const fills = pages.flatMap((page) => page.fills);
+    return { ...chooseFills(fills, orderId), cutOff };
+  };
 
   return {
     takeTurn: (signal) => budget.take('POST', ORDERS, signal),
@@ -177,20 +191,21 @@ export function createVenue(options: VenueOptions): Venue {
     async listOrders({ ticker, status, sinceSeconds, isArchived }, signal) {
       const query = queryOf({ ticker, status, min_ts: isArchived ? undefined : sinceSeconds });
       const path = isArchived ? '/historical/orders' : '/portfolio/orders';
-      const pages = await readAll(path, query, ordersPageSchema, signal);
+      const { pages, cutOff } = await readAll(path, query, ordersPageSchema, signal);
       const orders = pages.flatMap((page) => page.orders);
-      return chooseOnShard(readRows(venueOrderSchema, orders));
+      return { ...chooseOnShard(readRows(venueOrderSchema, orders)), cutOff };
     },
     async listFills({ tickers, orderId, sinceSeconds }, signal) {
       const filter = { order_id: orderId, min_ts: sinceSeconds, ...SHARD };
-      const fills: unknown[] = [];
+      const parts: Rows<VenueFillAnswer>[] = [];
       for (const some of tickers ? inChunks(tickers, TICKERS_PER_CALL) : [undefined])
-        fills.push(...(await readFills('/portfolio/fills', { ...filter, ticker: some?.join(',') }, signal)));
-      return chooseFills(fills, orderId);
+        parts.push(
+          await readFills('/portfolio/fills', { ...filter, ticker: some?.join(',') }, orderId, signal),
+        );
+      return joinRows(parts);
     },
-    async listArchivedFills({ ticker, orderId }, signal) {
-      return chooseFills(await readFills('/historical/fills', { ticker }, signal), orderId);
-    },
+    listArchivedFills: ({ ticker, orderId }, signal) =>
+      readFills('/historical/fills', { ticker }, orderId, signal),
     ...createAccountReads(signed, options.log),
   };
 }
@@ -221,12 +236,12 @@ function createAccountReads(
     },
     async listPositions(signal) {
       const query = queryOf({ count_filter: 'position', ...SHARD });
-      const pages = await readAll('/portfolio/positions', query, positionsPageSchema, signal);
+      const { pages, cutOff } = await readAll('/portfolio/positions', query, positionsPageSchema, signal);
       const positions = pages.flatMap((page) => page.market_positions);
-      return chooseOnShard(readRows(venuePositionSchema, positions));
+      return { ...chooseOnShard(readRows(venuePositionSchema, positions)), cutOff };
     },
     async listSettlements(ticker, signal) {
-      const pages = await readAll(
+      const { pages, cutOff } = await readAll(
         '/portfolio/settlements',
         [['ticker', ticker]],
         settlementsPageSchema,
@@ -235,12 +250,14 @@ function createAccountReads(
       const settlements = pages.flatMap((page) => page.settlements);
       const { rows, unreadable } = readRows(venueSettlementSchema, settlements);
       return {
+        cutOff,
         rows: rows.filter((one) => one.ticker === ticker),
         unreadable: unreadable.filter(({ fields }) => mayBe(fields.ticker, ticker)),
       };
     },
     async readBalance(signal) {
       const { balance_breakdown: parts } = await readBalanceOf({}, signal);
+      let otherShards: readonly ShardBalance[] = [];
       if (parts) {
         const found = readRows(shardBalanceSchema, parts);
         if (!found.rows.some(isOnShard)) requireWhole(BALANCE, chooseOnShard(found));
@@ -250,22 +267,23 @@ function createAccountReads(
           balance: parseDollars(part.balance),
         }));
         const own = shards.find(({ exchangeIndex }) => exchangeIndex === WEATHER_SHARD);
-        const otherShards = shards.filter((shard) => shard !== own && shard.balance !== 0n);
-        return { amount: own?.balance ?? 0n, step: 1n, otherShards };
+        otherShards = shards.filter((shard) => shard !== own && shard.balance !== 0n);
+        if (own) return { amount: own.balance, step: 1n, otherShards };
       }
-      // Without a breakdown, the sum may cover several shards.
+      // The sum may cover several shards. A breakdown without this shard does not say that its balance is zero.
       const { balance, balance_dollars: exact } = await readBalanceOf(SHARD, signal);
       const cash = exact === undefined ? BigInt(balance) * CENT : parseDollars(exact);
-      return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards: [] };
+      return { amount: cash, step: exact === undefined ? CENT : 1n, otherShards };
     },
     async listTransfers(signal) {
       const path = '/portfolio/intra_exchange_instance_transfers';
-      const pages = await readAll(path, [], transfersPageSchema, signal, TRANSFERS_PAGE_SIZE);
+      const { pages, cutOff } = await readAll(path, [], transfersPageSchema, signal, TRANSFERS_PAGE_SIZE);
       const transfers = pages.flatMap((page) => page.transfers);
       const { rows, unreadable } = readRows(transferSchema, transfers);
       const isBetweenOthers = ({ fields }: UnreadableRow) =>
         isElsewhere(fields.source_exchange_shard) && isElsewhere(fields.destination_exchange_shard);
       return {
+        cutOff,
         rows: rows.flatMap((wire) => toShardTransfer(wire) ?? []),
         unreadable: unreadable.filter((row) => !isBetweenOthers(row)),
       };
@@ -319,24 +337,16 @@ function createSignedClient({
     };
   }
 
-  async function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
+  function readAll<T extends z.ZodType<{ cursor?: string | null | undefined }>>(
     path: string,
     query: Query,
     schema: T,
     signal: AbortSignal,
     pageSize = PAGE_SIZE,
-  ): Promise<z.output<T>[]> {
-    const pages: z.output<T>[] = [];
-    const cursors = createCursors(path);
-    let cursor = '';
-    do {
-      if (pages.length === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
-      const next: Query = cursor === '' ? [] : [['cursor', cursor]];
-      const page = await client.get(path, [...query, ['limit', pageSize], ...next], schema, signal);
-      pages.push(page);
-      cursor = cursors.next(page.cursor);
-    } while (cursor !== '');
-    return pages;
+  ): Promise<PageList<z.output<T>>> {
+    return readPages({ path, maxPages: MAX_PAGES, signal }, (cursor) =>
+      client.get(path, [...query, ['limit', pageSize], ...cursor], schema, signal),
+    );
   }
 
   return { client, write, readAll };

@@ -4,12 +4,10 @@ import { formatContracts, parseCount } from '../market/contracts.js';
 import { WEATHER_SHARD } from '../market/market.js';
 import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/money.js';
 import type { LiveOrder, VenueFill } from '../orders/order.js';
+import { count, dollars, price, time } from '../venue/kalshi-schema.js';
 
 /** OpenAPI 3.13 to 3.32. Directions come from our own orders: the venue is about to rename them. */
-const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
-const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
-const time = z.iso.datetime({ offset: true });
 const id = z.string().min(1).max(200);
 /** Missing in responses from before the venue had several shards. */
 const shard = z.int().optional();
@@ -33,7 +31,7 @@ export const venueOrderSchema = z.object({
   ticker: id,
   exchange_index: shard,
   status: z.enum(['resting', 'canceled', 'executed']),
-  yes_price_dollars: dollars,
+  yes_price_dollars: price,
   initial_count_fp: count,
   fill_count_fp: count,
   remaining_count_fp: count,
@@ -47,8 +45,8 @@ export const venueFillSchema = z.object({
   ticker: id,
   exchange_index: shard,
   count_fp: count,
-  yes_price_dollars: dollars,
-  fee_cost: dollars,
+  yes_price_dollars: price,
+  fee_cost: dollars.refine((text) => !text.startsWith('-'), 'a fee is never negative'),
   created_time: time.nullish(),
 });
 export type VenueFillAnswer = z.infer<typeof venueFillSchema>;
@@ -101,7 +99,7 @@ export const transferSchema = z.object({
   amount: dollars,
   status: z.enum(['pending', 'complete']),
   /** Unix seconds. */
-  created_ts: z.number(),
+  created_ts: z.number().min(0).max(8_640_000_000_000),
 });
 export const transfersPageSchema = z.object({ transfers: rows, cursor });
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { HOUR_MS, readRetryAfter, type Clock } from '../../core/time.js';
+import { MINUTE_MS, readRetryAfter, type Clock } from '../../core/time.js';
 import { createVenueBudget, type VenueBudget } from './venue-budget.js';
 import { kalshiMarketsPageSchema } from './kalshi-schema.js';
 
@@ -32,32 +32,48 @@ export async function readMarketPages(
   filter: Query,
   signal: AbortSignal,
 ): Promise<unknown[]> {
-  const found: unknown[] = [];
-  const cursors = createCursors(path);
-  let cursor = '';
-  for (let page = 0; page === 0 || cursor !== ''; page++) {
-    if (page === MAX_PAGES) throw new UnexpectedAnswerError(path, `more than ${MAX_PAGES} pages`);
-    const query: Query = [...filter, ['limit', PAGE_SIZE]];
-    if (cursor !== '') query.push(['cursor', cursor]);
-    const answer = await client.get(path, query, kalshiMarketsPageSchema, signal);
-    found.push(...answer.markets);
-    cursor = cursors.next(answer.cursor);
-  }
-  return found;
+  const query: Query = [...filter, ['limit', PAGE_SIZE]];
+  const list = await readPages({ path, maxPages: MAX_PAGES, signal }, (cursor) =>
+    client.get(path, [...query, ...cursor], kalshiMarketsPageSchema, signal),
+  );
+  return requireAllPages(list).flatMap(({ markets }) => markets);
 }
 
-/** Notices pages that go round in a circle. */
-export function createCursors(path: string) {
+export interface PageList<P> {
+  pages: P[];
+  /** Why the list ended before its last page. The rest of the list is unknown. */
+  cutOff?: Error | undefined;
+}
+
+/**
+ * Reads a list page by page, up to a repeated cursor, a page that cannot be read, or `maxPages`.
+ * @throws the error of the first page
+ */
+export async function readPages<P extends { cursor?: string | null | undefined }>(
+  { path, maxPages, signal }: { path: string; maxPages: number; signal: AbortSignal },
+  read: (cursor: Query) => Promise<P>,
+): Promise<PageList<P>> {
+  const pages: P[] = [];
   const seen = new Set<string>();
-  return {
-    /** @throws UnexpectedAnswerError if the cursor was given before */
-    next(cursor: string | null | undefined): string {
-      if (!cursor) return '';
-      if (seen.has(cursor)) throw new UnexpectedAnswerError(path, 'its cursor repeats');
-      seen.add(cursor);
-      return cursor;
-    },
-  };
+  const endEarly = (what: string) => ({ pages, cutOff: new UnexpectedAnswerError(path, what) });
+  for (let cursor = ''; ; seen.add(cursor)) {
+    if (pages.length === maxPages) return endEarly(`more than ${maxPages} pages`);
+    try {
+      pages.push(await read(cursor === '' ? [] : [['cursor', cursor]]));
+    } catch (error) {
+      if (pages.length === 0 || signal.aborted) throw error;
+      return { pages, cutOff: error as Error };
+    }
+    cursor = pages.at(-1)!.cursor ?? '';
+    if (cursor === '') return { pages };
+    if (seen.has(cursor)) return endEarly('its cursor repeats');
+  }
+}
+
+/** @throws the reason why a list ended early */
+export function requireAllPages<P>({ pages, cutOff }: PageList<P>): P[] {
+  if (cutOff) throw cutOff;
+  return pages;
 }
 
 /** Thrown if a response contradicts the venue's documentation. No part of such a response is used. */
@@ -109,6 +125,8 @@ export interface KalshiClient {
   get<T extends z.ZodType>(path: string, query: Query, schema: T, signal: AbortSignal): Promise<z.output<T>>;
 }
 
+/** Long enough for the venue's list of cities. */
+const MAX_QUOTED = 1_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_PAUSE_MS = 5_000;
 
@@ -135,7 +153,7 @@ export function createKalshiClient(options: KalshiClientOptions): KalshiClient {
     if (!response.ok)
       throw new UnexpectedAnswerError(
         path,
-        `status ${response.status}: ${body.slice(0, 200)}`,
+        `status ${response.status}: ${body.slice(0, MAX_QUOTED)}`,
         response.status,
       );
     try {
@@ -212,11 +230,12 @@ const costsSchema = z.object({
   endpoint_costs: z.array(costSchema.nullable().catch(null)),
 });
 
-const FRESH_MS = HOUR_MS;
+/** Twenty read tokens a minute. */
+const LIMITS_FRESH_MS = MINUTE_MS;
 
 /**
- * Reads the key's account limits hourly and applies them to the budget. Without a key, the lowest tier applies; if the
- * read fails, the last known limits remain in force.
+ * Reads the key's account limits each minute and applies them to the budget, which forgets them if they are not read
+ * again.
  */
 export function createLimitReader({
   client,
@@ -231,7 +250,7 @@ export function createLimitReader({
 }): (signal: AbortSignal) => Promise<void> {
   let readAt = -Infinity;
   return async (signal) => {
-    if (!client.isSigned || clock.now() - readAt < FRESH_MS) return;
+    if (!client.isSigned || clock.now() - readAt < LIMITS_FRESH_MS) return;
     readAt = clock.now();
     try {
       const { read, write } = await client.get('/account/limits', [], limitsSchema, signal);
@@ -247,7 +266,7 @@ export function createLimitReader({
       });
     } catch (error) {
       signal.throwIfAborted();
-      log.warn({ err: error }, 'the account limits at the venue could not be read; the known limits stay');
+      log.warn({ err: error }, 'the account limits at the venue could not be read; the last ones expire');
     }
   };
 }

@@ -4,7 +4,7 @@ import { type Clock, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import { feeTypes, type FeeRule } from '../market/fees.js';
 import { createNoteBook, type NoteBook } from '../market/source.js';
 import { stations } from '../market/stations.js';
-import { createCursors, UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
+import { readPages, requireAllPages, UnexpectedAnswerError, type KalshiClient } from './kalshi-client.js';
 import { time, kalshiSeriesSchema, type KalshiSeries, kalshiSeriesListSchema } from './kalshi-schema.js';
 import { noteUnreadable, readRows, type Rows, type UnreadableRow } from './rows.js';
 
@@ -155,7 +155,7 @@ export function createKalshiFees({ client, clock, notes, log }: FeesOptions) {
     });
     await readOrWarn('/events/fee_changes', signal, async () => {
       const known = new Set(series.map(({ ticker }) => ticker));
-      const found = readRows(eventChangeSchema, await readEventChanges(client, log, signal));
+      const found = readRows(eventChangeSchema, await readEventChanges(client, signal));
       const listed = takeRows('/events/fee_changes', 'event_ticker', found)
         .map(toEventChange)
         .filter(({ seriesTicker }) => known.has(seriesTicker));
@@ -296,17 +296,11 @@ const toEventChange = (change: z.infer<typeof eventChangeSchema>): EventChange =
   at: Date.parse(change.scheduled_ts),
 });
 
-async function readEventChanges(client: KalshiClient, log: Logger, signal: AbortSignal): Promise<unknown[]> {
-  const changes: unknown[] = [];
-  const cursors = createCursors('/events/fee_changes');
-  let cursor = '';
-  for (let page = 0; page < MAX_PAGES && (page === 0 || cursor !== ''); page++) {
-    const query: Query = [['limit', PAGE_SIZE]];
-    if (cursor !== '') query.push(['cursor', cursor]);
-    const answer = await client.get('/events/fee_changes', query, eventChangesSchema, signal);
-    changes.push(...answer.event_fee_changes);
-    cursor = cursors.next(answer.cursor);
-  }
-  if (cursor !== '') log.warn({ pages: MAX_PAGES }, 'the venue lists more fee changes than Gauge reads');
-  return changes;
+/** @throws if the list has an end that was not read, because an event that is missing from it would pay its series' fees */
+async function readEventChanges(client: KalshiClient, signal: AbortSignal): Promise<unknown[]> {
+  const path = '/events/fee_changes';
+  const list = await readPages({ path, maxPages: MAX_PAGES, signal }, (cursor) =>
+    client.get(path, [['limit', PAGE_SIZE], ...cursor], eventChangesSchema, signal),
+  );
+  return requireAllPages(list).flatMap(({ event_fee_changes: changes }) => changes);
 }

@@ -4,8 +4,14 @@ import { inParallel } from '../../core/steps.js';
 import { parseCount } from '../market/contracts.js';
 import { parseDollars } from '../market/money.js';
 import { PRINTS_SPAN_MS, type NoteBook, type Print } from '../market/source.js';
-import { createCursors, UnexpectedAnswerError, type KalshiClient, type Query } from './kalshi-client.js';
-import { dollars, count, time } from './kalshi-schema.js';
+import {
+  readPages,
+  requireAllPages,
+  UnexpectedAnswerError,
+  type KalshiClient,
+  type Query,
+} from './kalshi-client.js';
+import { count, price, time } from './kalshi-schema.js';
 import { noteUnreadable, readRows } from './rows.js';
 
 /** A trade in the venue's list (OpenAPI 3.32). */
@@ -13,7 +19,7 @@ export const kalshiTradeSchema = z.object({
   trade_id: z.string().min(1),
   ticker: z.string().min(1),
   count_fp: count,
-  yes_price_dollars: dollars,
+  yes_price_dollars: price.refine((text) => !/^[01](\.0*)?$/.test(text), 'nobody trades at $0 or $1'),
   taker_outcome_side: z.enum(['yes', 'no']),
   created_time: time,
   // Negotiated outside the order book, so the trade fills no resting order.
@@ -66,20 +72,17 @@ async function readMarketPrints(
 ): Promise<Print[]> {
   // Keyed by id, because a trade that arrives between two pages can shift others to the next page.
   const prints = new Map<string, Print>();
-  const cursors = createCursors(PATH);
-  let cursor = '';
-  for (let page = 0; page === 0 || cursor !== ''; page++) {
-    if (page === MAX_PAGES)
-      throw new UnexpectedAnswerError(PATH, `more than ${MAX_PAGES} pages of ${ticker}`);
-    const query: Query = [
-      ['ticker', ticker],
-      ['min_ts', Math.floor(since.getTime() / 1000) - 1],
-      ['max_ts', Math.ceil(until.getTime() / 1000) + 1],
-      ['limit', PAGE_SIZE],
-    ];
-    if (cursor !== '') query.push(['cursor', cursor]);
-    const answer = await client.get(PATH, query, kalshiTradesPageSchema, signal);
-    const found = readRows(kalshiTradeSchema, answer.trades);
+  const query: Query = [
+    ['ticker', ticker],
+    ['min_ts', Math.floor(since.getTime() / 1000) - 1],
+    ['max_ts', Math.ceil(until.getTime() / 1000) + 1],
+    ['limit', PAGE_SIZE],
+  ];
+  const list = await readPages({ path: `${PATH} of ${ticker}`, maxPages: MAX_PAGES, signal }, (cursor) =>
+    client.get(PATH, [...query, ...cursor], kalshiTradesPageSchema, signal),
+  );
+  for (const { trades } of requireAllPages(list)) {
+    const found = readRows(kalshiTradeSchema, trades);
     noteUnreadable(notes, found, { list: 'trades', key: 'ticker' });
     const wanted = found.rows.filter((trade) => trade.ticker === ticker);
     const others = found.rows.filter((trade) => trade.ticker !== ticker);
@@ -87,7 +90,6 @@ async function readMarketPrints(
       throw new UnexpectedAnswerError(PATH, `${others[0]!.ticker} was not requested`);
     for (const other of others) notes.add('contradiction', 'trades', `${other.ticker} was not requested`);
     for (const trade of wanted) if (!trade.is_block_trade) prints.set(trade.trade_id, toPrint(trade));
-    cursor = cursors.next(answer.cursor);
   }
   return [...prints.values()].toReversed();
 }

@@ -6,10 +6,12 @@ import { WEATHER_SHARD } from '../market/market.js';
  * field excludes only its own market; see `readMarket`.
  */
 export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);
+/** From nothing to a dollar. Any other amount is no price. */
+export const price = z.string().regex(/^(0(\.\d{1,6})?|1(\.0{1,6})?)$/);
 export const count = z.string().regex(/^\d{1,12}(\.\d{1,2})?$/);
 export const time = z.iso.datetime({ offset: true });
 
-const priceRange = z.object({ start: dollars, end: dollars, step: dollars });
+const priceRange = z.object({ start: price, end: price, step: price });
 
 export const kalshiResultSchema = z.object({
   ticker: z.string().min(1),
@@ -37,13 +39,13 @@ export const kalshiMarketSchema = kalshiOutcomeSchema.extend({
   title: z.string().default(''),
   open_time: time,
   close_time: time,
-  yes_bid_dollars: dollars,
-  yes_ask_dollars: dollars,
-  no_bid_dollars: dollars,
-  no_ask_dollars: dollars,
+  yes_bid_dollars: price,
+  yes_ask_dollars: price,
+  no_bid_dollars: price,
+  no_ask_dollars: price,
   yes_bid_size_fp: count.optional(),
   yes_ask_size_fp: count.optional(),
-  last_price_dollars: dollars,
+  last_price_dollars: price,
   volume_fp: count,
   volume_24h_fp: count,
   open_interest_fp: count,
@@ -58,7 +60,7 @@ export type KalshiMarket = z.infer<typeof kalshiMarketSchema>;
 export const kalshiMarketsPageSchema = z.object({ markets: z.array(z.unknown()), cursor: z.string() });
 
 /** `[price, contracts]`, bids only. */
-const level = z.tuple([dollars, count]);
+const level = z.tuple([price, count]);
 
 const orderBook = z.object({
   yes_dollars: z.array(level).nullish(),

@@ -127,7 +127,7 @@ function findPlaceOf({
     if (source !== 'Kalshi Weather Index')
       return { problem: `Gauge does not forecast hours that ${source ?? 'another source'} decides` };
     const area = findIndexArea(place);
-    return area ? { station: area } : { problem: `the index of ${place} is unknown` };
+    return area ? { station: area } : { problem: `Gauge makes no forecasts for the index of ${place}` };
   }
   if (report !== null) {
     const station = findStationOfReport(report);

@@ -12,6 +12,8 @@ export interface UnreadableRow {
 export interface Rows<T> {
   rows: T[];
   unreadable: UnreadableRow[];
+  /** Why the list ended early. A row that is missing from such a list may exist all the same. */
+  cutOff?: Error | undefined;
 }
 
 /** Reads each row on its own, so that a wrong value leaves out no other row. */
@@ -31,6 +33,13 @@ export function readRows<T extends z.ZodType>(schema: T, values: readonly unknow
   return { rows, unreadable };
 }
 
+/** Joins several lists; the whole is cut off if one of them is. */
+export const joinRows = <T>(parts: readonly Rows<T>[]): Rows<T> => ({
+  rows: parts.flatMap(({ rows }) => rows),
+  unreadable: parts.flatMap(({ unreadable }) => unreadable),
+  cutOff: parts.find(({ cutOff }) => cutOff)?.cutOff,
+});
+
 /** Names the rows that are left out of a list. `key` is the field that identifies a row. */
 export function noteUnreadable(
   notes: Pick<NoteBook, 'add'>,
@@ -45,13 +54,10 @@ export function noteUnreadable(
     );
 }
 
-/** Returns an error that names the first row that cannot be read; undefined if the list is whole. */
-export function findGap(
-  list: string,
-  { rows, unreadable }: Rows<unknown>,
-): UnexpectedAnswerError | undefined {
+/** Returns the first row that cannot be read, or why the list ended early; undefined if the list is whole. */
+export function findGap(list: string, { rows, unreadable, cutOff }: Rows<unknown>): Error | undefined {
   const [first] = unreadable;
-  if (!first) return undefined;
+  if (!first) return cutOff;
   const { ticker } = first.fields;
   const which = typeof ticker === 'string' ? ` of ${ticker.slice(0, 100)}` : '';
   const count = `${unreadable.length} of ${rows.length + unreadable.length} rows cannot be read`;

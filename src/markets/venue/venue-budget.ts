@@ -1,3 +1,5 @@
+import { MINUTE_MS } from '../../core/time.js';
+
 interface Waiter {
   tokens: number;
   go: () => void;
@@ -129,24 +131,33 @@ export const basicLimits: VenueLimits = {
 /** Share of the limits to use, because clocks differ and the operator's other programs may use the same key. */
 const SHARE = 0.9;
 
+/** The venue may lower an account's limits at any time, so limits that are not read again expire. */
+const LIMITS_LAST_MS = 5 * MINUTE_MS;
+
 export type VenueBudget = ReturnType<typeof createVenueBudget>;
 
+/** @param initial apply until the account's limits are read, and again once those have expired */
 export function createVenueBudget(initial: VenueLimits = basicLimits) {
   const read = createTokenBucket(sharedPart(initial.read));
   const write = createTokenBucket(sharedPart(initial.write));
   let costOf = createCosts(initial);
+  let expiresAt = Infinity;
   const bucketOf = (method: string) => (method === 'GET' ? read : write);
+  function apply(limits: VenueLimits, untilMs: number): void {
+    expiresAt = untilMs;
+    read.setLimits(sharedPart(limits.read));
+    write.setLimits(sharedPart(limits.write));
+    costOf = createCosts(limits);
+  }
   return {
     /** Waits for a request's tokens. Urgent requests (orders, account) are served first. */
-    take: (method: string, path: string, signal: AbortSignal, isUrgent?: boolean) =>
-      bucketOf(method).take(costOf(method, path), signal, isUrgent),
+    take(method: string, path: string, signal: AbortSignal, isUrgent?: boolean): Promise<void> {
+      if (performance.now() >= expiresAt) apply(initial, Infinity);
+      return bucketOf(method).take(costOf(method, path), signal, isUrgent);
+    },
     /** Slows down after a 429, because the response does not say how long to wait. */
     refused: (method: string): void => bucketOf(method).slowDown(),
-    setLimits(limits: VenueLimits): void {
-      read.setLimits(sharedPart(limits.read));
-      write.setLimits(sharedPart(limits.write));
-      costOf = createCosts(limits);
-    },
+    setLimits: (limits: VenueLimits): void => apply(limits, performance.now() + LIMITS_LAST_MS),
   };
 }
 

@@ -50,6 +50,9 @@ const calibrationsAnswerSchema = z.looseObject({
  */
 const INDEX_EVERY_MS = MINUTE_MS;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
+const CITIES_EVERY_MS = DAY_MS;
+/** The venue had 13 in November 2026. */
+const MAX_CITIES = 40;
 /** Readings count if they arrive within this time after their minute, so a value younger than this is not final. */
 const RECEIPT_MS = 5 * MINUTE_MS;
 /** How far back the first request reaches, to include every hour of today. */
@@ -69,7 +72,10 @@ interface IndexMember {
 }
 
 export interface IndexState {
-  area: IndexArea;
+  /** The venue's id of the city. */
+  cityId: string;
+  /** Null for a city without forecasts here. */
+  area: IndexArea | null;
   /** The newest value eligible for settlement; null before the first. */
   latest: { at: Date; temperatureF: number; status: 'normal' | 'degraded' } | null;
   /** The calibration in effect; null until the venue has published one. */
@@ -85,7 +91,7 @@ export interface IndexState {
 export interface IndexReader {
   /** Returns the values of the whole hours so far. Polls each area at its own pace and never rejects. */
   read(signal: AbortSignal): Promise<readonly ObservedExtreme[]>;
-  /** As of the last read, in the order of `indexAreas`. */
+  /** As of the last read: the cities of `indexAreas` in their order, then the others that the venue lists. */
   readonly states: readonly IndexState[];
 }
 
@@ -100,12 +106,21 @@ interface IndexOptions {
  * index.
  */
 export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
-  const areas = indexAreas.map((area) => createAreaReader(area, { client, clock, log }));
+  const create = (cityId: string, area: IndexArea | null) =>
+    createCityReader({ cityId, area }, { client, clock, log });
+  const cities = new Map(indexAreas.map((area) => [area.indexId, create(area.indexId, area)]));
+  const areas = [...cities.values()];
   let states: readonly IndexState[] = areas.map(({ state }) => state);
+  const pollIds = createPoll(clock, CITIES_EVERY_MS, (signal) => readCityIds(client, signal));
   return {
     async read(signal) {
-      const hours = await Promise.all(areas.map((area) => area.read(signal)));
-      states = areas.map(({ state }) => state);
+      const { value: ids = [], problem, isNews } = await pollIds(signal);
+      if (isNews) log.warn({ err: problem }, "the venue's list of index cities could not be read");
+      for (const id of ids) if (!cities.has(id) && cities.size < MAX_CITIES) cities.set(id, create(id, null));
+      const hours = await Promise.all([...cities.values()].map((city) => city.read(signal)));
+      states = [...cities.values()]
+        .map(({ state }) => state)
+        .filter(({ area, calibration }) => area !== null || calibration !== null);
       return hours.flat();
     },
     get states() {
@@ -114,10 +129,35 @@ export function createIndexReader({ client, clock, log }: IndexOptions): IndexRe
   };
 }
 
-function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions) {
-  const path = `/live_data/weather/${area.indexId}`;
-  const hours = new Map<number, ObservedExtreme>();
-  let state: IndexState = { area, latest: null, calibration: null, problem: null };
+/** No city has this id, so the venue answers with the ids that it has. */
+const NO_CITY = 'none';
+
+/** The venue has no list of cities, but names them when it refuses an unknown one. */
+async function readCityIds(client: Pick<KalshiClient, 'get'>, signal: AbortSignal): Promise<string[]> {
+  try {
+    await client.get(`/live_data/weather/${NO_CITY}`, [], z.unknown(), signal);
+    return [];
+  } catch (error) {
+    if (error instanceof UnexpectedAnswerError && error.httpStatus === 400) return cityIdsIn(error.message);
+    throw error;
+  }
+}
+
+/** The words of the longest list in a text. A word that is no city has no calibrations, and is not shown. */
+function cityIdsIn(text: string): string[] {
+  const lists = text.match(/[a-z][a-z-]*(?:[\\"'’]*[, ] ?[\\"'‘]*[a-z][a-z-]*)+/g) ?? [];
+  const commas = (list: string) => list.split(',').length;
+  const longest = lists.toSorted((a, b) => commas(b) - commas(a))[0] ?? '';
+  return [...new Set(longest.match(/[a-z][a-z-]+/g))].filter((word) => word !== 'and' && word !== 'or');
+}
+
+function createCityReader(
+  { cityId, area }: Pick<IndexState, 'cityId' | 'area'>,
+  { client, clock, log }: IndexOptions,
+) {
+  const path = `/live_data/weather/${cityId}`;
+  const hours = area && createHours(area);
+  let state: IndexState = { cityId, area, latest: null, calibration: null, problem: null };
   let readAt = -Infinity;
 
   const pollIndex = createPoll(clock, INDEX_EVERY_MS, async (signal) => {
@@ -136,10 +176,9 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
     if (read.length === 0 && given.length > 0)
       throw new UnexpectedAnswerError(path, `none of ${given.length} points can be read`);
     if (read.length < given.length)
-      log.warn({ area: area.id }, `${given.length - read.length} of ${given.length} points are left out`);
+      log.warn({ city: cityId }, `${given.length - read.length} of ${given.length} points are left out`);
     const points = read.filter(({ t }) => t <= now).flatMap(toValue);
-    for (const { at, temperatureF } of points) keepHour(at, temperatureF, now);
-    for (const ms of hours.keys()) if (now - ms > HOURS_KEPT_MS) hours.delete(ms);
+    hours?.keep(points, now);
     const newest = points.toSorted((a, b) => a.at.getTime() - b.at.getTime()).at(-1);
     if (newest && (!state.latest || newest.at >= state.latest.at)) state = { ...state, latest: newest };
   });
@@ -156,8 +195,29 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   });
 
   function expectArea(city: string): void {
-    if (city !== area.indexId) throw new UnexpectedAnswerError(path, `the index of ${city}`);
+    if (city !== cityId) throw new UnexpectedAnswerError(path, `the index of ${city}`);
   }
+
+  return {
+    get state() {
+      return state;
+    },
+    async read(signal: AbortSignal): Promise<ObservedExtreme[]> {
+      const calibrations = await pollCalibrations(signal);
+      const index = area ? await pollIndex(signal) : undefined;
+      const problem = index?.problem ?? calibrations.problem;
+      const message = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
+      if (message !== null && message !== state.problem)
+        log.warn({ err: problem, city: cityId }, 'a city of the index has no new values');
+      state = { ...state, calibration: calibrationOf(calibrations.value, clock.now()), problem: message };
+      return hours?.list() ?? [];
+    },
+  };
+}
+
+/** The values of an area's whole hours. */
+function createHours(area: IndexArea) {
+  const hours = new Map<number, ObservedExtreme>();
 
   function keepHour(at: Date, extremeF: number, now: number): void {
     if (at.getTime() % HOUR_MS !== 0 || now - at.getTime() < RECEIPT_MS) return;
@@ -178,18 +238,11 @@ function createAreaReader(area: IndexArea, { client, clock, log }: IndexOptions)
   }
 
   return {
-    get state() {
-      return state;
+    keep(points: readonly { at: Date; temperatureF: number }[], now: number): void {
+      for (const { at, temperatureF } of points) keepHour(at, temperatureF, now);
+      for (const ms of hours.keys()) if (now - ms > HOURS_KEPT_MS) hours.delete(ms);
     },
-    async read(signal: AbortSignal): Promise<ObservedExtreme[]> {
-      const [index, calibrations] = [await pollIndex(signal), await pollCalibrations(signal)];
-      const problem = index.problem ?? calibrations.problem;
-      const message = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
-      if (message !== null && message !== state.problem)
-        log.warn({ err: problem, area: area.id }, 'an area of the index has no new values');
-      state = { ...state, calibration: calibrationOf(calibrations.value, clock.now()), problem: message };
-      return [...hours.values()];
-    },
+    list: (): ObservedExtreme[] => [...hours.values()],
   };
 }
 

@@ -6,7 +6,7 @@ import { createStationList } from '../../../src/markets/api/station-json.js';
 import { indexAreas } from '../../../src/markets/market/stations.js';
 
 const unknown = (): IndexState[] =>
-  indexAreas.map((area) => ({ area, latest: null, calibration: null, problem: null }));
+  indexAreas.map((area) => ({ cityId: area.indexId, area, latest: null, calibration: null, problem: null }));
 
 it('the station list shows the venue’s agreement with first reports, and its index, once known', async () => {
   const climate = { crossChecks: new Map() as CrossChecks };
@@ -28,6 +28,7 @@ it('the station list shows the venue’s agreement with first reports, and its i
   expect((await read()).stations[2]).toMatchObject({ id: 'KMIA', crossCheck: { maximum, minimum: null } });
   expect(list().version).not.toBe(first.version);
   index.states = unknown().with(0, {
+    cityId: 'miami',
     area: indexAreas[0]!,
     latest: { at: new Date('2026-09-13T17:59:00Z'), temperatureF: 91.28, status: 'degraded' },
     calibration: {
@@ -48,6 +49,20 @@ it('the station list shows the venue’s agreement with first reports, and its i
     },
   });
   expect(await readText()).not.toContain('10.0.0.1');
+  expect((await read()).otherCities).toEqual([]);
+  const calibration = {
+    ...index.states[0]!.calibration!,
+    members: [{ stationId: 'KHOU1M', weight: 1, offsetC: 0 }],
+  };
+  index.states = [...unknown(), { cityId: 'houston', area: null, latest: null, calibration, problem: null }];
+  expect((await read()).otherCities).toMatchObject([
+    {
+      indexId: 'houston',
+      calibration: { members: [{ station: 'KHOU1M', weight: 1, offsetC: 0 }] },
+      reason: expect.stringMatching('no forecasts'),
+    },
+  ]);
+  expect((await read()).areas).toHaveLength(4);
 });
 
 it('the station list has only static facts in a simulated world', async () => {

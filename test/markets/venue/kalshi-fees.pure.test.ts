@@ -219,6 +219,23 @@ describe('the venue’s fees', () => {
     Object.defineProperty(answers, '/events/fee_changes', { get: () => pages.shift(), configurable: true });
     expect(await ruleOf(create())).toEqual({ type: 'quadratic', multiplier: 2_000_000n });
   });
+
+  it.each([
+    ['whose cursor repeats', () => 'again', 'its cursor repeats'],
+    ['without an end', (page: number) => String(page), 'more than 10 pages'],
+  ])(
+    'of a list %s are unknown, because the list may leave out an event’s own fees',
+    async (_, cursorOf, why) => {
+      let page = 0;
+      Object.defineProperty(answers, '/events/fee_changes', {
+        get: () => ({ event_fee_changes: [], cursor: cursorOf(++page) }),
+        configurable: true,
+      });
+      const notes = createNoteBook();
+      expect(await ruleOf(create(notes))).toBeUndefined();
+      expect(warnings.join()).toContain(why);
+    },
+  );
 });
 
 describe('the venue’s pauses', () => {

@@ -277,6 +277,9 @@ describe('a venue market', () => {
   it.each([
     ['a price field is renamed', { yes_bid_dollars: undefined }, 'yes_bid_dollars'],
     ['prices are whole cents', { yes_bid_dollars: 42 }, 'yes_bid_dollars'],
+    ['a price is null', { no_ask_dollars: null }, 'no_ask_dollars'],
+    ['a price is more than a dollar', { yes_ask_dollars: '42.0000' }, 'yes_ask_dollars'],
+    ['a price is negative', { no_bid_dollars: '-0.4200' }, 'no_bid_dollars'],
     ['a count is not a number', { volume_fp: 'many' }, 'volume_fp'],
     ['its price ranges are missing', { price_ranges: [] }, 'price_ranges'],
   ])('is the only one left out if %s, and the field is named', (_what, change, name) => {

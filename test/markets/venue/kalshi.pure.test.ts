@@ -582,6 +582,8 @@ describe('prints', () => {
     ['a price that is a number', { yes_price_dollars: 0.42 }],
     ['a count with three decimals', { count_fp: '1.125' }],
     ['an invalid time', { created_time: 'yesterday' }],
+    ['a price of nothing', { yes_price_dollars: '0.0000' }],
+    ['a price above a dollar', { yes_price_dollars: '1.0001' }],
     ['another market', { ticker: `${EVENT}-T91` }],
   ])('with %s are left out alone, and named', async (_, fault) => {
     venue.fault = (req, res) => {
@@ -615,7 +617,7 @@ describe('prints', () => {
   it('are read up to a page limit, with a limited number of retries', async () => {
     venue.pageSize = 1;
     venue.trades = Array.from({ length: 30 }, () => tradeAt('2026-07-04T17:59:00Z'));
-    await expect(readPrints()).rejects.toThrow('more than 20 pages of');
+    await expect(readPrints()).rejects.toThrow(/trades of \S+: more than 20 pages/);
     venue.requests = [];
     venue.fault = (_req, res) => {
       res.writeHead(503).end();

@@ -56,6 +56,23 @@ describe('a budget', () => {
     expect([hasGone, ordinary.went]).toEqual([true, 10]);
   });
 
+  it('forgets limits that are not read again, whether they were higher or lower', async () => {
+    fakeTime();
+    const budget = createVenueBudget(small);
+    const learned = { refillPerSecond: 1000 / 0.9, capacity: 1000 / 0.9 };
+    budget.setLimits({ ...basicLimits, read: learned, defaultCost: 5 });
+    await vi.advanceTimersByTimeAsync(5 * 60_000 - 1);
+    const before = ask(budget, 1_000);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(before.went).toBe(200);
+    const after = createVenueBudget(small);
+    after.setLimits({ ...basicLimits, read: learned, defaultCost: 5 });
+    await vi.advanceTimersByTimeAsync(5 * 60_000);
+    const counted = ask(after, 1_000);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(counted.went).toBe(10);
+  });
+
   it('has separate tokens for writes', async () => {
     fakeTime();
     const budget = createVenueBudget(small);
@@ -127,7 +144,7 @@ describe('a client', () => {
     expect([asked, refused.mock.calls]).toEqual([2, [['GET']]]);
   });
 
-  it('with a key reads its account’s limits hourly, and continues without them', async () => {
+  it('with a key reads its account’s limits each minute, and continues without them', async () => {
     const asked: string[] = [];
     let isFailing = false;
     const baseUrl = await serve((path) => {
@@ -150,7 +167,7 @@ describe('a client', () => {
     expect(set.mock.calls).toEqual([[{ read: bucket, write: bucket, defaultCost: 20, costs: [] }]]);
     expect(asked).toEqual(['/account/limits', '/account/endpoint_costs']);
     isFailing = true;
-    now += 3_600_000;
+    now += 60_000;
     await learn(never);
     expect(set).toHaveBeenCalledTimes(1);
     await createLimitReader({ client: createKalshiClient({ baseUrl }), ...parts })(never);

@@ -165,6 +165,61 @@ describe("the venue's index", () => {
     expect(reader.states[0]!.calibration!.version).toBe('v1.0-cal-20260914');
   });
 
+  const thirteen =
+    `miami, dfw, houston, phl-delaware-valley, puget-sound, sf-bay, greater-boston, southeast-michigan, \
+kansas-city, minneapolis-st-paul, nyc, chicago, la-coastal`.split(', ');
+  it.each([
+    ['with commas', thirteen.join(', ')],
+    ['in brackets', `[${thirteen.join(', ')}]`],
+    [
+      'in quotes, with “and”',
+      thirteen
+        .map((id) => `"${id}"`)
+        .join(', ')
+        .replace(', "la-', ' and "la-'),
+    ],
+  ])(
+    'shows each city that the venue names %s, with members and weights, and asks for no values',
+    async (_, named) => {
+      calibrations = [
+        {
+          config_version: 'v1.0',
+          effective_at_ms: Date.parse('2026-08-20T00:00:00Z'),
+          city_reference_c: 0.12,
+          stations: [{ station_id: 'KHOU1M', weight: 1, offset_c: -0.4 }],
+        },
+      ];
+      const refusal = (message: string) => ({
+        status: 400,
+        body: { error: { code: 'bad_request', message } },
+      });
+      const isReal = (path: string) => thirteen.some((id) => path.includes(`/weather/${id}`));
+      spoil = (path) => (isReal(path) ? undefined : refusal(`unknown city: use one of, say, ${named}`));
+      const reader = makeReader();
+      await reader.read(signal);
+      expect(reader.states.map(({ cityId }) => cityId).toSorted()).toEqual(thirteen.toSorted());
+      const houston = reader.states.find(({ cityId }) => cityId === 'houston')!;
+      expect(houston).toMatchObject({
+        area: null,
+        calibration: { version: 'v1.0', members: [{ stationId: 'KHOU1M', weight: 1, offsetC: -0.4 }] },
+      });
+      now += MINUTE_MS;
+      await reader.read(signal);
+      expect(requests.filter((path) => path.includes('?')).every((path) => !path.includes('houston'))).toBe(
+        true,
+      );
+      expect(requests.filter((path) => path.includes('houston'))).toHaveLength(1);
+    },
+  );
+
+  it('keeps the known cities if the venue names none', async () => {
+    points = { miami: [point('16:00', 90.01)] };
+    spoil = (path) => (path.endsWith('/none') ? { status: 400, body: 'gone' } : undefined);
+    const reader = makeReader();
+    expect(await reader.read(signal)).toHaveLength(1);
+    expect(reader.states).toHaveLength(4);
+  });
+
   it.each<[string, { status: number; body: unknown }]>([
     ['the venue does not know', { status: 400, body: { code: 'bad_request', message: 'unknown city' } }],
     ['is rate-limited', { status: 429, body: { error: 'too many requests' } }],
@@ -199,7 +254,7 @@ describe("the venue's index", () => {
         ['INDEX-CHICAGO', 80.5],
       ]);
       expect(reader.states[2]!.problem).not.toBeNull();
-      expect(log.filter((line) => line.includes('INDEX-CHICAGO'))).toHaveLength(1);
+      expect(log.filter((line) => line.includes('"city":"chicago"'))).toHaveLength(1);
       spoil = undefined;
       now += 20 * MINUTE_MS;
       await reader.read(signal);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseCount, toHundredths } from '../../market/contracts.js';
 import { DOLLAR, parseDollars, type Micros } from '../../market/money.js';
 import type { Side } from '../../market/book.js';
-import { dollars } from '../kalshi-schema.js';
+import { price } from '../kalshi-schema.js';
 
 /** Bids at one price, in hundredths of a contract so that sums are exact. */
 export interface RawLevel {
@@ -54,7 +54,7 @@ export type Frame =
   | (Envelope & { type: 'unreadable'; ticker: string | undefined; problem: string });
 
 const count = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
-const side = z.array(z.tuple([dollars, count])).nullish();
+const side = z.array(z.tuple([price, count])).nullish();
 
 const envelopeSchema = z.object({
   type: z.string(),
@@ -74,14 +74,16 @@ const snapshotSchema = z.object({
 });
 const deltaSchema = z.object({
   market_ticker: z.string().min(1),
-  price_dollars: dollars,
+  price_dollars: price,
   delta_fp: count,
   side: z.enum(['yes', 'no']),
 });
+/** The last second that a date can have. */
+const MAX_SECONDS = 8_640_000_000_000;
 const lifecycleSchema = z.object({
   market_ticker: z.string().min(1),
   event_type: z.string(),
-  close_ts: z.number().optional().catch(undefined),
+  close_ts: z.number().min(0).max(MAX_SECONDS).optional().catch(undefined),
 });
 const tickerSchema = z.object({ market_ticker: z.string() });
 
