@@ -8,6 +8,14 @@ it('every sheet has its place in the order', () => {
   expect(styleSheets.map((file) => basename(file)).toSorted()).toEqual(inFolder);
 });
 
+it('figures side by side begin at the top, also if the note of one is empty', () => {
+  const cards = readFileSync(
+    styleSheets.find((file) => basename(file) === 'cards.css')!,
+    'utf8',
+  );
+  expect(/^  \.figure \{([^{]*)/m.exec(cards)![1]).toContain('align-content: start;');
+});
+
 it('the lines between tiles are drawn once, by the tiles alone', () => {
   const sheets = styleSheets.map((file) => readFileSync(file, 'utf8')).join('\n');
   const variants = readdirSync('views', { recursive: true, encoding: 'utf8' })
