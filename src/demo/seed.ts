@@ -1,11 +1,10 @@
 import { randomInt } from 'node:crypto';
 import { sql } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
-import { apiKeys } from '../accounts/api-keys/table.js';
 import { change, byService } from '../accounts/audit/audit.js';
 import type { Context } from '../core/http/context.js';
 import type { Orm, Tx } from '../core/db/client.js';
-import { DAY_MS, MINUTE_MS } from '../core/time.js';
+import { DAY_MS } from '../core/time.js';
 import { putMember } from '../accounts/identity/members/members.js';
 import { putOrganization } from '../accounts/identity/organizations/organizations.js';
 import { createSecretBox } from '../core/secret-box.js';
@@ -61,8 +60,10 @@ export async function seedDemo(
     const begun = later(source, 2 * 24);
     for (const [i, part] of parts.entries())
       seeded.push(await part.seed(tx, made, later(begun, i * 71.3), config, now));
-    // Every key will be used when the past is filled in.
-    await tx.update(apiKeys).set({ lastUsedAt: new Date(now - USED_BEFORE_MS) });
+    for (const person of demoPeople.filter(({ isNew }) => isNew)) {
+      const owners = new Map(made.map(({ slug, ownerId }) => [slug, ownerId]));
+      await addPerson(tx, choices, person, { ...source, at: new Date(now - JOINED_BEFORE_MS) }, owners);
+    }
     const keys = Object.assign({}, ...seeded.map((fields) => fields.keys)) as DemoKeys;
     const own = { database: db.kind, logins: toLogins(password, factorSecret), pastUpTo };
     const demo = Object.assign({}, ...seeded, own, { keys }) as DemoData;
@@ -72,7 +73,7 @@ export async function seedDemo(
   });
 }
 
-const USED_BEFORE_MS = 20 * MINUTE_MS;
+const JOINED_BEFORE_MS = 2 * DAY_MS;
 
 /** Older than all usage and trades in the demo's past. */
 const SEEDED_BEFORE_MS = 75 * DAY_MS;
@@ -82,6 +83,8 @@ interface DemoPerson {
   email: string;
   name: string;
   roles: Partial<Record<DemoSlug, Role>>;
+  /** Joined recently, so that the audit log has a recent entry. */
+  isNew?: true;
 }
 
 const demoOperator = { email: 'olivia@gauge.example', name: 'Olivia Berg' };
@@ -96,7 +99,7 @@ const demoPeople: DemoPerson[] = [
     roles: { 'northwind-labs': 'admin', 'helios-weather': 'member' },
   },
   { email: 'chloe@northwind.example', name: 'Chloé Martin', roles: { 'northwind-labs': 'member' } },
-  { email: 'dev@northwind.example', name: 'Dev Raman', roles: { 'northwind-labs': 'billing' } },
+  { email: 'dev@northwind.example', name: 'Dev Raman', roles: { 'northwind-labs': 'billing' }, isNew: true },
 ];
 
 async function isEmpty(orm: Orm): Promise<boolean> {
@@ -141,23 +144,32 @@ async function makeOrganizations(
   choices: ReadonlyMap<string, PasswordChoice>,
   source: Source,
 ): Promise<[DemoOrganization, ...DemoOrganization[]]> {
-  const made = new Map<DemoSlug, { id: string; actor: string }>();
+  const ids = new Map<DemoSlug, string>();
+  const actors = new Map<DemoSlug, string>();
   for (const [i, { slug, ...terms }] of demoOrganizations.entries()) {
     const input = { ...terms, mayCorrect: true };
     const { resource } = await putOrganization(tx, slug, input, later(source, i * 0.29));
-    made.set(slug, { id: resource.id, actor: source.actor });
+    ids.set(slug, resource.id);
+    actors.set(slug, source.actor);
   }
-  for (const [i, { email, name, roles }] of demoPeople.entries()) {
-    const step = later(source, 0.7 + i * 2.61);
-    const { resource } = await putUser(tx, email, { name, ...choices.get(email)! }, step);
-    for (const [slug, role] of Object.entries(roles) as [DemoSlug, Role][]) {
-      const organization = made.get(slug)!;
-      await putMember(tx, slug, email, { role }, { ...step, actor: organization.actor });
-      // The operator adds the owner, who then adds the others.
-      if (role === 'owner') organization.actor = resource.id;
-    }
+  for (const [i, person] of demoPeople.filter(({ isNew }) => !isNew).entries())
+    await addPerson(tx, choices, person, later(source, 0.7 + i * 2.61), actors);
+  return [...ids].map(([slug, id]) => ({ id, slug, ownerId: actors.get(slug)! })) as [DemoOrganization];
+}
+
+/** The operator adds the owner, who then adds the others. */
+async function addPerson(
+  tx: Tx,
+  choices: ReadonlyMap<string, PasswordChoice>,
+  { email, name, roles }: DemoPerson,
+  source: Source,
+  actors: Map<DemoSlug, string>,
+): Promise<void> {
+  const { resource } = await putUser(tx, email, { name, ...choices.get(email)! }, source);
+  for (const [slug, role] of Object.entries(roles) as [DemoSlug, Role][]) {
+    await putMember(tx, slug, email, { role }, { ...source, actor: actors.get(slug)! });
+    if (role === 'owner') actors.set(slug, resource.id);
   }
-  return [...made].map(([slug, { id, actor }]) => ({ id, slug, ownerId: actor })) as [DemoOrganization];
 }
 
 const toLogins = (password: string, factorSecret: string): DemoData['logins'] => [

@@ -86,6 +86,14 @@ it('the search works with the keyboard and without a script', async () => {
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'Rotating keys' }).last().waitFor();
   expect(await findBarriers(page)).toEqual([]);
+  // Results appear while the reader types, on the overview, too.
+  for (const path of ['/docs/search?q=plan', '/docs']) {
+    await page.goto(path);
+    await page.getByRole('searchbox').fill('rate_limited');
+    await page.locator('[data-found]').getByRole('link', { name: 'rate_limited' }).first().waitFor();
+    expect(new URL(page.url()).pathname + new URL(page.url()).search).toBe(path);
+    expect(await findBarriers(page)).toEqual([]);
+  }
   const plain = await world.visit({ javaScript: false });
   await plain.goto('/docs');
   await plain.getByRole('searchbox').fill('rate_limited');

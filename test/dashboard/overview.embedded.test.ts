@@ -160,7 +160,7 @@ describe('the overview', () => {
     await fillUsage(db, { ...own, orgId: uuid(), prefix: 'd', count: 50, from: '2031-03-02T00:00:00Z' });
     await fillUsage(db, { ...own, productId: fresh.id, prefix: 'e', count: 3, from: '2031-03-14T00:00:00Z' });
     const { seen, text } = await openOverview(browser);
-    expect(seen).toContain('5 +25.0% on 4 in the same days of last month');
+    expect(seen).toContain('5 ▲ 25.0% more than 4 in the same days of last month');
     // The comparison appears once at the top of the page and once in the table, both times for the one product with
     // usage last month.
     expect(seen.match(/same days of last month/g)).toHaveLength(2);

@@ -14,7 +14,7 @@ import { createDemoPortal, seedDemo } from '../../src/demo/seed.js';
 import { seedDemoTrading } from '../../src/markets/demo/trading.js';
 import { seedDemoUsage } from '../../src/metering/demo/usage.js';
 import { verifyPassword } from '../../src/accounts/identity/password.js';
-import { apiKeyCalls, apiKeys } from '../../src/accounts/api-keys/table.js';
+import { apiKeyCalls, apiKeys, apiKeyScopeUse } from '../../src/accounts/api-keys/table.js';
 import { organizations, users } from '../../src/accounts/organizations/table.js';
 import { executionMarks } from '../../src/markets/execution/table.js';
 import { tradingFills, tradingOrders } from '../../src/markets/ledger/orders-table.js';
@@ -121,6 +121,12 @@ describe('a seeded database', () => {
         const { seq, problems } = await verify(database.db, id);
         expect([seq >= 4, problems]).toEqual([true, []]);
       }
+    });
+
+    it('have a recent entry in the audit log of the main Organization', async () => {
+      const { auditLog } = (await call('GET', '/organizations/northwind-labs/audit-log')).body;
+      const newest = Math.max(...auditLog.map((row: any) => Date.parse(row.at)));
+      expect(service.clock.now() - newest).toBeLessThan(3 * DAY_MS);
     });
 
     it('match the operator API, and the passwords open the accounts', async () => {
@@ -413,6 +419,12 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
         ) limit 1`,
       );
       expect(stray).toBeUndefined();
+      const [early] = await selectRows(
+        orm,
+        sql`select e.at, g.starts_at from credit_entries e join credit_grants g on g.org_id = e.org_id and g.id = e.grant_id
+          where e.org_id = ${id}::uuid and e.kind = 'burn' and e.at < g.starts_at limit 1`,
+      );
+      expect(early).toBeUndefined();
       const { balance, overdrafts, grants } = await readCredits(
         orm,
         { orgId: id, livemode: true },
@@ -427,6 +439,14 @@ describe.runIf(isEmbedded)('the usage of the demo', () => {
       expect(new Set(events.map(({ productId, livemode }) => `${productId} ${livemode}`)).size).toBe(4);
     }
     const recorded = await orm.select().from(usageEvents);
+    // Apart from weekends, when there are fewer events, the number grows gradually.
+    const perDay = new Map<number, number>();
+    for (const { occurredAt } of recorded) {
+      const day = Math.floor(occurredAt.getTime() / DAY_MS);
+      if (![0, 6].includes(occurredAt.getUTCDay())) perDay.set(day, (perDay.get(day) ?? 0) + 1);
+    }
+    const whole = [...perDay].toSorted(([a], [b]) => a - b).slice(1, -1);
+    for (const [i, [, count]] of whole.entries()) if (i > 0) expect(count).toBeLessThan(3 * whole[i - 1]![1]);
     expect(new Set(recorded.map(({ apiKeyId }) => apiKeyId)).size).toBe(4);
     for (const { idempotencyKey, occurredAt, receivedAt } of recorded) {
       expect(idempotencyKey).toMatch(/^req_[0-9a-f]{20}$/);
@@ -548,6 +568,21 @@ describe.runIf(isEmbedded)('the paper trades of the demo', () => {
     const page = await browser.get('/dashboard/scores/execution');
     expect(page.text).toContain('After a fill');
     expect(page.text).not.toContain('Nothing to compare');
+  });
+
+  it('are counted as calls of the key that placed them', async () => {
+    const { orm } = database.db;
+    const [key] = await orm.select().from(apiKeys).where(eq(apiKeys.name, 'paper trader'));
+    const times = (await orm.select().from(tradingOrders)).map(({ createdAt }) => createdAt.getTime());
+    const [scope] = await orm.select().from(apiKeyScopeUse).where(eq(apiKeyScopeUse.apiKeyId, key!.id));
+    expect(scope).toMatchObject({ scope: 'trading:write', calls: times.length });
+    expect([key!.lastUsedAt!.getTime(), scope!.lastUsedAt.getTime()]).toEqual([
+      Math.max(...times),
+      Math.max(...times),
+    ]);
+    const calls = await orm.select().from(apiKeyCalls).where(eq(apiKeyCalls.apiKeyId, key!.id));
+    const kept = times.filter((ms) => ms >= Math.min(...calls.map(({ minute }) => minute.getTime())));
+    expect(calls.reduce((sum, row) => sum + row.calls, 0)).toBe(kept.length);
   });
 
   it('continue where a killed start left them, and repeat nothing', async () => {

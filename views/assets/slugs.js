@@ -10,13 +10,16 @@ export function slugsFollowNames() {
   }
 }
 
+/** NFKD does not decompose these letters. */
+const latinLetters = { ß: 'ss', æ: 'ae', œ: 'oe', ø: 'o', ł: 'l', đ: 'd', ð: 'd', þ: 'th', ı: 'i' };
+
 /** Must match how the server derives slugs. */
-const toSlug = (name) =>
+export const toSlug = (name) =>
   name
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
     .toLowerCase()
-    .replaceAll('ß', 'ss')
+    .replaceAll(/[ßæœøłđðþı]/g, (letter) => latinLetters[letter])
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replace(/^-/, '')
     .slice(0, 64)

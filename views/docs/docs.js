@@ -7,6 +7,8 @@ import { followLanguage } from './languages.js';
 const MAX_SHOWN = 65_536;
 /** How long to follow an endless response, in ms. */
 const PATIENCE_MS = 10_000;
+/** A pause in typing, in ms. */
+const PAUSE_MS = 200;
 
 copyButtons(document);
 followLanguage();
@@ -14,6 +16,7 @@ followMoved();
 markContents();
 collapseOperations();
 searchKeys();
+searchWhileTyping();
 for (const form of document.querySelectorAll('form[data-try]')) prepare(form);
 
 /** Follows an old link to a request that has moved to another page. */
@@ -48,6 +51,28 @@ function searchKeys() {
     event.preventDefault();
     document.querySelector('main input[name="q"], .docs-search input').select();
   });
+}
+
+/** Shows the results below the search field of a page about searching. Enter opens them as a page. */
+function searchWhileTyping() {
+  const form = document.querySelector('main .docs-search');
+  if (!form) return;
+  const { q } = form.elements;
+  const found = document.querySelector('[data-found]') ?? document.createElement('div');
+  found.dataset.found = '';
+  if (!found.isConnected) form.after(found);
+  let timer;
+  q.addEventListener('input', () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => void show(q.value.trim()), PAUSE_MS);
+  });
+  const show = async (wanted) => {
+    if (wanted === '') return found.replaceChildren();
+    const response = await fetch(`${form.action}?${new URLSearchParams({ q: wanted })}`).catch(() => undefined);
+    if (!response?.ok || q.value.trim() !== wanted) return;
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
+    if (q.value.trim() === wanted) found.replaceChildren(...page.querySelector('[data-found]').childNodes);
+  };
 }
 
 function prepare(form) {

@@ -182,6 +182,8 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
 
   router.get('/api-keys/:id/cut-over', onlyPages, async (req, res) => {
     const { orgId } = sessionOf(res);
+    // The keys and their counts must include the same calls.
+    await deps.keyUse.flush();
     const key = await requireKeyDetails(deps, orgId, readId(req));
     if (key.rotatedFromId === null) {
       if (key.successorId === null)
@@ -191,7 +193,6 @@ function addKeyPages(router: Router, deps: KeyPageDeps): void {
     }
     const old = await requireKeyDetails(deps, orgId, key.rotatedFromId);
     const now = deps.clock.now();
-    await deps.keyUse.flush();
     await watchKey(deps.db.orm, orgId, key.id, new Date(now));
     const cutOver = await readCutOver(deps.db.orm, orgId, { old, successor: key }, now);
     const title = `Switch ${key.name} to the new key`;

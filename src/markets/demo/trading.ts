@@ -1,14 +1,17 @@
 import { setTimeout } from 'node:timers/promises';
-import { eq } from 'drizzle-orm';
+import { and, eq } from 'drizzle-orm';
 import { keyAuthority } from '../../accounts/api-keys/authority.js';
 import { hashSecret } from '../../accounts/api-keys/bearer-key.js';
+import { CALLS_KEPT_MS, recordUse, toUseValues } from '../../accounts/api-keys/key-use-queries.js';
 import { apiKeys } from '../../accounts/api-keys/table.js';
+import { groupBy } from '../../core/collections.js';
 import type { Context } from '../../core/http/context.js';
 import { AppError } from '../../core/errors.js';
 import { createMetrics } from '../../core/metrics.js';
 import { createMarketMetrics } from '../metrics.js';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
 import type { OrderInput } from '../ledger/order-input.js';
+import { tradingOrders } from '../ledger/orders-table.js';
 import type { Orders } from '../orders/order.js';
 import { CENT } from '../market/money.js';
 import { TRADED_DAYS, pastParts, type PastDay } from '../past/past.js';
@@ -107,9 +110,35 @@ export async function seedDemoTrading(
       }
       await trading.settlement.recordHistory();
     }
+    await recordCalls(context, demo.keys.trading, key, nowMs);
   } finally {
     await trading.stop();
   }
+}
+
+/** One call for each order. */
+async function recordCalls(
+  { db }: Pick<Context, 'db'>,
+  secret: string,
+  { orgId, id }: { orgId: string; id: string },
+  nowMs: number,
+): Promise<void> {
+  const placed = await db.orm
+    .select({ at: tradingOrders.createdAt })
+    .from(tradingOrders)
+    .where(and(eq(tradingOrders.orgId, orgId), eq(tradingOrders.apiKeyId, id)));
+  if (placed.length === 0) return;
+  const times = placed.map(({ at }) => at.getTime());
+  const byMinute = groupBy(times, (ms) => ms - (ms % MINUTE_MS));
+  const minutes = [...byMinute]
+    .filter(([minuteMs]) => minuteMs > nowMs - CALLS_KEPT_MS)
+    .map(([minuteMs, { length: calls }]) => ({ minuteMs, calls, ended: 0, unscoped: 0, limited: 0 }));
+  const atMs = Math.max(...times);
+  const scopes = new Map([['trading:write' as const, { calls: times.length, atMs }]]);
+  const hashedSecret = hashSecret(secret);
+  const { run } = await db.shards.locate(hashedSecret);
+  // The key's id is also the receipt's, so that repeating the statement counts nothing twice.
+  await run(recordUse, toUseValues(id, nowMs, [[hashedSecret, { atMs, minutes, scopes }]]));
 }
 
 /** A killed process may hold the lease. Gives up if another instance holds it. */

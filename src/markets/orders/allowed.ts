@@ -1,9 +1,10 @@
 import { AppError } from '../../core/errors.js';
+import { formatDecimal, formatExactMoney } from '../../core/pages/format.js';
 import type { OrderInput } from '../ledger/order-input.js';
 import { otherSide, quoteOrder, worstCost, type OrderBook } from '../market/book.js';
 import { subtractCounts, valueOf } from '../market/contracts.js';
 import type { FeeRule } from '../market/fees.js';
-import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
+import { DOLLAR, type Micros } from '../market/money.js';
 import type { RiskFacts } from '../risk/facts.js';
 import { assertWithinRisk } from '../risk/gate.js';
 import type { AccountState } from './queries.js';
@@ -65,10 +66,10 @@ function assertHeld({ action, side, ticker, contracts }: OrderInput, state: Acco
     state.committed[side],
     state.position?.side === side ? state.position.contracts : 0,
   );
-  const pending = claimed > 0 ? `, besides ${claimed} reserved for open orders` : '';
+  const pending = claimed > 0 ? `, besides ${formatDecimal(claimed)} reserved for open orders` : '';
   throw new AppError(
     'insufficient_position',
-    `The order sells ${contracts} ${side.toUpperCase()} of ${ticker}, but ${free} are held${pending}.`,
+    `The order sells ${formatDecimal(contracts)} ${side.toUpperCase()} of ${ticker}, but ${formatDecimal(free)} are held${pending}.`,
   );
 }
 
@@ -97,6 +98,6 @@ function assertFunds(outlay: Micros, available: Micros): void {
   if (outlay === 0n || outlay <= available) return;
   throw new AppError(
     'insufficient_funds',
-    `The order can cost $${formatDollars(outlay)} at its limit price, including the fee. $${formatDollars(available)} is available.`,
+    `The order can cost ${formatExactMoney(outlay)} at its limit price, including the fee. ${formatExactMoney(available)} is available.`,
   );
 }

@@ -137,6 +137,10 @@ export interface OrderRefusal {
   remedy: Remedy | null;
 }
 
+export type OrderPreview =
+  | { reserve: Micros; refusal?: undefined }
+  | { reserve: null; refusal: OrderRefusal };
+
 export type PaperOrder = OrderInput & { mode: 'paper' };
 
 export interface OrderChange extends Pick<OrderInput, 'orgId' | 'by'> {
@@ -151,7 +155,7 @@ export interface Orders {
    * entitlement_read_only, risk_limit, insufficient_funds
    */
   place(input: OrderInput): Promise<PlacedOrder>;
-  preview(input: PaperOrder): Promise<OrderRefusal | undefined>;
+  preview(input: PaperOrder): Promise<OrderPreview>;
   /** Newest first. `cursor` is the id of the previous page's last order. */
   list(filter: {
     orgId: string;

@@ -4,7 +4,7 @@ import { findPaperCash } from '../ledger/queries.js';
 import { asksOf, bidsOf } from '../market/book.js';
 import { isOnTick } from '../market/market.js';
 import { readKnownFacts } from '../risk/gate.js';
-import type { PaperOrder, OrderRefusal, Remedy } from './order.js';
+import type { OrderPreview, PaperOrder, Remedy } from './order.js';
 import { bookHash, withoutTaken } from './paper-book.js';
 import { readState } from './queries.js';
 import { requireTradable } from './tradable.js';
@@ -12,17 +12,17 @@ import { assertAllowed, type Grounds } from './allowed.js';
 import type { TransactionDeps } from './transaction.js';
 
 /**
- * Runs the checks for placing a paper order, without locks or writes. Resolves to undefined if the order would pass
- * now.
+ * Runs the checks for placing a paper order, without locks or writes. `reserve` is the maximum amount that
+ * the order takes from the balance.
  */
 export async function previewOrder(
   orm: Orm,
   input: PaperOrder,
   { snapshots, clock, paperCash }: TransactionDeps,
-): Promise<OrderRefusal | undefined> {
+): Promise<OrderPreview> {
   const at = new Date(clock.now());
   const view = attempt(() => requireTradable(snapshots, input, at.getTime()));
-  if (view instanceof AppError) return { error: view, remedy: null };
+  if (view instanceof AppError) return { reserve: null, refusal: { error: view, remedy: null } };
   const { orgId, mode } = input;
   const [state, cash, facts] = await Promise.all([
     readState(orm, input, bookHash(view.book)),
@@ -31,8 +31,10 @@ export async function previewOrder(
   ]);
   const book = withoutTaken(view.book, state.taken);
   const grounds = { view, state, book, cash: cash ?? paperCash, facts, at };
-  const refused = attempt(() => assertAllowed(input, grounds));
-  return refused instanceof AppError ? { error: refused, remedy: findRemedy(input, grounds) } : undefined;
+  const reserve = attempt(() => assertAllowed(input, grounds));
+  return reserve instanceof AppError
+    ? { reserve: null, refusal: { error: reserve, remedy: findRemedy(input, grounds) } }
+    : { reserve };
 }
 
 function attempt<T>(check: () => T): T | AppError {

@@ -1,4 +1,4 @@
-import { formatPrice } from '../../core/pages/format.js';
+import { formatCount, formatPrice } from '../../core/pages/format.js';
 import { AppError, type ErrorPlace } from '../../core/errors.js';
 import { asksOf, bidsOf, emptyBook, isCrossed, matchOrder, type OrderBook } from '../market/book.js';
 import { ORDER_SIZE, isOrderSize } from '../market/contracts.js';
@@ -157,6 +157,6 @@ export function assertReachable(whole: OrderBook, book: OrderBook, order: AskedO
   const offer = action === 'buy' ? 'is offered at' : 'can be sold at';
   throw new AppError(
     'price_moved',
-    `${name} ${offer} ${formatPrice(best.price)} at best (${best.contracts} contracts). The limit price is ${formatPrice(limitPrice)}${rest ? ', and the order is post-only' : ''}.`,
+    `${name} ${offer} ${formatPrice(best.price)} at best (${formatCount(best.contracts, 'contract')}). The limit price is ${formatPrice(limitPrice)}${rest ? ', and the order is post-only' : ''}.`,
   );
 }

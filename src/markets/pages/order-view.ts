@@ -56,8 +56,11 @@ export function describePlaced(order: ListedOrder): string {
     part === ''
       ? ''
       : status === 'resting'
-        ? '  The remainder is resting in the book.'
+        ? ' The remainder is resting in the book.'
         : ' The rest was cancelled.';
+  // A purchase that closes pairs of YES and NO can pay more than it costs.
+  if (action === 'buy' && balanceChange > 0n)
+    return `Bought ${count}. The pairs that it closed paid ${formatMoney(balanceChange)} more than it cost, fee included.${rest}`;
   return action === 'buy'
     ? `Bought ${count} for ${formatMoney(-balanceChange)}, fee included.${rest}`
     : `Sold ${count} for ${formatMoney(balanceChange)} after the fee.${rest}`;

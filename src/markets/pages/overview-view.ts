@@ -198,18 +198,19 @@ export function toBest(snapshot: Snapshot, report: SignalReport, now: Date) {
             text: `${formatCount(withheld, 'purchase')} in ${formatCount(held.length, 'event')}`,
             isOne: withheld === 1,
           },
-    none: noneBecause(snapshot, now),
+    none: noneBecause(snapshot, withheld > 0, now),
     scoresHref: SCORES_PATH,
   };
 }
 
 /** If one reason applies to all events. */
-function noneBecause(snapshot: Snapshot, now: Date): string {
+function noneBecause(snapshot: Snapshot, areWithheld: boolean, now: Date): string {
   if (ageOf(snapshot, now.getTime()) > TIME_TO_LIVE_MS)
     return 'No signals: the prices have expired. Signals return with the next prices.';
   if (snapshot.events.length === 0) return 'No signals: the venue lists no markets that Gauge can forecast.';
   if (snapshot.forecasts.size === 0) return 'No signals: there is no forecast yet.';
   const { gates } = snapshot.gates;
   if (!gates.some(({ isOpen }) => isOpen)) return signalsOff(gates.length);
+  if (areWithheld) return 'No signals: every purchase that is worth its cost at these prices is withheld.';
   return 'No signals: at these prices and after fees, no purchase is worth its cost.';
 }

@@ -27,6 +27,8 @@ export interface ReviewInput {
   whole: OrderBook;
   held: Holding | undefined;
   cash: Micros;
+  /** Null if the order would be refused. */
+  reserve: Micros | null;
   /** Probability that YES pays; null without a forecast. */
   probability: number | null;
 }
@@ -85,9 +87,15 @@ function restingOutcome({ order, whole }: ReviewInput, { filledContracts }: Quot
   return { tone: 'warn', text: `${now} rest in the book, ${queue}, and may never fill.` };
 }
 
-const reserveOf = ({ order, feeRule }: ReviewInput): Review['facts'] =>
-  order.rest && order.action === 'buy'
-    ? [{ label: 'Reserved', money: worstCost(feeRule, order), note: 'while it rests' }]
+const reserveOf = ({ order, reserve }: ReviewInput): Review['facts'] =>
+  order.rest && order.action === 'buy' && reserve !== null
+    ? [
+        {
+          label: 'Reserved',
+          money: reserve,
+          note: reserve === 0n ? 'the pairs that it closes pay for it' : 'while it rests',
+        },
+      ]
     : [];
 
 function outcomeOf(order: MarketableOrder, quote: Quote, book: OrderBook): Review['outcome'] {

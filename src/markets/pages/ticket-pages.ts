@@ -141,8 +141,8 @@ async function review(
   const { orgId } = sessionOf(res);
   const { ticker } = market;
   const asked = { ...order, orgId, mode: 'paper', by: byMember(res), idempotencyKey: '', ticker } as const;
-  const refusal = await orders.preview(asked);
-  return { review: reviewOrder({ ...facts, feeRule, order }), refusal };
+  const { reserve, refusal } = await orders.preview(asked);
+  return { review: reviewOrder({ ...facts, feeRule, order, reserve }), refusal };
 }
 
 /** Null if the form's errors prevent a review. */

@@ -169,11 +169,16 @@ function toTabs({ market, book, held, form, mayOpen }: TicketInput) {
 }
 
 /** With a link to an order that would pass. */
-function toRefusal({ refusal, market, form: { values } }: TicketInput) {
+function toRefusal({ refusal, market, isFollowing, form: { values } }: TicketInput) {
   if (!refusal) return undefined;
   const { error, remedy } = refusal;
-  const title = problems[error.code]?.[0] ?? 'This order would be refused';
-  if (!remedy) return { title, detail: error.message, remedy: undefined };
+  // The reader chose the limit, so the price did not move away from it.
+  const isChosen = error.code === 'price_moved' && !isFollowing;
+  const title = isChosen
+    ? 'Your limit does not fit the order book'
+    : (problems[error.code]?.[0] ?? 'This order would be refused');
+  const detail = detailOf(error);
+  if (!remedy) return { title, detail, remedy: undefined };
   const change =
     remedy.field === 'contracts'
       ? { text: `Contracts: at most ${formatDecimal(remedy.atMost)} now.`, value: remedy.atMost }
@@ -184,7 +189,7 @@ function toRefusal({ refusal, market, form: { values } }: TicketInput) {
   const query = Object.fromEntries(ticketFields.map((name) => [name, textField(values, name)]));
   return {
     title,
-    detail: error.message,
+    detail,
     remedy: {
       text: change.text,
       href: toAddress(ticketAddress(market.ticker), { ...query, [remedy.field]: change.value }),
@@ -245,23 +250,14 @@ const problems: Partial<Record<ErrorCode, [title: string, advice: string]>> = {
   live_trading_disabled: ['Live trading is not available here', 'Orders on this page are paper orders.'],
 };
 
-function problemOf({
-  code,
-  message,
-}: AppError): { title: string; detail: string; advice: string } | undefined {
-  const found = problems[code];
-  return (
-    found && {
-      title: found[0],
-      detail: code === 'risk_limit' ? toSentence(message) : message,
-      advice: found[1],
-    }
-  );
+function problemOf(error: AppError): { title: string; detail: string; advice: string } | undefined {
+  const found = problems[error.code];
+  return found && { title: found[0], detail: detailOf(error), advice: found[1] };
 }
 
 /** The check's name is meant for programs. */
-const toSentence = (detail: string): string =>
-  detail.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase());
+const detailOf = ({ code, message }: AppError): string =>
+  code === 'risk_limit' ? message.replace(/^\w+: (.)/u, (_, first: string) => first.toUpperCase()) : message;
 
 /** The form shows these errors with a fresh quote. */
 export const ticketCodes: ReadonlySet<ErrorCode> = new Set(Object.keys(problems) as ErrorCode[]);

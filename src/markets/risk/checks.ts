@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../../core/errors.js';
-import { formatPrice } from '../../core/pages/format.js';
+import { formatCount, formatDecimal, formatExactMoney, formatPrice } from '../../core/pages/format.js';
 import { switchStates } from '../ledger/risk-table.js';
 import { asksOf, bidsOf, worstCost } from '../market/book.js';
 import { endsOf } from '../market/event.js';
 import { feeRuleOf } from '../market/fees.js';
-import { formatDollars, type Micros } from '../market/money.js';
+import type { Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS } from '../market/source.js';
 import {
   dayLossOf,
@@ -51,14 +51,6 @@ export const refuse = (check: RiskCheck, text: string): RiskRefusal => ({
   detail: `${check}: ${text}`,
 });
 
-/** `$250.00`, with more decimals if needed. */
-export const dollars = (micros: Micros): string =>
-  formatDollars(micros)
-    .replace(/^(-?)/, '$1$')
-    .replace(/(\.\d\d)00$/, '$1');
-
-const count = (contracts: number, noun: string): string =>
-  `${contracts} ${noun}${contracts === 1 ? '' : 's'}`;
 const seconds = (ms: number): string => `${Math.round(ms / 100) / 10} s`;
 
 /**
@@ -93,12 +85,12 @@ export function checkAccess({
     return { check, code: 'entitlement_required', detail };
   }
   if (access === 'trade' || isReducing) return undefined;
-  const detail = `The Organization can read markets and close positions only. This order would ${describeOrder(order)}, of which ${closable} would close a position.`;
+  const detail = `The Organization can read markets and close positions only. This order would ${describeOrder(order)}, of which ${formatDecimal(closable)} would close a position.`;
   return { check, code: 'entitlement_read_only', detail };
 }
 
 const describeOrder = ({ action, contracts, side, ticker }: AskedOrder): string =>
-  `${action} ${count(contracts, `${side} contract`)} of ${ticker}`;
+  `${action} ${formatCount(contracts, `${side} contract`)} of ${ticker}`;
 
 /** `reduce_only` refuses every order that does not reduce a position. */
 export function checkSwitches({
@@ -119,7 +111,7 @@ export function checkSwitches({
   if (!reducing || isReducing) return undefined;
   return refuse(
     'reduce_only',
-    `${ownerNames[reducing]} is at reduce_only${because(switches[reducing].reason)}. This order would ${describeOrder(order)}, of which ${closable} would close a position.`,
+    `${ownerNames[reducing]} allows only orders that reduce a position${because(switches[reducing].reason)}. This order would ${describeOrder(order)}, of which ${formatDecimal(closable)} would close a position.`,
   );
 }
 
@@ -164,12 +156,12 @@ export function checkOrder({
   if (action === 'sell' && !isReducing)
     return refuse(
       'not_held',
-      `this order would sell ${count(contracts, `${side} contract`)} of ${ticker}, of which ${closable} are held and not being sold already.`,
+      `this order would sell ${formatCount(contracts, `${side} contract`)} of ${ticker}, of which ${formatDecimal(closable)} are held and not being sold already.`,
     );
   if (!(contracts <= limits.maxOrderContracts))
     return refuse(
       'max_order_contracts',
-      `this order is for ${count(contracts, 'contract')} of ${ticker}, the limit is ${limits.maxOrderContracts}.`,
+      `this order is for ${formatCount(contracts, 'contract')} of ${ticker}, the limit is ${formatDecimal(limits.maxOrderContracts)}.`,
     );
   const best = bestPrice(input);
   if (best === undefined)
@@ -201,14 +193,14 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   if (!(spent <= limits.maxOrderCost))
     return refuse(
       'max_order_cost',
-      `this order may cost ${dollars(spent)}, the limit is ${dollars(limits.maxOrderCost)}.`,
+      `this order may cost ${formatExactMoney(spent)}, the limit is ${formatExactMoney(limits.maxOrderCost)}.`,
     );
 
   const position = positionAfter(input, facts);
   if (!(position <= limits.maxPositionContracts))
     return refuse(
       'max_position_contracts',
-      `this order would make ${count(position, `${side} contract`)} of ${ticker}, the limit is ${limits.maxPositionContracts}.`,
+      `this order would make ${formatCount(position, `${side} contract`)} of ${ticker}, the limit is ${formatDecimal(limits.maxPositionContracts)}.`,
     );
 
   const { eventTicker } = market;
@@ -223,14 +215,14 @@ export function checkExposure({ input, facts }: CandidateOrder): RiskRefusal | u
   if (!(after <= limits.maxEventLoss || after <= before))
     return refuse(
       'max_event_loss',
-      `with this order ${eventTicker} could lose ${dollars(after)} in its worst outcome (${dollars(before)} without it), the limit is ${dollars(limits.maxEventLoss)}.`,
+      `with this order ${eventTicker} could lose ${formatExactMoney(after)} in its worst outcome (${formatExactMoney(before)} without it), the limit is ${formatExactMoney(limits.maxEventLoss)}.`,
     );
 
   const lost = dayLossOf(facts, snapshot);
   if (!(lost < limits.maxDailyLoss && limits.maxDailyLoss > 0n))
     return refuse(
       'max_daily_loss',
-      `${dollars(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${dollars(limits.maxDailyLoss)}. Only orders that reduce positions are accepted.`,
+      `${formatExactMoney(lost > 0n ? lost : 0n)} were lost since midnight UTC, the limit is ${formatExactMoney(limits.maxDailyLoss)}. Only orders that reduce positions are accepted.`,
     );
   return undefined;
 }

@@ -133,9 +133,9 @@ function toDays(rows: readonly KeyStep[], usageMetric: string, period: Period) {
   const first = Math.min(...rows.map(({ start }) => start));
   const all = stepsOf(period);
   const steps = all.filter((start, i) => start.getTime() >= first || i >= all.length - MIN_DAYS);
-  const series = toKeySeries(rows, steps).map(({ place, name, prefix, keyCount, quantities }) => ({
+  const series = toKeySeries(rows, steps).map(({ place, name, keyCount, quantities }) => ({
     place,
-    name: name ?? prefix ?? 'Operator',
+    name,
     count: keyCount - SHOWN_KEYS,
     values: quantities,
   }));

@@ -17,9 +17,14 @@ import { recordBatches } from '../ingestion/flush.js';
 import type { UsageEvent } from '../ingestion/schema.js';
 
 const DAYS = 70;
-/** Each earlier event stands for half a day, so that the demo starts quickly. */
-const RECENT_MS = 7 * DAY_MS;
-const EARLIER_STEP_MS = 12 * HOUR_MS;
+/** Usage since an age in days and the hours between its events: few at first, so that the demo starts quickly. */
+const phases = [
+  { days: 28, hours: 12 },
+  { days: 14, hours: 6 },
+  { days: 7, hours: 3 },
+  { days: 3, hours: 2 },
+  { days: 0, hours: 1 },
+];
 /** Ingestion refuses older events. */
 const BATCH_MS = 6 * DAY_MS;
 const BATCH = 250;
@@ -84,12 +89,12 @@ function listKeys({ live, otherLive, test, second }: DemoData['keys']): DemoKey[
   return keys.flatMap(({ secret, ...key }) => (secret === undefined ? [] : [{ secret, ...key }]));
 }
 
-/** Each batch spans at most `BATCH_MS`. */
+/** Each batch spans at most `BATCH_MS` and one month, because grants of credits begin and end with months. */
 function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
   let from = 0;
   for (const [i, { occurredAt }] of events.entries()) {
-    const isOld = Date.parse(occurredAt!) - Date.parse(events[from]!.occurredAt!) > BATCH_MS;
-    if (!isOld && i - from < BATCH) continue;
+    const [firstMs, ms] = [Date.parse(events[from]!.occurredAt!), Date.parse(occurredAt!)];
+    if (ms - firstMs <= BATCH_MS && monthOf(ms) === monthOf(firstMs) && i - from < BATCH) continue;
     yield events.slice(from, i);
     from = i;
   }
@@ -98,13 +103,12 @@ function* inBatches(events: UsageEvent[]): Generator<UsageEvent[]> {
 
 function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now: number): UsageEvent[] {
   const thisHour = Math.floor(now / HOUR_MS) * HOUR_MS;
-  const recent = thisHour - RECENT_MS;
   const used = products.filter(
     ({ kind, slug }) => kind === 'live' && (!key.isSecond || slug === 'forecast-api'),
   );
   const events: UsageEvent[] = [];
   for (let at = thisHour - DAYS * DAY_MS; at <= thisHour;) {
-    const stepMs = at < recent ? EARLIER_STEP_MS : HOUR_MS;
+    const stepMs = stepAt(at, thisHour);
     for (const [p, { slug, usageMetric, unitCap, dimensions }] of used.entries()) {
       const place = at / HOUR_MS + p * 0.37 + key.share * 11;
       const growth = 1 - (0.3 * (now - at)) / (DAYS * DAY_MS);
@@ -126,6 +130,12 @@ function makeEvents({ products }: Pick<DemoData, 'products'>, key: DemoKey, now:
     at += stepMs;
   }
   return events.sort((a, b) => a.occurredAt!.localeCompare(b.occurredAt!));
+}
+
+/** Twice as long on weekends. */
+function stepAt(at: number, thisHour: number): number {
+  const { hours } = phases.find(({ days }) => thisHour - at >= days * DAY_MS)!;
+  return (isWeekend(at) ? 2 : 1) * hours * HOUR_MS;
 }
 
 /** With a cap, usage almost reaches it by the end of each month. */
@@ -183,7 +193,9 @@ const describeUse = (chance: number): Pick<UsageEvent, 'subject' | 'dimensions'>
 const dayShape = (ms: number): number => 1 + 0.6 * Math.sin(((((ms / HOUR_MS) % 24) - 9) / 24) * 2 * Math.PI);
 
 /** Around 1. */
-const weekShape = (ms: number): number => ([0, 6].includes(new Date(ms).getUTCDay()) ? 0.65 : 1.14);
+const weekShape = (ms: number): number => (isWeekend(ms) ? 0.65 : 1.14);
+
+const isWeekend = (ms: number): boolean => [0, 6].includes(new Date(ms).getUTCDay());
 
 /** From −1 to 1, and deterministic, so demos created in the same hour are identical. */
 const wobble = (n: number): number => Math.sin(n * 12.9898) * Math.cos(n * 4.1414);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Orm } from '../../core/db/client.js';
-import { compareDecimals } from '../../core/decimal.js';
+import { compareDecimals, multiplyDecimals } from '../../core/decimal.js';
 import { ExactNumber } from '../../core/http/json.js';
 import { fromCursor, toCursor } from '../../core/http/page.js';
 import { parseInput } from '../../core/http/validate.js';
@@ -128,7 +128,12 @@ const columns: [name: string, read: (event: EventRow, last: EventCorrection | un
   ['corrected_by', (_event, last) => (last ? authorOf(last) : null)],
   ['correction_reason', (_event, last) => last?.reason ?? null],
   ['subject', ({ subject }) => (subject === '' ? null : subject)],
+  ['credits', (event) => (event.creditPrice === '0' ? null : new ExactNumber(creditsOf(event)))],
 ];
+
+/** For the quantity that counts now. */
+export const creditsOf = (event: EventRow): string =>
+  multiplyDecimals(currentQuantity(event), event.creditPrice);
 
 /** @param keys the product's dimensions */
 export const eventColumns = (keys: readonly string[]): string[] => [

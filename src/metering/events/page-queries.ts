@@ -176,15 +176,17 @@ export const selectKeySteps = (
 export const readKeySteps = (orm: Orm, scope: UsageScope, range: KeyStepRange): Promise<KeyStep[]> =>
   selectRows(orm, selectKeySteps(scope, range));
 
-/** Each series has a quantity for every step. */
+/** Each series has a quantity for every step. Keys of the same name, such as a rotated key and its successor, show prefixes. */
 export function toKeySeries(rows: readonly KeyStep[], steps: readonly Date[]) {
-  return [...groupBy(rows, ({ place }) => place).values()].map((own) => {
+  const byPlace = [...groupBy(rows, ({ place }) => place).values()];
+  const byName = groupBy(byPlace, ([first]) => first!.name);
+  return byPlace.map((own) => {
     const { place, name, prefix, keyCount } = own[0]!;
+    const isShared = prefix !== null && byName.get(name)!.length > 1;
     const byStart = new Map(own.map(({ start, quantity }) => [start, quantity]));
     return {
       place,
-      name,
-      prefix,
+      name: isShared ? `${name} (${prefix}…)` : (name ?? 'Operator'),
       keyCount,
       quantities: steps.map((step) => byStart.get(step.getTime()) ?? '0'),
     };

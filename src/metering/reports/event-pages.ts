@@ -1,7 +1,6 @@
 import type { Router } from 'express';
 import { listKeys, type KeyRow } from '../../accounts/api-keys/queries.js';
 import { showPrefix } from '../../accounts/api-keys/view.js';
-import { multiplyDecimals } from '../../core/decimal.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress, toPager, type Query } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
@@ -21,6 +20,7 @@ import {
 } from './choices.js';
 import {
   authorOf,
+  creditsOf,
   eventColumns,
   exportEvents,
   parseEventsRequest,
@@ -131,12 +131,17 @@ function toKeyOptions(keys: KeyRow[], chosen: KeyRow | undefined) {
 
 function toEventsView(data: EventsPage) {
   const { now, query, form, products, keys, request, found, product, key, page, archived } = data;
-  const mode = request?.mode ?? 'live';
+  // After a look-up, the filters describe the event that was found.
+  const mode = found ? (found.livemode ? 'live' : 'test') : (request?.mode ?? 'live');
   const wanted = request?.idempotencyKey;
   const narrowed = Object.fromEntries(
     ['from', 'to', 'key', 'min', 'max'].map((name) => [name, textField(query, name)]),
   );
-  const filters = { product: product?.slug ?? textField(query, 'product'), mode, ...narrowed };
+  const filters = {
+    product: product?.slug ?? found?.productSlug ?? textField(query, 'product'),
+    mode,
+    ...narrowed,
+  };
   const isFiltered = Object.values(narrowed).some((value) => value !== undefined);
   return {
     form: { ...form, values: { ...form.values, product: filters.product ?? '' } },
@@ -202,7 +207,7 @@ function toEventView(event: EventRow) {
     exactOccurredAt: occurredAt,
     exactReceivedAt: receivedAt,
     counted: currentQuantity(event),
-    cost: event.creditPrice === '0' ? undefined : multiplyDecimals(currentQuantity(event), event.creditPrice),
+    cost: event.creditPrice === '0' ? undefined : creditsOf(event),
     dimensions: Object.entries(decodeDimensions(event.keys, event.dimensions) ?? {}),
     corrections: (event.corrections ?? []).map((correction) => ({
       ...correction,

@@ -131,8 +131,8 @@ function chartOf(report: UsageReport): StackedChart {
   const byStart = new Map(rows.map((row) => [row.start.getTime(), row.quantity]));
   const all = steps.map((start) => byStart.get(start.getTime()) ?? '0');
   const isDay = period.range === 'day';
-  const ofKeys = (byKey ?? []).map(({ name, prefix, quantities }) => ({
-    name: name ?? prefix ?? 'Operator',
+  const ofKeys = (byKey ?? []).map(({ name, quantities }) => ({
+    name,
     values: quantities,
   }));
   const others = all.map((sum, i) =>

@@ -208,9 +208,13 @@ describe('call counts', () => {
       .set({ createdAt: new Date(service.clock.now()) })
       .where(eq(apiKeys.id, key.id));
     const open = async () => textOf(await getPage(browser, `${PATH}/${key.id}`));
-    expect(await open()).toContain('Accepted Not counted yet');
+    const early = await open();
+    expect(early).toContain('Accepted Not counted yet');
+    expect(early).toContain('Last used Not counted yet');
     service.clock.advance(30_000);
-    expect(await open()).toContain('Accepted 0');
+    const late = await open();
+    expect(late).toContain('Accepted 0');
+    expect(late).toContain('Last used Never');
   });
 
   it('on an open cut-over page are fresh, on every instance', async () => {
@@ -219,10 +223,12 @@ describe('call counts', () => {
     const path = `${PATH}/${next.id}/cut-over`;
     const now = () => new Date(service.clock.now());
     expect(await isAnyKeyWatched(database.db.orm, now())).toBe(false);
-    expect(textOf(await getPage(browser, path))).toContain('Calls with the new key Not counted yet');
+    const first = textOf(await getPage(browser, path));
+    expect(first).toContain('Calls with the new key Not counted yet');
+    expect(first).not.toContain('not called yet');
     expect((await fetch(`${service.url}/api/key`, { headers })).status).toBe(200);
     const page = await getPage(browser, path);
-    expect(textOf(page)).toContain('Calls with the new key 1 ');
+    expect(textOf(page)).toContain('Calls with the new key 1 last just now');
     expect(page.text).toContain('data-live="3"');
     expect(await isAnyKeyWatched(database.db.orm, now())).toBe(true);
     service.clock.advance(31_000);

@@ -1,4 +1,4 @@
-import { and, eq } from 'drizzle-orm';
+import { and, desc, eq } from 'drizzle-orm';
 import { v7 as uuid } from 'uuid';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newFormId } from '../../../src/core/ids.js';
@@ -692,6 +692,49 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   expect(trades).toMatchObject([{ status: 'cancelled', contracts: 3, reason: 'Cancelled on request.' }]);
 });
 
+it('a ticket promises the reserve that its resting order takes, also if the order closes pairs', async () => {
+  const market = openMarket();
+  const { ticker, eventTicker } = market;
+  const { browser, organization } = await signedIn(database.db, service.url);
+  const terms = { limitPrice: '0.01', timeInForce: 'good_till_canceled', postOnly: 'yes', contracts: '800' };
+  const query = new URLSearchParams({ side: 'yes', action: 'buy', ...terms });
+  const promised = async () => {
+    const text = textOf(await getPage(browser, `${PATH}/${ticker}?${query.toString()}`));
+    return /Reserved (?:while it rests|the pairs that it closes pay for it) (\$[\d.]+)/.exec(text)?.[1];
+  };
+  const place = async () => {
+    const before = await promised();
+    expect((await postForm(browser, `${PATH}/${ticker}`, form(market, terms))).status).toBe(303);
+    const [order] = await database.db.orm
+      .select({ reserved: tradingOrders.reserved })
+      .from(tradingOrders)
+      .where(eq(tradingOrders.orgId, organization.id))
+      .orderBy(desc(tradingOrders.createdAt))
+      .limit(1);
+    return [before, formatMoney(order!.reserved)];
+  };
+  const [free, taken] = await place();
+  expect(free).toBe(taken);
+  expect(free).not.toBe('$0.00');
+  await database.db.orm.delete(tradingOrders).where(eq(tradingOrders.orgId, organization.id));
+  await database.db.orm.insert(tradingPositions).values({
+    orgId: organization.id,
+    mode: 'paper',
+    ticker,
+    eventTicker,
+    side: 'no',
+    contracts: 40,
+    cost: 20_000_000n,
+    realised: 0n,
+    fees: 0n,
+    openedAt: new Date(NOON),
+    updatedAt: new Date(NOON),
+  });
+  service.clock.advance(1);
+  expect(await place()).toEqual(['$0.00', '$0.00']);
+  await database.db.orm.delete(tradingOrders).where(eq(tradingOrders.orgId, organization.id));
+});
+
 it.each([
   ['expiresAt', { timeInForce: 'good_till_time' }, /Expires at: Required for good till time/],
   ['expiresAt', { timeInForce: 'good_till_time', expiresAt: 'soon' }, /Expires at: Must be a time/],
@@ -750,8 +793,14 @@ describe('an order that would be refused', () => {
 
   it.each([
     { query: () => `contracts=1&limitPrice=${limitOf(150_000n)}`, says: /Limit: at most \d\d?¢ now\./ },
-    { query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`, says: /Limit: at least \d\d?¢ now\./ },
-    { query: () => `contracts=90000&limitPrice=${limitOf(0n)}`, says: /Contracts: at most \d+ now\./ },
+    {
+      query: () => `contracts=1&limitPrice=${limitOf(-10_000n)}`,
+      says: /Your limit does not fit the order book\..*Limit: at least \d\d?¢ now\./,
+    },
+    {
+      query: () => `contracts=90000&limitPrice=${limitOf(0n)}`,
+      says: /order is for 90,000 contracts of .* the limit is 1,000\..*Contracts: at most \d+ now\./,
+    },
   ])('is not offered, and names a number that would pass: $says', async ({ query, says }) => {
     const { browser } = await signedIn(database.db, service.url);
     const { page, text, link } = await review(browser, query());
@@ -783,7 +832,10 @@ describe('an order that would be refused', () => {
       ownAt: new Date(NOON),
     });
     const reducing = await review(browser, query);
-    expect(reducing.text).toContain('A limit stops this order. reduce_only');
+    expect(reducing.text).toContain(
+      "A limit stops this order. The Organization's own switch allows only orders that reduce a position (r).",
+    );
+    expect(reducing.text).not.toContain('reduce_only');
     expect(reducing.link).toBe(undefined);
   });
 });

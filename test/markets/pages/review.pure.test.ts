@@ -57,6 +57,7 @@ const review = (changes: Partial<ReviewInput> = {}) =>
     order,
     held: undefined,
     cash: cents(100_000),
+    reserve: cents(447),
     probability: 0.51,
     ...changes,
   });
@@ -279,7 +280,12 @@ it.each([
 });
 
 it('a post-only order takes nothing and shows its reserve', () => {
-  const { outcome, facts } = review({ order: { ...waiting, rest: { ...terms, postOnly: true } } });
+  const postOnly = { ...waiting, rest: { ...terms, postOnly: true } };
+  const { outcome, facts } = review({ order: postOnly });
   expect(outcome.text).toMatch(/^Nothing fills now/);
-  expect(facts).toMatchObject([{ label: 'Reserved' }]);
+  expect(facts).toEqual([{ label: 'Reserved', money: cents(447), note: 'while it rests' }]);
+  expect(review({ order: postOnly, reserve: 0n }).facts).toEqual([
+    { label: 'Reserved', money: 0n, note: 'the pairs that it closes pay for it' },
+  ]);
+  expect(review({ order: postOnly, reserve: null }).facts).toEqual([]);
 });

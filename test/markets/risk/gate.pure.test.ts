@@ -36,7 +36,7 @@ describe('the kill switch', () => {
     // Buying ten NO closes the ten YES.
     expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT }), facts)).toBeUndefined();
     expect(detailOf(inputOf({ side: 'no', limitPrice: 60n * CENT, contracts: 11 }), facts)).toBe(
-      "reduce_only: the Organization's own switch is at reduce_only (holiday). This order would buy 11 no contracts of MILD, of which 10 would close a position.",
+      "reduce_only: the Organization's own switch allows only orders that reduce a position (holiday). This order would buy 11 no contracts of MILD, of which 10 would close a position.",
     );
     expect(detailOf(inputOf(), facts)).toMatch(/^reduce_only: .* buy 10 yes contracts of MILD, of which 0 /);
     expect(detailOf(inputOf({ ticker: 'WARM', ...sale }), facts)).toMatch(/^reduce_only: /);

@@ -116,6 +116,22 @@ describe('an event', () => {
     expect(textOf((await open({ idempotencyKey: 'live 00000000' })).text)).not.toContain(warning);
   });
 
+  it('keeps its own product and mode chosen in the filters below', async () => {
+    const { db, orgId, product, key, open } = await arrive();
+    const other = await createProduct(db);
+    await grant(db, orgId, other.id);
+    for (const { slug } of [product, other]) {
+      await sendUsage(service.url, key.secret, [usageEvent(slug, `of ${slug}`)]);
+      const { text } = await open({ idempotencyKey: `of ${slug}` });
+      expect([...text.matchAll(/<option value="([^"]*)" selected/g)].map(([, value]) => value)).toContain(
+        slug,
+      );
+    }
+    const testKey = await createKey(db, orgId, { livemode: false });
+    await sendUsage(service.url, testKey.secret, [usageEvent(product.slug, 'a test')]);
+    expect((await open({ idempotencyKey: 'a test' })).text).toContain('name="mode" value="test"');
+  });
+
   it('of another Organization is not found, and its existence is not revealed', async () => {
     const stranger = await arrive();
     await sendUsage(service.url, stranger.key.secret, [usageEvent(stranger.product.slug, 'theirs')]);
@@ -267,7 +283,19 @@ describe('the CSV file', () => {
       corrected_by: '',
       correction_reason: '',
       subject: '',
+      credits: '',
     });
+  });
+
+  it('has the credits that each event costs now', async () => {
+    const { db, browser, key, product } = await arrive();
+    await db.orm
+      .update(products)
+      .set({ creditPrice: '0.5', creditEnforcement: 'warn' })
+      .where(eq(products.id, product.id));
+    await sendUsage(service.url, key.secret, [usageEvent(product.slug, 'priced', { quantity: 3 })]);
+    const rows = parse<Record<string, string>>((await browser.get(`${PATH}.csv`)).text, { columns: true });
+    expect(rows).toMatchObject([{ idempotency_key: 'priced', credits: '1.5' }]);
   });
 
   it('counts nothing twice if it is sent back, and everything once elsewhere', async () => {

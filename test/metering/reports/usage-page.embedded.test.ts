@@ -386,7 +386,7 @@ describe('all products', () => {
     const page = await browser.get(path, html);
     const text = textOf(page.text);
     expect(page.status).toBe(200);
-    expect(text).toContain(`${product.name} 3 3 calls 2 +50.0%`);
+    expect(text).toContain(`${product.name} 3 3 calls 2 ▲ 50.0% more than 2 in the previous period`);
     expect(text).toContain(`${others[5]!.name} 15 37.5 calls 0`);
     // Only the five products with the most usage have their own segment.
     expect(text).toContain('2 other products');

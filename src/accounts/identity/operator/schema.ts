@@ -64,12 +64,25 @@ export const slugSchema = z
     'must be 1 to 64 of a-z, 0-9, -, _ and ., beginning and ending with a letter or digit',
   );
 
+/** NFKD does not decompose these letters. */
+const latinLetters: Record<string, string> = {
+  ß: 'ss',
+  æ: 'ae',
+  œ: 'oe',
+  ø: 'o',
+  ł: 'l',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  ı: 'i',
+};
+
 const toSlug = (name: string): string =>
   name
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
     .toLowerCase()
-    .replaceAll('ß', 'ss')
+    .replaceAll(/[ßæœøłđðþı]/g, (letter) => latinLetters[letter]!)
     .replaceAll(/[^a-z0-9]+/g, '-')
     .replace(/^-/, '')
     .slice(0, 64)

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { timeField } from '../../../core/http/fields.js';
+import { formatExactMoney } from '../../../core/pages/format.js';
 import { text } from '../../../core/http/validate.js';
 import { defaultLimits } from '../limits.js';
-import { dollars } from '../checks.js';
 import { switchStates } from '../../ledger/risk-table.js';
 import { isCount } from '../../market/contracts.js';
 
@@ -10,7 +10,7 @@ type Limit = keyof typeof defaultLimits;
 
 function byDefault(limit: Limit): string {
   const value = defaultLimits[limit];
-  return `Default: ${typeof value === 'bigint' ? dollars(value) : value}.`;
+  return `Default: ${typeof value === 'bigint' ? formatExactMoney(value) : value}.`;
 }
 
 const countField = (limit: Limit, description: string) =>
