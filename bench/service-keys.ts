@@ -1,4 +1,4 @@
-/** What a service key costs compared with an Organization's own key, and what one call for many Organizations saves. */
+/** Compares service keys with Organizations' own keys, and one call for many Organizations with many calls. */
 import { pino } from 'pino';
 import { openDatabase } from '../src/core/db/open.js';
 import { createServiceKey } from '../test/support/fixtures.js';
