@@ -37,7 +37,7 @@ export const usageSchema = z
   .meta({ id: 'CustomerUsage', description: "An Organization's usage of a product in one step." });
 
 export const instant = z.union(
-  [z.iso.date().refine((date) => date >= '1970'), timeInput],
+  [z.iso.date().refine((date) => date >= '1970', { abort: true }), timeInput],
   'must be a date or an RFC 3339 time in the years 1970 to 9999, like 2026-01-31 or 2026-01-31T12:00:00Z',
 );
 

@@ -207,6 +207,13 @@ from usage_events u join products p on p.id = u.product_id where u.org_id = $1 a
     expect(body.detail).toContain(`The query parameter ${name} `);
   });
 
+  it.each(['1969-12-31', '1969-12-31T23:00:00Z'])('says which years %s is not in', async (from) => {
+    const { live } = await readingTenant();
+    const { status, body } = await call(live.secret, `?from=${from}&to=2031-04-01`);
+    expect(status).toBe(400);
+    expect(body.detail).toMatch(/^The query parameter from must be .*in the years 1970 to 9999/);
+  });
+
   it('refuses more points than an answer can hold, and suggests a smaller request', async () => {
     const { organization, product, live } = await readingTenant();
     await database.db.run(
