@@ -11,7 +11,7 @@ import { pino } from 'pino';
 import type { Database } from '../src/core/db/client.js';
 import { openDatabase } from '../src/core/db/open.js';
 import { addMember, Browser, createUser } from '../test/support/accounts.js';
-import { createKey, createOrganization } from '../test/support/fixtures.js';
+import { createKey, createOrganization, createServiceKey } from '../test/support/fixtures.js';
 import { createProduct, grant } from '../test/metering/support/products.js';
 import { createPostgresServer } from '../test/support/postgres-server.js';
 import { machine } from './embedded.js';
@@ -35,15 +35,18 @@ const keys = Number(options.keys);
 
 function listPages(): [name: string, path: string][] {
   const day = (daysAgo: number) => new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
-  const usage = `/dashboard/usage?product=${SLUG}`;
+  const month = `?product=${SLUG}`;
+  const usage = `/dashboard/usage${month}`;
   const events = `/dashboard/usage/events?product=${SLUG}`;
   return [
     ['overview', '/dashboard'],
     ['API keys', '/dashboard/api-keys'],
     ['usage, this month', usage],
+    ['usage, this month, in the portal', `/portal/usage${month}`],
     ['usage, a day by hours', `${usage}&range=day&date=${day(1)}`],
     ['usage, 366 days', `${usage}&range=custom&from=${day(365)}&to=${day(0)}`],
     ['events, newest first', events],
+    ['events, newest first, in the portal', `/portal/events${month}`],
     ['events of a day a month ago', `${events}&from=${day(30)}T00:00&to=${day(29)}T00:00`],
     ['events, the only three of test mode', `${events}&mode=test`],
     ['one event by its idempotency key', `/dashboard/usage/events?idempotencyKey=${'7'.padStart(32, '0')}`],
@@ -51,8 +54,14 @@ function listPages(): [name: string, path: string][] {
   ];
 }
 
-/** Returns the owner's email address. */
-async function createWorld(db: Database): Promise<string> {
+interface Owner {
+  email: string;
+  slug: string;
+  /** A service key's; it opens the portal. */
+  secret: string;
+}
+
+async function createWorld(db: Database): Promise<Owner> {
   const organization = await createOrganization(db);
   const products = [await createProduct(db, { slug: SLUG, unitCap: String(rows / 2) })];
   while (products.length < 50) products.push(await createProduct(db, { unitCap: '1000000' }));
@@ -60,7 +69,8 @@ async function createWorld(db: Database): Promise<string> {
   for (let i = 0; i < keys; i++) await createKey(db, organization.id, { name: `runtime ${i}` });
   const user = await createUser(db);
   await addMember(db, organization.id, user.id, 'owner');
-  return user.email;
+  const { secret } = await createServiceKey(db, ['portal:create']);
+  return { email: user.email, slug: organization.slug, secret };
 }
 
 async function addTestEvents(url: string): Promise<void> {
@@ -126,13 +136,13 @@ const server = await createPostgresServer({ max_wal_size: '4GB', shared_buffers:
 try {
   const url = server.url('postgres');
   const db = await openDatabase({ databaseUrl: url, dataDir: '' }, pino({ level: 'silent' }));
-  const email = await createWorld(db);
+  const owner = await createWorld(db);
   await db.close();
   await addTestEvents(url);
   await fillEvents(url, rows, { keys, days: DAYS });
   const product = await startProduct({ DATABASE_URL: url });
   try {
-    await measure(`http://127.0.0.1:${product.port}`, email);
+    await measure(`http://127.0.0.1:${product.port}`, owner);
   } finally {
     agent.destroy();
     await product.stop();
@@ -141,9 +151,18 @@ try {
   await server.remove();
 }
 
-async function measure(origin: string, email: string): Promise<void> {
+async function openPortal(browser: Browser, { slug, secret }: Owner): Promise<void> {
+  const headers = { authorization: `Bearer ${secret}` };
+  const path = `/service/organizations/${slug}/portal-sessions`;
+  const { body } = await new Browser(browser.url).send('POST', path, { json: {}, headers });
+  const { pathname, search } = new URL((body as { url: string }).url);
+  await browser.send('GET', pathname + search);
+}
+
+async function measure(origin: string, owner: Owner): Promise<void> {
   const browser = new Browser(origin);
-  await browser.signIn(email);
+  await browser.signIn(owner.email);
+  await openPortal(browser, owner);
   const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   console.log(
     `${machine()}, ${availableParallelism()} cores, Node ${process.version}; ${rows.toLocaleString('en')} events over ${DAYS} days through ${keys} API keys, ${options.requests} requests of each page\n`,
