@@ -245,7 +245,7 @@ describe('a paper order', () => {
     expect([refused.status, refused.code, refused.detail]).toEqual([
       422,
       'insufficient_funds',
-      'The order can cost $2.3367 at its limit price, including the fee. $2.3300 is available.',
+      'The order can cost $2.3367 at its limit price, including the fee. $2.33 is available.',
     ]);
     const { trade } = await postTrade(poor.url, poorKey, { contracts: 4 });
     // 4 · 0.45 + 0.0693

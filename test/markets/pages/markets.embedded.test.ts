@@ -518,7 +518,9 @@ it('both pages show closed trading with its reason, and halted trading offers no
   }
   // A purchase cannot reduce anything here, because nothing is held.
   const reducing = textOf(await getPage(browser, ticket));
-  expect(reducing).toContain('A limit stops this order. reduce_only');
+  expect(reducing).toContain(
+    "A limit stops this order. The Organization's own switch allows only orders that reduce a position",
+  );
   expect(reducing).not.toContain('Place paper order');
   await close('halt');
   expect(textOf(await getPage(browser, PATH))).toContain('Trading is halted');
