@@ -43,7 +43,11 @@ export function tradingRoutes(context: Context, calls: CallDeps, trading: Tradin
   });
   mountRoutes(router, '', [...publicReadRoutes, ...scoresRoutes], {
     ...trading,
-    reads: createSnapshotReads({ store: trading.snapshots, clock: context.clock }),
+    reads: createSnapshotReads({
+      store: trading.snapshots,
+      clock: context.clock,
+      minutes: trading.minutes,
+    }),
     readStations: createStationList(trading),
     sizingLimit: limitSizings(context),
   });

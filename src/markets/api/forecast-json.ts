@@ -6,6 +6,7 @@ import type { Fit } from '../learning/fits.js';
 import { signOf, type HourFit } from '../learning/running-day.js';
 import { labelOf, spanOf, type ListedMarket, type TemperatureKind } from '../market/market.js';
 import type { VenueNote } from '../market/source.js';
+import type { MinuteFeed } from '../weather/minutes.js';
 import type { Station } from '../market/stations.js';
 import type { Place } from '../market/place.js';
 
@@ -17,10 +18,14 @@ export interface ForecastToWrite {
   hours: StationForecast | undefined;
   /** Names the station's reports that are left out. */
   notes: readonly VenueNote[];
+  /** Null without one-minute readings. */
+  feed: MinuteFeed | null;
 }
 
+const MAX_CHANGES = 500;
+
 export function toForecastJson(
-  { station, days, hours, notes }: ForecastToWrite,
+  { station, days, hours, notes, feed }: ForecastToWrite,
   markets: ReadonlyMap<string, ListedMarket>,
 ) {
   const { source } = (days ?? hours)!;
@@ -34,6 +39,13 @@ export function toForecastJson(
     unit: 'fahrenheit',
     source,
     notes,
+    minutes: feed && {
+      latestAt: feed.latestAt?.toISOString() ?? null,
+      problem: feed.problem,
+      changes: feed.changes
+        .slice(-MAX_CHANGES)
+        .map(({ at, ...change }) => ({ at: at.toISOString(), ...change })),
+    },
     days: ofKind('daily_maximum').map((day) => ({
       ...toDayJson(day, setting),
       ...toRunningJson(day, station.id),
@@ -67,6 +79,7 @@ const toObservedJson = (observed: ObservedExtreme | null) =>
     temperatureF: observed.extremeF,
     observedAt: observed.observedAt.toISOString(),
     fetchedAt: observed.fetchedAt.toISOString(),
+    minutes: observed.minutes ? { ...observed.minutes, at: observed.minutes.at.toISOString() } : null,
   };
 
 const toDayJson = (day: DayForecast, { station, source, markets }: Setting) => ({
@@ -168,5 +181,5 @@ const toTrainingJson = (fit: Fit | HourFit) => ({
 const labelOrNull = (market: ListedMarket | undefined): string | null => (market ? labelOf(market) : null);
 
 /** A forecast's age is measured from it. */
-export const oldestRun = ({ days, hours }: ForecastToWrite): number =>
+export const oldestRun = ({ days, hours }: Pick<ForecastToWrite, 'days' | 'hours'>): number =>
   Math.min(...[...(days?.days ?? []), ...(hours?.days ?? [])].map(({ fetchedAt }) => fetchedAt.getTime()));

@@ -101,12 +101,42 @@ const runningSchema = z
   })
   .meta({ id: 'RunningDay' });
 
+const degreeFields = {
+  lowestF: z.int().describe('The lowest whole °F that the station shows as these whole °C.'),
+  highestF: z.int().describe('The highest.'),
+};
+
+const minutesSchema = z
+  .object({
+    latestAt: timeField('The newest minute; `null` without one on this day.').nullable(),
+    problem: z
+      .string()
+      .nullable()
+      .describe('Why the readings are left out, for people; `null` if they are used.'),
+    changes: z
+      .array(
+        z.object({
+          at: timeField('The first minute of a temperature.'),
+          ...degreeFields,
+          isConfirmed: z.boolean().describe("True after the venue's quality control."),
+        }),
+      )
+      .describe('The temperatures of the day so far, one for each change; at most 500.'),
+  })
+  .meta({ id: 'MinuteReadings' });
+
 const observed = (what: string, at: string) =>
   z
     .object({
       temperatureF: temperature(what),
       observedAt: timeField(at),
       fetchedAt: timeField('When the observation was fetched.'),
+      minutes: z
+        .object({ ...degreeFields, at: timeField('The minute that proves it.') })
+        .nullable()
+        .describe(
+          'The whole degrees between which the extreme so far lies by one-minute readings in whole °C; `null` without any. They settle nothing.',
+        ),
     })
     .nullable();
 
@@ -260,6 +290,9 @@ export const forecastSchema = z
     notes: notesSchema.describe(
       'Reports of the station that are left out, because other reports contradict them.',
     ),
+    minutes: minutesSchema
+      .nullable()
+      .describe("One-minute readings of the venue's index; `null` if the station is no member of it."),
     days: z.array(dayForecastSchema).describe('Daily maxima, in order of date.'),
     minima: z.array(minimumForecastSchema).describe('Daily minima, in order of date.'),
     hours: z

@@ -8,6 +8,7 @@ import { cutPage } from '../../core/http/page.js';
 import { emptyBook, type OrderBook } from '../market/book.js';
 import { cityOf, type ListedMarket } from '../market/market.js';
 import type { Micros } from '../market/money.js';
+import type { MinuteBook } from '../weather/minutes.js';
 import type { SignalReport } from '../signals/signal.js';
 import { makeSignalsInSteps } from '../signals/signals.js';
 import { withholdDoubtful } from '../signals/event-case.js';
@@ -29,6 +30,13 @@ import type { marketsQuerySchema } from './schema.js';
 
 /** For custom bankrolls: anonymous callers must not exhaust memory. */
 const MAX_BANKROLLS = 32;
+
+export interface SnapshotReadDeps {
+  store: SnapshotStore;
+  clock: Clock;
+  /** Undefined without one-minute readings. */
+  minutes?: Pick<MinuteBook, 'feedOf'> | undefined;
+}
 
 export type SnapshotReads = ReturnType<typeof createSnapshotReads>;
 
@@ -64,7 +72,7 @@ interface Present {
  * Each answer is built on the first request and encoded again when its age in seconds changes. Every function throws
  * AppError market_data_unavailable until the first load.
  */
-export function createSnapshotReads({ store, clock }: { store: SnapshotStore; clock: Clock }) {
+export function createSnapshotReads({ store, clock, minutes }: SnapshotReadDeps) {
   const { present, once } = createAnswers(store);
   const describeMarket = createMarketDescriber();
 
@@ -131,8 +139,12 @@ export function createSnapshotReads({ store, clock }: { store: SnapshotStore; cl
         hours: area && snapshot.forecasts.get(area.id),
         notes: notesOn(snapshot, stationId),
       };
+      const today = forecast.days?.days.findLast(({ observed }) => observed !== null)?.observed ?? null;
+      const feed = minutes?.feedOf(stationId, today, clock.now()) ?? null;
       if (!forecast.days && !forecast.hours) throw unavailable(`There is no forecast for ${stationId} yet.`);
-      const answer = once(`forecast ${stationId}`, ({ markets }) => toForecastJson(forecast, markets));
+      const answer = once(`forecast ${stationId}`, ({ markets }) =>
+        toForecastJson({ ...forecast, feed }, markets),
+      );
       const oldest = oldestRun(forecast);
       return send(answer, (now) => ({
         forecastAgeSeconds: Math.max(0, Math.floor((now - oldest) / 1000)),

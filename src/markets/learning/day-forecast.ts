@@ -13,7 +13,15 @@ import {
   type ObservedExtreme,
 } from '../weather/weather.js';
 import { modelOf, type DayForecast, type ForecastModel, type StationForecast } from './forecast.js';
-import { forecastRunning, reachedDegree, type HourFits, type RunningDay } from './running-day.js';
+import {
+  boundBy,
+  forecastRunning,
+  isFarther,
+  reachedDegree,
+  withMinutes,
+  type HourFits,
+  type RunningDay,
+} from './running-day.js';
 
 /** °F, for raw ensembles: a grid point is not the station, and hourly values miss the peak. */
 const MIN_RAW_DEVIATION_F = 1;
@@ -158,7 +166,7 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   const { meanF, deviationF, shape, models = [] } = corrected;
   const expected = { mean: meanF, deviation: deviationF, shape };
   if (!observed) return { distribution: { ...expected, atLeast: null }, running: null };
-  const { kind, extremeF, observedAt, hoursF, isFinal } = observed;
+  const { kind, extremeF, observedAt, hoursF, isFinal, minutes } = observed;
   if (kind === 'hourly')
     return { distribution: { mean: extremeF, deviation: 0, atLeast: null }, running: null };
   const { stationId, curveF } = ensemble;
@@ -167,10 +175,14 @@ function givenObservation({ ensemble, run, corrected, observed, fits, at }: Know
   );
   const input = { kind, stationId, extremeF, hoursF, curveF, meanF, deviationF, shape, isMixed };
   const isOver = at >= run.end;
-  if (isFinal || (isOver && observedAt.getTime() >= run.end.getTime() - COVERS_DAY_MS)) {
-    const reached = reachedDegree(kind, extremeF);
+  const reached = reachedDegree(kind, extremeF);
+  // Minutes beyond the reports say that the day's value is another one, but not which.
+  const isBeyond = minutes !== undefined && isFarther(kind, boundBy(kind, minutes), reached);
+  const coversDay = observedAt.getTime() >= run.end.getTime() - COVERS_DAY_MS;
+  if (isFinal || (isOver && coversDay && !isBeyond)) {
     const bound = kind === 'daily_maximum' ? { atLeast: reached } : { atLeast: null, atMost: reached };
     return { distribution: { mean: reached, deviation: 0, ...bound }, running: null };
   }
-  return forecastRunning(input, fits.hours ?? noHourFits, at);
+  const forecast = forecastRunning(input, fits.hours ?? noHourFits, at);
+  return isBeyond ? withMinutes(kind, forecast, minutes) : forecast;
 }

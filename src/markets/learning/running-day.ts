@@ -8,6 +8,7 @@ import {
   type TemperatureDistribution,
 } from '../market/distribution.js';
 import type { DailyKind } from '../market/market.js';
+import type { MinuteBound } from '../weather/weather.js';
 import {
   LAST_HOUR,
   predictSameDay,
@@ -51,6 +52,8 @@ const LONGEST_AGE_DAYS = 7;
 const RECENT = 3;
 /** The same value as for models without data. */
 const IN_COMMON = 0.5;
+/** Higher peaks are rarer: of two possible degrees, the nearer one is the true one this often. */
+const NEARER = 0.75;
 
 export interface KnownDay {
   kind: DailyKind;
@@ -64,6 +67,31 @@ export interface KnownDay {
 /** The day's report is certain to reach it. */
 export const reachedDegree = (kind: DailyKind, extremeF: number): number =>
   kind === 'daily_maximum' ? sureDegree(extremeF) : sureMinimum(extremeF);
+
+/** The degree that the report reaches according to one-minute readings. */
+export const boundBy = (kind: DailyKind, { lowestF, highestF }: MinuteBound): number =>
+  kind === 'daily_maximum' ? lowestF : highestF;
+
+/** Whether the first degree is nearer the extreme. */
+export const isFarther = (kind: DailyKind, a: number, b: number): boolean => signOf(kind) * (a - b) > 0;
+
+/**
+ * Moves the bound of a day in progress to the one that minutes prove. The forecast of later temperatures is independent
+ * of them. With two degrees possible, the report stays at the bound only if the nearer one is the true one.
+ */
+export function withMinutes(
+  kind: DailyKind,
+  { distribution, running }: { distribution: TemperatureDistribution; running: RunningDay },
+  minutes: MinuteBound,
+): { distribution: TemperatureDistribution; running: RunningDay } {
+  const degree = boundBy(kind, minutes);
+  const isMaximum = kind === 'daily_maximum';
+  const range = isMaximum ? { lowest: null, highest: degree } : { lowest: degree, highest: null };
+  const isCertain = minutes.lowestF === minutes.highestF;
+  const stays = probabilityWithin(distribution, { ...range, step: 1 }) * (isCertain ? 1 : NEARER);
+  const bound = isMaximum ? { atLeast: degree } : { atLeast: null, atMost: degree };
+  return { distribution: { ...distribution, ...bound, stays }, running: { ...running, stays } };
+}
 
 /** Minima are maxima of negated temperatures. */
 export const signOf = (kind: DailyKind): 1 | -1 => (kind === 'daily_maximum' ? 1 : -1);

@@ -6,7 +6,7 @@ import { DOLLAR, formatDollars, parseDollars, type Micros } from '../market/mone
 import type { LiveOrder, VenueFill } from '../orders/order.js';
 import { count, dollars, price, time } from '../venue/kalshi-schema.js';
 
-/** OpenAPI 3.13 to 3.32. Directions come from our own orders: the venue is about to rename them. */
+/** OpenAPI 3.13 to 3.34. Directions come from our own orders: the venue is about to rename them. */
 const signedCount = z.string().regex(/^-?\d{1,12}(\.\d{1,2})?$/);
 const id = z.string().min(1).max(200);
 /** Missing in responses from before the venue had several shards. */

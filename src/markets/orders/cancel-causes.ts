@@ -8,6 +8,7 @@ import { checkAccess, checkSwitches } from '../risk/checks.js';
 import { closedSide } from '../risk/exposure.js';
 import type { RiskFacts } from '../risk/facts.js';
 import { refreshOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
+import { findNearExtreme } from './near-extreme.js';
 import type { OrderRow } from './queries.js';
 import { assertCertain, requireFresh } from './tradable.js';
 import { subtractCounts } from '../market/contracts.js';
@@ -26,6 +27,8 @@ const causes: Causes = {
   observation({ ticker, createdAt }, { snapshots: { current }, nowMs }) {
     const market = current?.markets.get(ticker);
     if (!current || !market || !isPlaced(market)) return undefined;
+    const near = findNearExtreme(current, market, nowMs);
+    if (near !== undefined) return `${capitalized(near)}.`;
     const seen = forecastOf(current.forecasts, market)?.observed;
     if (seen && seen.observedAt > createdAt)
       return `${market.station.name} reported at ${seen.observedAt.toISOString()}.`;
@@ -50,6 +53,8 @@ const causes: Causes = {
     return !gate || gate.isOpen ? undefined : `The gate of its signal is closed. ${gate.reason}`;
   },
 };
+
+const capitalized = (sentence: string): string => sentence[0]!.toUpperCase() + sentence.slice(1);
 
 export const gateOf = (snapshot: Snapshot, ticker: string) => {
   const eventTicker = snapshot.markets.get(ticker)?.eventTicker;

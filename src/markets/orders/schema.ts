@@ -64,7 +64,7 @@ export const orderSchema = z
       .max(cancelCauses.length)
       .optional()
       .describe(
-        'Only for orders that can rest. The conditions that cancel the order automatically. Default: all three. `observation`: a report of the market’s station has arrived or become due since the order was placed. `stale`: the market data is too old, or the book is in doubt. `gate_closed`: the gate of the market’s signal closes; not in the response if the gate is already closed. A trading switch that no longer allows the order always cancels it.',
+        'Only for orders that can rest. The conditions that cancel the order automatically. Default: all three. `observation`: a report of the market’s station has arrived or become due since the order was placed, or a border of the bracket is within 2 °F of the day’s extreme so far, from 10:00 to 17:00 in local standard time (for minima: 3:00 to 8:00); then the order is also refused with `market_closed`. `stale`: the market data is too old, or the book is in doubt. `gate_closed`: the gate of the market’s signal closes; not in the response if the gate is already closed. A trading switch that no longer allows the order always cancels it.',
       ),
   })
   .superRefine(({ timeInForce = 'immediate_or_cancel', expiresAt, postOnly, cancelOn }, context) => {

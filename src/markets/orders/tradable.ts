@@ -8,6 +8,7 @@ import { DOLLAR, formatDollars, type Micros } from '../market/money.js';
 import { MAX_TRADING_AGE_MS, type MarketData } from '../market/source.js';
 import { ageOf, type Snapshot, type SnapshotStore } from '../snapshot/snapshot.js';
 import type { OrderInput } from '../ledger/order-input.js';
+import { findNearExtreme } from './near-extreme.js';
 
 export interface TradableMarket {
   snapshot: Snapshot;
@@ -25,7 +26,7 @@ type AskedOrder = Pick<OrderInput, 'ticker' | 'side' | 'action' | 'contracts' | 
  */
 export function requireTradable(
   snapshots: SnapshotStore,
-  { ticker, contracts, limitPrice, mode }: AskedOrder & Pick<OrderInput, 'mode'>,
+  { ticker, contracts, limitPrice, mode, rest }: AskedOrder & Pick<OrderInput, 'mode'>,
   nowMs: number,
 ): TradableMarket {
   const snapshot = requireFresh(snapshots, nowMs);
@@ -43,6 +44,8 @@ export function requireTradable(
   assertOpen(snapshot, market, nowMs);
   assertCertain(snapshot, ticker, nowMs);
   if (!feeRule) throw closed(market, `the venue's fee for the series ${market.seriesTicker} is not known`);
+  const near = rest?.cancelOn.includes('observation') && findNearExtreme(snapshot, market, nowMs);
+  if (near) throw closed(market, `${near}; an order without \`observation\` in \`cancelOn\` may rest`);
   assertPrice(market, limitPrice);
   if (!isOrderSize(contracts)) throw invalid('/contracts', ORDER_SIZE);
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };

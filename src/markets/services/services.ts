@@ -46,6 +46,7 @@ import {
   createHeldTickers,
   createSources,
   signalTickers,
+  stationsOfInterest,
   type SourceOptions,
   type Sources,
 } from './sources.js';
@@ -53,13 +54,17 @@ import { calibratedModel } from '../learning/calibrated.js';
 
 export const tradingJobs = (
   { config }: Context,
-  { refresher, live, queueWatch, printFollower, climate, isReplay, ...learning }: TradingServices,
+  { refresher, live, queueWatch, printFollower, climate, index, isReplay, ...learning }: TradingServices,
 ): Job[] => [
   {
     name: 'refresh-markets',
     schedule: everySeconds(config.trading.refreshSeconds),
     run: () => refresher.refresh(),
   },
+  // The venue publishes a minute's readings 2 min 15 s to 2 min 40 s after it.
+  ...(index && !isReplay
+    ? [{ name: 'read-minutes', schedule: '42 * * * * *', run: () => refresher.readWeather() }]
+    : []),
   ...(live
     ? [
         { name: 'reconcile-live', schedule: '20 * * * * *', run: () => live.reconcile() },
@@ -158,7 +163,11 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
   const budget = overrides.venueBudget ?? createVenueBudget();
   const store = createSnapshotStore();
   const calibration = createCalibrationStore(undefined, metrics);
-  const { markets, weather, index, world } = chooseSources(context, overrides, { key, budget, store });
+  const { markets, weather, index, minutes, world } = chooseSources(context, overrides, {
+    key,
+    budget,
+    store,
+  });
   const names = { marketSource: markets.name, forecastSource: weather.name };
   const shared = { store, calibration, names };
   const { refresher, tape } = createSnapshots(context, overrides, { ...shared, markets, weather });
@@ -195,7 +204,6 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
       onTheWay: overrides.onTheWay,
     }),
     resting,
-    /** Undefined unless the configuration allows live trading. */
     live,
     prices: createPriceRecorder({ db, store, clock }),
     marker,
@@ -205,8 +213,9 @@ export function createTradingServices(context: WorkContext, overrides: TradingOv
     settlement,
     /** Undefined in a simulated world. */
     climate,
-    /** Undefined in a simulated world. */
+    /** Both are undefined in a simulated world. */
     index,
+    minutes,
     /** From a tape, so there is nothing to learn. */
     isReplay: overrides.replay !== undefined,
     async stop(): Promise<void> {
@@ -245,6 +254,7 @@ function chooseSources(
     key,
     budget,
     interest: () => new Set([...held.current(), ...signalTickers(store.current)]),
+    wantedStations: () => stationsOfInterest(store.current, held.current()),
     observations: [
       {
         name: 'climate reports',

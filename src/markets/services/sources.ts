@@ -6,12 +6,14 @@ import { createHttpModelSource } from '../weather/http-model.js';
 import type { Database } from '../../core/db/client.js';
 import type { ObservationPart, WeatherSource } from '../weather/weather.js';
 import { createIndexReader, type IndexReader } from '../weather/kalshi-index.js';
+import { createMinuteBook, type MinuteBook } from '../weather/minutes.js';
 import { createGridpoints } from '../weather/gridpoints.js';
 import { createStationBulletins } from '../weather/station-bulletins.js';
 import { createObservationReader } from '../weather/nws-observations.js';
 import { createOpenMeteoSource } from '../weather/open-meteo.js';
 import { createSimulatedWeatherSource } from '../weather/simulated.js';
 import { signRequest, type VenueKey } from '../live/sign.js';
+import { isPlaced } from '../market/market.js';
 import type { MarketSource } from '../market/source.js';
 import { listHeldTickers, listRestingTickers } from '../ledger/queries.js';
 import type { Snapshot } from '../snapshot/snapshot.js';
@@ -54,6 +56,17 @@ export function createHeldTickers({ db, log }: { db: Database; log: Pick<Logger,
 export const signalTickers = (snapshot: Snapshot | undefined): string[] =>
   (snapshot?.signals.events ?? []).flatMap(({ signals }) => signals.map(({ market }) => market.ticker));
 
+/** Stations with open daily markets, or with markets in which something is held or rests. */
+export function stationsOfInterest(snapshot: Snapshot | undefined, held: readonly string[]): Set<string> {
+  const isHeld = new Set(held);
+  const markets = (snapshot?.data.markets ?? []).filter(isPlaced);
+  return new Set(
+    markets
+      .filter(({ kind, status, ticker }) => kind !== 'hourly' && (status === 'active' || isHeld.has(ticker)))
+      .map(({ station }) => station.id),
+  );
+}
+
 /**
  * 7,000 requests a day for 24 stations, which report every hour and when the weather changes. The weather service asks
  * clients to request no more than they need.
@@ -67,6 +80,8 @@ export interface SourceOptions {
   budget: VenueBudget;
   /** Their books are read first. */
   interest?: () => ReadonlySet<string>;
+  /** Their one-minute readings are read. */
+  wantedStations?: () => ReadonlySet<string>;
   observations?: readonly ObservationPart[] | undefined;
   /** Default: no updates between reads. */
   stream?: Pick<KeptBooksOptions, 'metrics' | 'timings'>;
@@ -81,11 +96,13 @@ export interface Sources {
   weather: WeatherSource;
   /** Undefined in a simulated world. */
   index: IndexReader | undefined;
+  /** Undefined in a simulated world. */
+  minutes: MinuteBook | undefined;
   world: Pick<SimulatedWorld, 'seed' | 'weather'>;
 }
 
 export function createSources(options: SourceOptions): Sources {
-  const { config, key, budget, interest, stream, clock, log, selection, observations = [] } = options;
+  const { config, key, budget, interest, stream, clock, log, selection } = options;
   const { kalshi, openMeteoBaseUrl, openMeteoHistoryBaseUrl, openMeteoApiKey, nwsBaseUrl, modelUrl } = config;
   const world = createWorld();
   const client = createKalshiClient({
@@ -93,7 +110,8 @@ export function createSources(options: SourceOptions): Sources {
     budget,
     headers: key && signerOf(key, clock),
   });
-  const index = config.marketSource === 'kalshi' ? createIndexReader({ client, clock, log }) : undefined;
+  const minutes = config.marketSource === 'kalshi' ? createMinuteBook() : undefined;
+  const index = minutes && createIndexReader({ client, clock, log, minutes, wanted: options.wantedStations });
   const createMarkets = {
     simulated: () => createSimulatedSource({ ...world, clock }, selection),
     kalshi: () =>
@@ -118,6 +136,10 @@ export function createSources(options: SourceOptions): Sources {
         log,
       }),
   };
+  const observed = {
+    observations: observationParts(options, { index, world }),
+    addMinutes: minutes?.addTo,
+  };
   const mesonet = { baseUrl: config.mesonetBaseUrl, clock, log };
   const createWeather = {
     simulated: () => createSimulatedWeatherSource({ ...world, clock }, selection),
@@ -126,39 +148,43 @@ export function createSources(options: SourceOptions): Sources {
         baseUrl: openMeteoBaseUrl,
         historyBaseUrl: openMeteoHistoryBaseUrl,
         apiKey: openMeteoApiKey,
-        observations: observationParts(),
+        ...observed,
         byPlace: config.hasStationForecasts
           ? [createStationBulletins(mesonet), createGridpoints({ baseUrl: nwsBaseUrl, clock, log })]
           : [],
         clock,
         log,
       }),
-    http: () => createHttpModelSource({ url: modelUrl!, observations: observationParts(), clock, log }),
+    http: () => createHttpModelSource({ url: modelUrl!, ...observed, clock, log }),
   };
-
-  function observationParts(): ObservationPart[] {
-    const weather = createSimulatedWeatherSource({ ...world, clock });
-    const reader =
-      config.marketSource === 'kalshi' || config.forecastSource === 'openmeteo'
-        ? createObservationReader({ baseUrl: nwsBaseUrl, clock, log })
-        : { read: async (signal: AbortSignal) => (await weather.read(signal)).observed };
-    const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, ...reader };
-    // No interval, because the index reader paces each area itself.
-    return index
-      ? [
-          stations,
-          ...observations,
-          { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) },
-        ]
-      : [stations];
-  }
 
   return {
     markets: createMarkets[config.marketSource](),
     weather: createWeather[config.forecastSource](),
     index,
+    minutes,
     world,
   };
+}
+
+function observationParts(
+  { config, clock, log, observations = [] }: SourceOptions,
+  { index, world }: Pick<Sources, 'index' | 'world'>,
+): ObservationPart[] {
+  const weather = createSimulatedWeatherSource({ ...world, clock });
+  const reader =
+    config.marketSource === 'kalshi' || config.forecastSource === 'openmeteo'
+      ? createObservationReader({ baseUrl: config.nwsBaseUrl, clock, log })
+      : { read: async (signal: AbortSignal) => (await weather.read(signal)).observed };
+  const stations = { name: 'observations', everyMs: OBSERVATIONS_EVERY_MS, ...reader };
+  // No interval, because the index reader paces each city itself.
+  return index
+    ? [
+        stations,
+        ...observations,
+        { name: 'values of the index', everyMs: 0, read: (signal) => index.read(signal) },
+      ]
+    : [stations];
 }
 
 /** Some endpoints require a signature. */

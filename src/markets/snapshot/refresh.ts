@@ -30,6 +30,8 @@ export interface RefreshDeps {
 export interface Refresher {
   /** A concurrent call joins the running refresh. Never rejects. */
   refresh(): Promise<void>;
+  /** Asks only for the weather, ahead of the next refresh. Never rejects. */
+  readWeather(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export function createRefresher(deps: RefreshDeps): Refresher {
   const refreshes = shareRun(once);
   return {
     refresh: refreshes.run,
+    readWeather: () => (asking ??= askForecasts()),
     async stop() {
       stopping.abort();
       maker.stop();

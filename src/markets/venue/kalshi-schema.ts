@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { WEATHER_SHARD } from '../market/market.js';
 
 /**
- * Fields used from the venue's responses (OpenAPI 3.13 to 3.32); other fields may come and go. A missing or mistyped
+ * Fields used from the venue's responses (OpenAPI 3.13 to 3.34); other fields may come and go. A missing or mistyped
  * field excludes only its own market; see `readMarket`.
  */
 export const dollars = z.string().regex(/^-?\d{1,12}(\.\d{1,6})?$/);

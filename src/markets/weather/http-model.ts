@@ -10,6 +10,7 @@ import {
   MIN_MEMBERS,
   NoHistoryError,
   createObserver,
+  type AddMinutes,
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
@@ -220,12 +221,14 @@ const noHistoryStatuses = new Set([404, 410, 501]);
 interface HttpModelOptions {
   url: string;
   observations: readonly ObservationPart[];
+  addMinutes?: AddMinutes | undefined;
   clock: Clock;
   log: Logger;
 }
 
 /** The operator's own model; docs/examples/README.md has the contract. Forecasts do not depend on observations. */
-export function createHttpModelSource({ url, observations, clock, log }: HttpModelOptions): WeatherSource {
+export function createHttpModelSource(options: HttpModelOptions): WeatherSource {
+  const { url, observations, addMinutes, clock, log } = options;
   let name: string | undefined;
 
   const pollForecasts = createPoll(clock, FORECASTS_EVERY_MS, async (signal) => {
@@ -239,7 +242,7 @@ export function createHttpModelSource({ url, observations, clock, log }: HttpMod
     name = model ?? name;
     return runs;
   });
-  const observe = createObserver(observations, { clock, log });
+  const observe = createObserver(observations, { clock, log, addMinutes });
 
   return {
     name: 'http',

@@ -1,11 +1,12 @@
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import { type Clock, DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS } from '../../core/time.js';
 import { clockAt, hourOf } from '../market/climate-day.js';
 import { indexAreas, type IndexArea } from '../market/stations.js';
 import { UnexpectedAnswerError, type KalshiClient } from '../venue/kalshi-client.js';
 import type { ObservedExtreme } from './weather.js';
-import { createPoll } from './read-json.js';
+import type { MemberReading, MinuteBook } from './minutes.js';
+import { createPoll, type Poll, type Polled } from './read-json.js';
 
 const MAX_POINTS = 5_000;
 const MAX_MEMBERS = 100;
@@ -18,10 +19,19 @@ const pointSchema = z.looseObject({
   status: z.string(),
   /** Present only on points that were filled in later, which never settle a market. */
   receipt_basis: z.string().optional(),
+  stations: z.array(z.unknown()).max(MAX_MEMBERS).nullish().catch(null),
+});
+/** Without `temp_f`, or with a carried-forward observation, which has its own time, there is no reading of the minute. */
+const readingSchema = z.object({
+  station_id: z.string().max(50),
+  code: z.string(),
+  source: z.string().optional(),
+  temp_f: z.number().min(-100).max(150).optional(),
+  obs_time_ms: z.number().nullish(),
 });
 type IndexPoint = z.output<typeof pointSchema>;
 
-/** `GET /live_data/weather/{city}` (OpenAPI 3.32). */
+/** `GET /live_data/weather/{city}?detailed=true` (OpenAPI 3.32). */
 const indexAnswerSchema = z.looseObject({
   city: z.string(),
   units: z.literal('fahrenheit'),
@@ -48,7 +58,9 @@ const calibrationsAnswerSchema = z.looseObject({
  * Interval between reads of the index. A minute's value appears after two or three minutes. Four areas at 10 tokens use
  * 40 of 12,000 tokens per minute.
  */
-const INDEX_EVERY_MS = MINUTE_MS;
+const INDEX_EVERY_MS = 55 * SECOND_MS;
+/** One for each of the index's cities. Requests beyond wait for a later minute. */
+const REQUESTS_A_MINUTE = 13;
 const CALIBRATIONS_EVERY_MS = DAY_MS;
 const CITIES_EVERY_MS = DAY_MS;
 /** The venue had 13 in November 2026. */
@@ -99,28 +111,35 @@ interface IndexOptions {
   client: Pick<KalshiClient, 'get'>;
   clock: Clock;
   log: Logger;
+  minutes?: Pick<MinuteBook, 'take' | 'keepOnly'> | undefined;
+  /** Stations with markets or positions, whose cities are read each minute. */
+  wanted?: (() => ReadonlySet<string>) | undefined;
 }
 
 /**
  * Reads the venue's temperature index, a weighted and corrected mean of several stations. Hourly markets settle on this
  * index.
  */
-export function createIndexReader({ client, clock, log }: IndexOptions): IndexReader {
+export function createIndexReader(options: IndexOptions): IndexReader {
+  const { client, clock, log, minutes } = options;
+  const mayAsk = createPace(clock);
   const create = (cityId: string, area: IndexArea | null) =>
-    createCityReader({ cityId, area }, { client, clock, log });
+    createCityReader({ cityId, area }, { ...options, mayAsk });
   const cities = new Map(indexAreas.map((area) => [area.indexId, create(area.indexId, area)]));
   const areas = [...cities.values()];
   let states: readonly IndexState[] = areas.map(({ state }) => state);
   const pollIds = createPoll(clock, CITIES_EVERY_MS, (signal) => readCityIds(client, signal));
   return {
     async read(signal) {
-      const { value: ids = [], problem, isNews } = await pollIds(signal);
+      const { value: ids = [], problem, isNews } = await paced(pollIds, mayAsk)(signal);
       if (isNews) log.warn({ err: problem }, "the venue's list of index cities could not be read");
       for (const id of ids) if (!cities.has(id) && cities.size < MAX_CITIES) cities.set(id, create(id, null));
       const hours = await Promise.all([...cities.values()].map((city) => city.read(signal)));
       states = [...cities.values()]
         .map(({ state }) => state)
         .filter(({ area, calibration }) => area !== null || calibration !== null);
+      const members = states.flatMap(({ calibration }) => calibration?.members ?? []);
+      if (states.every(({ calibration }) => calibration)) minutes?.keepOnly(new Set(members.map(stationOf)));
       return hours.flat();
     },
     get states() {
@@ -128,6 +147,27 @@ export function createIndexReader({ client, clock, log }: IndexOptions): IndexRe
     },
   };
 }
+
+/** The venue names a station's one-minute readings by its ICAO code and `1M`. */
+const stationOf = ({ stationId }: Pick<IndexMember, 'stationId'>): string => stationId.replace(/1M$/, '');
+
+/** Allows a number of requests in any minute. */
+function createPace(clock: Clock): () => boolean {
+  let asked: number[] = [];
+  return () => {
+    const now = clock.now();
+    asked = asked.filter((at) => Math.abs(now - at) < MINUTE_MS);
+    if (asked.length >= REQUESTS_A_MINUTE) return false;
+    asked.push(now);
+    return true;
+  };
+}
+
+/** The last answer counts until the next request is allowed. */
+const paced =
+  <T>(poll: Poll<T>, mayAsk: () => boolean): ((signal: AbortSignal) => Promise<Polled<T>>) =>
+  (signal) =>
+    poll.isDue() && !mayAsk() ? Promise.resolve(poll.last) : poll(signal);
 
 /** No city has this id, so the venue answers with the ids that it has. */
 const NO_CITY = 'none';
@@ -153,7 +193,7 @@ function cityIdsIn(text: string): string[] {
 
 function createCityReader(
   { cityId, area }: Pick<IndexState, 'cityId' | 'area'>,
-  { client, clock, log }: IndexOptions,
+  { client, clock, log, minutes, wanted, mayAsk }: IndexOptions & { mayAsk: () => boolean },
 ) {
   const path = `/live_data/weather/${cityId}`;
   const hours = area && createHours(area);
@@ -164,7 +204,10 @@ function createCityReader(
     const windowMs = Math.min(FIRST_WINDOW_MS, clock.now() - readAt + OVERLAP_MS);
     const answer = await client.get(
       path,
-      [['last_sec', Math.ceil(windowMs / 1000)]],
+      [
+        ['last_sec', Math.ceil(windowMs / 1000)],
+        ...(minutes ? [['detailed', 'true'] satisfies [string, string]] : []),
+      ],
       indexAnswerSchema,
       signal,
     );
@@ -179,6 +222,7 @@ function createCityReader(
       log.warn({ city: cityId }, `${given.length - read.length} of ${given.length} points are left out`);
     const points = read.filter(({ t }) => t <= now).flatMap(toValue);
     hours?.keep(points, now);
+    minutes?.take(read.flatMap(readingsOf), now);
     const newest = points.toSorted((a, b) => a.at.getTime() - b.at.getTime()).at(-1);
     if (newest && (!state.latest || newest.at >= state.latest.at)) state = { ...state, latest: newest };
   });
@@ -198,13 +242,18 @@ function createCityReader(
     if (city !== cityId) throw new UnexpectedAnswerError(path, `the index of ${city}`);
   }
 
+  function isWanted(): boolean {
+    const stations = wanted?.() ?? new Set();
+    return area !== null || state.calibration?.members.some((one) => stations.has(stationOf(one))) === true;
+  }
+
   return {
     get state() {
       return state;
     },
     async read(signal: AbortSignal): Promise<ObservedExtreme[]> {
-      const calibrations = await pollCalibrations(signal);
-      const index = area ? await pollIndex(signal) : undefined;
+      const index = isWanted() ? await paced(pollIndex, mayAsk)(signal) : undefined;
+      const calibrations = await paced(pollCalibrations, mayAsk)(signal);
       const problem = index?.problem ?? calibrations.problem;
       const message = problem === undefined ? null : problem instanceof Error ? problem.message : 'it failed';
       if (message !== null && message !== state.problem)
@@ -270,3 +319,16 @@ function toValue({ t, v, status, receipt_basis: basis }: IndexPoint): NonNullabl
   if (v === undefined || basis !== undefined || !eligible.has(status)) return [];
   return [{ at: new Date(t), temperatureF: v, status: status as 'normal' | 'degraded' }];
 }
+
+/** Backfilled points are left out, as they are for the index. */
+const readingsOf = ({ t, stations, receipt_basis: basis }: IndexPoint): MemberReading[] =>
+  basis !== undefined
+    ? []
+    : (stations ?? []).flatMap((value) => {
+        const { data } = readingSchema.safeParse(value);
+        if (!data) return [];
+        const { source, temp_f: temperatureF = null, obs_time_ms: ownTime, code } = data;
+        const isOfMinute = source === 'hf_asos' && ownTime == null;
+        const stationId = stationOf({ stationId: data.station_id });
+        return [{ stationId, at: new Date(t), temperatureF: isOfMinute ? temperatureF : null, code }];
+      });

@@ -11,6 +11,7 @@ import {
   EARLIER_MS,
   MAIN_MODEL,
   meanAndVariance,
+  type AddMinutes,
   type DayEnsemble,
   type ObservationPart,
   type WeatherSource,
@@ -311,6 +312,7 @@ interface OpenMeteoOptions {
   historyBaseUrl: string;
   apiKey?: string | undefined;
   observations: readonly ObservationPart[];
+  addMinutes?: AddMinutes | undefined;
   /** Models that other services provide station by station. */
   byPlace?: readonly PlaceForecasts[];
   clock: Clock;
@@ -319,7 +321,7 @@ interface OpenMeteoOptions {
 
 /** Reads Open-Meteo models and observations, each polled at its own pace. The first model works without the others. */
 export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource {
-  const { baseUrl, historyBaseUrl, apiKey, observations, byPlace = [], clock, log } = options;
+  const { baseUrl, historyBaseUrl, apiKey, observations, addMinutes, byPlace = [], clock, log } = options;
   const hosts = { baseUrls: { ensemble: baseUrl, forecast: historyBaseUrl }, apiKey, clock, log };
   const pollEnsembles = createPoll(clock, gefs.everyMs, (signal) => readEnsembles(gefs, hosts, signal));
   const further = furtherModels.map((model) => ({
@@ -327,7 +329,7 @@ export function createOpenMeteoSource(options: OpenMeteoOptions): WeatherSource 
     read: createFurtherModel(model, hosts, log),
   }));
   const earlierThan = createEarlierRuns();
-  const observe = createObserver(observations, { clock, log });
+  const observe = createObserver(observations, { clock, log, addMinutes });
 
   return {
     name: 'openmeteo',

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { type Clock, HOUR_MS, MINUTE_MS, readRetryAfter } from '../../core/time.js';
 import { UnexpectedAnswerError, readLimited } from '../venue/kalshi-client.js';
 
-interface Polled<T> {
+export interface Polled<T> {
   value: T | undefined;
   readMs: number;
   problem: unknown;
@@ -13,6 +13,13 @@ interface Polled<T> {
 
 const FIRST_PAUSE_MS = MINUTE_MS;
 const LONGEST_PAUSE_MS = 15 * MINUTE_MS;
+
+export interface Poll<T> {
+  (signal: AbortSignal): Promise<Polled<T>>;
+  /** True if the next call sends a request. */
+  isDue(): boolean;
+  readonly last: Polled<T>;
+}
 
 /**
  * Polls a service every `everyMs`, however often it is called, with growing pauses after failures. Between requests it
@@ -24,12 +31,13 @@ export function createPoll<T>(
   everyMs: number,
   ask: (signal: AbortSignal) => Promise<T>,
   leastPauseMs = 0,
-): (signal: AbortSignal) => Promise<Polled<T>> {
+): Poll<T> {
   let last: Polled<T> = { value: undefined, readMs: -Infinity, problem: undefined, isNews: false };
   let failures = 0;
   let nextMs = -Infinity;
-  return async (signal) => {
-    if (clock.now() < nextMs) return last;
+  const isDue = () => clock.now() >= nextMs;
+  async function poll(signal: AbortSignal): Promise<Polled<T>> {
+    if (!isDue()) return last;
     try {
       const value = await ask(signal);
       last = { value, readMs: clock.now(), problem: undefined, isNews: false };
@@ -42,7 +50,8 @@ export function createPoll<T>(
       nextMs = clock.now() + Math.max(leastPauseMs, pauseMs);
       return { ...last, isNews: true };
     }
-  };
+  }
+  return Object.defineProperty(Object.assign(poll, { isDue }), 'last', { get: () => last }) as Poll<T>;
 }
 
 /** How long forecasts stay in use during failures; they remain the newest until about the next run. */

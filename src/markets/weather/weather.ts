@@ -76,7 +76,13 @@ function mergeObservations(a: ObservedExtreme, b: ObservedExtreme): ObservedExtr
   if (newer.kind === 'hourly') return newer;
   const most = newer.kind === 'daily_maximum' ? Math.max : Math.min;
   const hoursF = newer.hoursF ?? older.hoursF;
-  return { ...newer, extremeF: most(a.extremeF, b.extremeF), ...(hoursF && { hoursF }) };
+  const minutes = newer.minutes ?? older.minutes;
+  return {
+    ...newer,
+    extremeF: most(a.extremeF, b.extremeF),
+    ...(hoursF && { hoursF }),
+    ...(minutes && { minutes }),
+  };
 }
 
 const HOURS = 24;
@@ -112,6 +118,9 @@ const isNewer = (a: DayEnsemble, b: DayEnsemble): boolean =>
 
 type Observe = (signal: AbortSignal) => Promise<Required<Pick<WeatherData, 'observed' | 'notes'>>>;
 
+/** Adds what one-minute readings prove of an extreme. */
+export type AddMinutes = (observed: ObservedExtreme, nowMs: number) => ObservedExtreme;
+
 export interface ObservationPart {
   name: string;
   everyMs: number;
@@ -125,7 +134,7 @@ export interface ObservationPart {
  */
 export function createObserver(
   parts: readonly ObservationPart[],
-  { clock, log }: { clock: Clock; log: Logger },
+  { clock, log, addMinutes }: { clock: Clock; log: Logger; addMinutes?: AddMinutes | undefined },
 ): Observe {
   const polls = parts.map(({ name, everyMs, read }) => ({ name, poll: createPoll(clock, everyMs, read) }));
   return async (signal) => {
@@ -135,7 +144,9 @@ export function createObserver(
     for (const { name, problem, isNews } of polled)
       if (isNews) log.warn({ err: problem }, `no new ${name}; the last ones are kept`);
     return {
-      observed: polled.flatMap(({ value }) => value ?? []),
+      observed: polled.flatMap(({ value = [] }) =>
+        addMinutes ? value.map((each) => addMinutes(each, clock.now())) : value,
+      ),
       notes: parts.flatMap(({ notes }) => notes?.() ?? []),
     };
   };
@@ -159,6 +170,14 @@ export interface DayEnsemble extends Target {
   curveF?: readonly number[] | undefined;
 }
 
+/** Whole °F between which the official extreme so far lies, as whole °C of single minutes prove. */
+export interface MinuteBound {
+  lowestF: number;
+  highestF: number;
+  /** The minute that proves it. */
+  at: Date;
+}
+
 /**
  * The highest (for a minimum: lowest) temperature that a station has reported so far within a climate day; for an hour,
  * the index value once published. The daily report cannot be below it (for a minimum: above it), so readings that were
@@ -170,6 +189,8 @@ export interface ObservedExtreme extends Target {
   fetchedAt: Date;
   /** For a day: reports for hours 0 to 23 local standard time, in °F; null for hours without a report. */
   hoursF?: readonly (number | null)[];
+  /** For a day: what one-minute readings prove besides. They never settle anything. */
+  minutes?: MinuteBound;
   /** Set for the day's final report, which overrides all others. */
   isFinal?: true;
 }

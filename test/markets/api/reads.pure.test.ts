@@ -320,7 +320,7 @@ describe('GET /forecast/:station', () => {
     ];
     const days = makeForecasts(event, [0, 0, 1, 0, 0, 0], { at, models }).get('KNYC');
     const [day] = toForecastJson(
-      { station: findStation('KNYC')!, days, hours: undefined, notes: [] },
+      { station: findStation('KNYC')!, days, hours: undefined, notes: [], feed: null },
       new Map(),
     ).days;
     expect(day!.models.map(({ model, weight, reason }) => [model, weight, reason])).toEqual([
@@ -375,7 +375,10 @@ describe('GET /forecast/:station', () => {
       },
     }).get('KNYC');
     const station = findStation('KNYC')!;
-    const [minimum] = toForecastJson({ station, days, hours: undefined, notes: [] }, new Map()).minima;
+    const [minimum] = toForecastJson(
+      { station, days, hours: undefined, notes: [], feed: null },
+      new Map(),
+    ).minima;
     expect(minimum).toMatchObject({
       method: 'same_day',
       hourlyMeanF: curveF,

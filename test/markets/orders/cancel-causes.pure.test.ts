@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { climateDayOf } from '../../../src/markets/market/climate-day.js';
 import { findCause, gateOf } from '../../../src/markets/orders/cancel-causes.js';
+import { findNearExtreme } from '../../../src/markets/orders/near-extreme.js';
+import type { MinuteBound } from '../../../src/markets/weather/weather.js';
 import type { OrderRow } from '../../../src/markets/orders/queries.js';
 import { makeSignals } from '../../../src/markets/signals/signals.js';
 import type { Snapshot } from '../../../src/markets/snapshot/snapshot.js';
@@ -19,10 +21,20 @@ interface Seen {
   now: Date;
   reported?: Date;
   isOpen?: boolean;
+  extremeF?: number;
+  minutes?: MinuteBound;
   cancelOn?: OrderRow['cancelOn'];
 }
 
-function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['observation'] }: Seen) {
+function causeOf({
+  placed = TEN,
+  now,
+  reported,
+  isOpen = true,
+  extremeF = 30,
+  minutes,
+  cancelOn = ['observation'],
+}: Seen) {
   const data = makeData(
     event,
     event.markets.map(() => makeBook([[30, 10]], [[60, 10]])),
@@ -32,7 +44,8 @@ function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['obse
     kind: event.kind,
     stationId: event.station.id,
     date: event.date,
-    extremeF: 30,
+    extremeF,
+    ...(minutes && { minutes }),
     observedAt: reported,
     fetchedAt: reported,
   };
@@ -63,6 +76,7 @@ function causeOf({ placed = TEN, now, reported, isOpen = true, cancelOn = ['obse
     subscribe: () => () => undefined,
   };
   return {
+    near: findNearExtreme(current, market, now.getTime()),
     cause: findCause(order, { snapshots, nowMs: now.getTime() }),
     gate: gateOf(current, market.ticker),
   };
@@ -116,4 +130,37 @@ it('a resting order is cancelled when its market is no longer listed', () => {
     subscribe: () => () => undefined,
   };
   expect(findCause(order, { snapshots, nowMs: TEN.getTime() })).toMatch(/no longer listed/);
+});
+
+describe('an order near the extreme so far', () => {
+  // The bracket is 40° to 41°, so its borders are 40 and 42 °F.
+  const reported = after(-5);
+  const now = after(10);
+  const bound = (lowestF: number) => ({ lowestF, highestF: lowestF, at: after(5) });
+
+  it.each<[string, Partial<Seen>, RegExp | undefined]>([
+    ['is cancelled two degrees below the border', { extremeF: 38.1 }, /one minute at 40 °F would decide it/],
+    ['is cancelled between the borders', { extremeF: 41.2 }, /one minute at 40 °F would decide it/],
+    ['is cancelled one degree above the border', { extremeF: 43 }, /one minute at 42 °F would decide it/],
+    ['stays three degrees below the border', { extremeF: 37.1 }, undefined],
+    ['is cancelled if only minutes are near', { extremeF: 35, minutes: bound(38) }, /is 38 °F so far/],
+    ['stays if minutes prove less than the reports', { extremeF: 37.1, minutes: bound(36) }, undefined],
+    ['stays before extremes occur', { extremeF: 39, now: after(-1) }, undefined],
+    [
+      'is cancelled until the last hour of extremes',
+      { extremeF: 39, now: after(7 * 60 - 11) },
+      /is 39 °F so far/,
+    ],
+    ['stays if its owner has chosen other causes', { extremeF: 39, cancelOn: ['stale'] }, undefined],
+  ])('%s', (_when, seen, reason) => {
+    const placed = seen.now ?? now;
+    const { cause } = causeOf({ placed, reported, now, ...seen });
+    if (reason) expect(cause).toMatch(reason);
+    else expect(cause).toBeUndefined();
+  });
+
+  it('stays after the hours of extremes', () => {
+    const seen = { placed: after(7 * 60), reported, now: after(7 * 60) };
+    expect(causeOf({ ...seen, extremeF: 39 }).near).toBeUndefined();
+  });
 });

@@ -3,6 +3,7 @@ import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createKalshiClient } from '../../../src/markets/venue/kalshi-client.js';
 import { createIndexReader } from '../../../src/markets/weather/kalshi-index.js';
+import type { MemberReading } from '../../../src/markets/weather/minutes.js';
 import { plentyOfTokens } from '../support/venue-tokens.js';
 
 type Json = Record<string, unknown>;
@@ -48,8 +49,9 @@ beforeEach(() => {
   [points, calibrations, spoil, requests, log] = [{}, [], undefined, [], []];
 });
 
-const makeReader = () =>
+const makeReader = (more: Partial<Parameters<typeof createIndexReader>[0]> = {}) =>
   createIndexReader({
+    ...more,
     client: createKalshiClient({ baseUrl: url, budget: plentyOfTokens(), attempts: 1 }),
     clock: { now: () => now },
     log: pino({ level: 'info' }, { write: (line: string) => void log.push(line) }),
@@ -196,21 +198,93 @@ kansas-city, minneapolis-st-paul, nyc, chicago, la-coastal`.split(', ');
       const isReal = (path: string) => thirteen.some((id) => path.includes(`/weather/${id}`));
       spoil = (path) => (isReal(path) ? undefined : refusal(`unknown city: use one of, say, ${named}`));
       const reader = makeReader();
-      await reader.read(signal);
+      for (let minute = 0; minute < 3; minute++) {
+        const { length } = requests;
+        await reader.read(signal);
+        expect(requests.length - length).toBeLessThanOrEqual(13);
+        now += MINUTE_MS;
+      }
       expect(reader.states.map(({ cityId }) => cityId).toSorted()).toEqual(thirteen.toSorted());
       const houston = reader.states.find(({ cityId }) => cityId === 'houston')!;
       expect(houston).toMatchObject({
         area: null,
         calibration: { version: 'v1.0', members: [{ stationId: 'KHOU1M', weight: 1, offsetC: -0.4 }] },
       });
-      now += MINUTE_MS;
-      await reader.read(signal);
       expect(requests.filter((path) => path.includes('?')).every((path) => !path.includes('houston'))).toBe(
         true,
       );
       expect(requests.filter((path) => path.includes('houston'))).toHaveLength(1);
     },
   );
+
+  it('reads the one-minute readings of cities with wanted stations, in at most 13 requests a minute', async () => {
+    const refusal = { status: 400, body: { message: `unknown city, not in [${thirteen.join(', ')}]` } };
+    calibrations = [
+      {
+        config_version: 'v1.0',
+        effective_at_ms: Date.parse('2026-08-20T00:00:00Z'),
+        city_reference_c: 0.12,
+        stations: [{ station_id: 'KHOU1M', weight: 1, offset_c: -0.4 }],
+      },
+    ];
+    spoil = (path) => (path.endsWith('/none') ? refusal : undefined);
+    const member = (more: Json) => ({
+      station_id: 'KHOU1M',
+      code: 'pending',
+      source: 'hf_asos',
+      temp_f: 87.8,
+      ...more,
+    });
+    points = {
+      houston: [
+        {
+          t: now - 5 * MINUTE_MS,
+          status: 'normal',
+          v: 87,
+          stations: [member({ code: 'ok' }), { station_id: 7 }],
+        },
+        {
+          t: now - 4 * MINUTE_MS,
+          status: 'normal',
+          v: 87,
+          stations: [member({ source: 'metar', obs_time_ms: 1 })],
+        },
+        { t: now - 3 * MINUTE_MS, status: 'incomplete', stations: [member({})] },
+        {
+          t: now - 2 * MINUTE_MS,
+          status: 'incomplete',
+          receipt_basis: 'synoptic_latency',
+          stations: [member({})],
+        },
+      ],
+    };
+    const taken: MemberReading[] = [];
+    const wanted = new Set<string>();
+    const reader = makeReader({
+      minutes: { take: (found) => void taken.push(...found), keepOnly: () => undefined },
+      wanted: () => wanted,
+    });
+    for (let minute = 0; minute < 8; minute++) {
+      const { length } = requests;
+      if (minute === 4) {
+        expect(requests.some((path) => path.includes('/houston?'))).toBe(false);
+        wanted.add('KHOU');
+      }
+      await reader.read(signal);
+      await reader.read(signal);
+      expect(requests.length - length).toBeLessThanOrEqual(13);
+      now += MINUTE_MS;
+    }
+    const ofHouston = requests.filter((path) => path.includes('/houston?'));
+    expect(ofHouston).toHaveLength(4);
+    expect(ofHouston.every((path) => path.includes('detailed=true'))).toBe(true);
+    const first = now - 8 * MINUTE_MS;
+    expect(taken.slice(0, 3)).toEqual([
+      { stationId: 'KHOU', at: new Date(first - 5 * MINUTE_MS), temperatureF: 87.8, code: 'ok' },
+      { stationId: 'KHOU', at: new Date(first - 4 * MINUTE_MS), temperatureF: null, code: 'pending' },
+      { stationId: 'KHOU', at: new Date(first - 3 * MINUTE_MS), temperatureF: 87.8, code: 'pending' },
+    ]);
+  });
 
   it('keeps the known cities if the venue names none', async () => {
     points = { miami: [point('16:00', 90.01)] };
