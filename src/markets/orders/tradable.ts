@@ -45,7 +45,7 @@ export function requireTradable(
   assertCertain(snapshot, ticker, nowMs);
   if (!feeRule) throw closed(market, `the venue's fee for the series ${market.seriesTicker} is not known`);
   const near = rest?.cancelOn.includes('observation') && findNearExtreme(snapshot, market, nowMs);
-  if (near) throw closed(market, `${near}; an order without \`observation\` in \`cancelOn\` may rest`);
+  if (near) throw closed(market, `${near}; only an order that observations do not cancel may rest`);
   assertPrice(market, limitPrice);
   if (!isOrderSize(contracts)) throw invalid('/contracts', ORDER_SIZE);
   return { snapshot, market, book: snapshot.data.books.get(ticker) ?? emptyBook, feeRule };

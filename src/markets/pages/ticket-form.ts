@@ -38,6 +38,7 @@ const schema = z.object({
   /** Time in the browser's local format, read as UTC. */
   expiresAt: z.string().refine((text) => text === '' || isLocalTime(text), 'must be a time'),
   postOnly: z.enum(['no', 'yes'], 'must be one of the options'),
+  observed: z.enum(['cancel', 'keep'], 'must be one of the options'),
 });
 
 /** In the order of the form's fields. */
@@ -67,6 +68,7 @@ export function fillTicket(
     timeInForce: readWords(textField(given, 'timeInForce') ?? 'immediate_or_cancel'),
     expiresAt: textField(given, 'expiresAt') ?? '',
     postOnly: textField(given, 'postOnly') ?? 'no',
+    observed: textField(given, 'observed') ?? 'cancel',
   };
 }
 
@@ -106,10 +108,11 @@ export function readTicket(
   { priceRanges }: Pick<Market, 'priceRanges'>,
 ): MarketableOrder & { rest?: RestTerms } {
   const given = Object.fromEntries(ticketFields.map((name) => [name, textField(fields, name)]));
-  const { contracts, limitPrice, expiresAt, postOnly, ...words } = parseInput(schema, {
+  const { contracts, limitPrice, expiresAt, postOnly, observed, ...words } = parseInput(schema, {
     ...given,
     expiresAt: given.expiresAt ?? '',
     postOnly: given.postOnly ?? 'no',
+    observed: given.observed ?? 'cancel',
   });
   const price = toPrice(limitPrice);
   if (!isOnTick(priceRanges, price)) {
@@ -127,7 +130,7 @@ export function readTicket(
   const rest = {
     expiresAt: isTimed ? new Date(`${expiresAt}Z`) : null,
     postOnly: postOnly === 'yes',
-    cancelOn: cancelCauses,
+    cancelOn: cancelCauses.filter((cause) => observed === 'cancel' || cause !== 'observation'),
   };
   return { ...order, rest };
 }

@@ -656,11 +656,16 @@ it('a resting order can be placed, decreased and cancelled without scripts', asy
   const market = openMarket();
   const { browser, organization } = await signedIn(database.db, service.url);
   const path = `${PATH}/${market.ticker}`;
-  const waits = { limitPrice: '0.01', timeInForce: 'good_till_canceled', postOnly: 'yes', contracts: '8' };
+  const kept = { timeInForce: 'good_till_canceled', postOnly: 'yes', observed: 'keep' };
+  const waits = { ...kept, limitPrice: '0.01', contracts: '8' };
   const query = new URLSearchParams({ side: 'yes', action: 'buy', ...waits });
   const reviewed = await getPage(browser, `${path}?${query.toString()}`);
   expect(textOf(reviewed)).toMatch(/Nothing fills now\. All 8 rest in the book/);
   expect(fieldOf(reviewed, 'postOnly').at(-1)).toBe('yes');
+  expect(fieldOf(reviewed, 'observed').at(-1)).toBe('keep');
+  // The maximum so far is two degrees below the bracket.
+  const refused = await postForm(browser, path, form(market, { ...waits, observed: 'cancel' }));
+  expect(textOf(refused)).toContain('one minute at 95 °F would decide it');
   const placed = await postForm(browser, path, form(market, waits));
   expect(placed.status).toBe(303);
   const [order] = placed.headers.get('location')!.split('?');
@@ -698,7 +703,8 @@ it('a ticket promises the reserve that its resting order takes, also if the orde
   const market = openMarket();
   const { ticker, eventTicker } = market;
   const { browser, organization } = await signedIn(database.db, service.url);
-  const terms = { limitPrice: '0.01', timeInForce: 'good_till_canceled', postOnly: 'yes', contracts: '800' };
+  const kept = { timeInForce: 'good_till_canceled', postOnly: 'yes', observed: 'keep' };
+  const terms = { ...kept, limitPrice: '0.01', contracts: '800' };
   const query = new URLSearchParams({ side: 'yes', action: 'buy', ...terms });
   const promised = async () => {
     const text = textOf(await getPage(browser, `${PATH}/${ticker}?${query.toString()}`));
@@ -1105,6 +1111,7 @@ describe('with calibrated forecasts and open gates', () => {
         limitPrice: formatDollars(bid).replace(/0+$/, ''),
         timeInForce: 'good_till_cancelled',
         postOnly: 'yes',
+        observed: 'keep',
       }),
     );
     expect(placed.status).toBe(303);
