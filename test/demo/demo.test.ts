@@ -124,8 +124,9 @@ describe('a seeded database', () => {
     });
 
     it('have a recent entry in the audit log of the main Organization', async () => {
-      const { auditLog } = (await call('GET', '/organizations/northwind-labs/audit-log')).body;
-      const newest = Math.max(...auditLog.map((row: any) => Date.parse(row.at)));
+      const { body } = await call('GET', '/organizations/northwind-labs/audit-log');
+      const { auditLog } = body as { auditLog: { at: string }[] };
+      const newest = Math.max(...auditLog.map(({ at }) => Date.parse(at)));
       expect(service.clock.now() - newest).toBeLessThan(3 * DAY_MS);
     });
 
