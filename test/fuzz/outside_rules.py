@@ -22,7 +22,7 @@ RULES = re.compile(
             "/returnUrl must be a URL",
             "must be in the years 1970 to 9999",
             "/endsAt must be later than the start",
-            "/postOnly is allowed only with",
+            "/(postOnly|cancelOn) is allowed only with",
             "/subject cannot be combined with",
             "at most two decimals",
             "subject is required if data has no productSlug",
