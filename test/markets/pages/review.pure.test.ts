@@ -168,6 +168,7 @@ it('a ticket starts with the best price of its side, and a sale with the holding
     timeInForce: 'immediate_or_cancel',
     expiresAt: '',
     postOnly: 'no',
+    observed: 'cancel',
   });
   const held = { side: 'no' as const, contracts: 7, cost: cents(280) };
   expect(fillTicket({ action: 'sell' }, book, held)).toMatchObject({
