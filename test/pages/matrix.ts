@@ -122,6 +122,8 @@ const usages = {
     own: page,
     foreign: page,
   },
+  'get /dashboard/statement': { own: page },
+  'get /dashboard/statement.csv': { own: page },
   'get /dashboard/audit-log': {
     path: ({ people }) => `/dashboard/audit-log?actor=${people.owner.id}`,
     own: managersPage,

@@ -10,6 +10,7 @@ import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import {
   chooseProduct,
+  inOnePiece,
   readProducts,
   requireProduct,
   scopeOf,
@@ -158,8 +159,4 @@ function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): 
     columns: columns.map(([name]) => name),
     pieces: inOnePiece(rows.map((row) => columns.map(([, read]) => read(row)))),
   };
-}
-
-async function* inOnePiece<T>(rows: T[]): AsyncGenerator<T[]> {
-  yield rows;
 }

@@ -20,6 +20,7 @@ import { creditEntryKinds } from '../../credits/table.js';
 import type { UsageProduct } from '../../events/page-queries.js';
 import { mode, modes, productsQuerySchema, type Mode } from '../../events/page-schema.js';
 import {
+  accountOf,
   chooseProduct,
   readProducts,
   scopeOf,
@@ -38,6 +39,7 @@ import {
 } from '../period.js';
 import { axisName } from '../report-view.js';
 import { readBurns, readCostParts, readCreditPace, type BurnSum, type CostPart } from './queries.js';
+import { addStatement } from './statement-pages.js';
 import { kindOptions, PACE_DAYS, toAccountView, toEntryView } from './view.js';
 
 /** Costs by part are calculated from events. */
@@ -48,8 +50,6 @@ const PAGE_SIZE = 50;
 const BATCH_SIZE = 2_000;
 
 const querySchema = productsQuerySchema.extend({ product: slugSchema.optional() });
-
-const accountOf = (orgId: string, mode: Mode): AccountId => ({ orgId, livemode: mode === 'live' });
 
 export function creditPages(context: Context): Router {
   const router = pageRouter();
@@ -82,11 +82,13 @@ export function creditPages(context: Context): Router {
       pricedProducts: products.filter(({ creditPrice }) => creditPrice !== null),
       entries: entries.map(toEntryView),
       ledgerHref: toAddress(`${path}/ledger`, { mode: shown }),
+      statementHref: toAddress(`${viewer.home}/statement`, { mode: shown }),
       burned: result && toBurnedView(result, shown, path),
     });
   });
 
   addLedger(router, context);
+  addStatement(router, context);
   return router;
 }
 
