@@ -14,7 +14,7 @@ const statuses: Record<CreditGrant['status'], { label: string; tone: string }> =
 };
 
 /** In milliseconds. After a rollover, when the rolled-over credits expire. */
-function endOf({ expiresAt, rolloverDays }: CreditGrant, nowMs: number): number {
+function endOf({ expiresAt, rolloverDays }: ProjectedGrant, nowMs: number): number {
   if (expiresAt === null) return Infinity;
   const ms = Date.parse(expiresAt);
   return ms > nowMs ? ms : ms + (rolloverDays ?? 0) * DAY_MS;
@@ -101,11 +101,25 @@ export const PACE_DAYS = 7;
 /** How far ahead a projection looks. */
 const HORIZON_DAYS = 366;
 
+export type ProjectedGrant = Pick<
+  CreditGrant,
+  'status' | 'remaining' | 'startsAt' | 'expiresAt' | 'rolloverDays' | 'productSlugs'
+>;
+
+interface ProjectedCredits extends Pick<Credits, 'balance'> {
+  overdrafts: readonly unknown[];
+  grants: readonly ProjectedGrant[];
+}
+
 /**
  * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
  * finds an end.
  */
-function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
+export function project(
+  { balance, overdrafts, grants }: ProjectedCredits,
+  pace: Omit<CreditPace, 'products'> & { products: { slug: string }[] },
+  now: Date,
+) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
   const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
   const perDay = Number(pace.quantity) / days;
@@ -120,12 +134,12 @@ function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now
  * @param slugs the products that burn credits
  */
 function projectEnd(
-  grants: readonly CreditGrant[],
+  grants: readonly ProjectedGrant[],
   { perDay, slugs }: { perDay: number; slugs: readonly string[] },
   now: Date,
 ): Date | 'later' | undefined {
   const current = grants.filter(isCurrent);
-  const pays = ({ productSlugs }: CreditGrant, slug: string) =>
+  const pays = ({ productSlugs }: ProjectedGrant, slug: string) =>
     productSlugs === null || productSlugs.includes(slug);
   const usable = current.filter((grant) => slugs.every((slug) => pays(grant, slug)));
   if (current.some((grant) => !usable.includes(grant) && slugs.some((slug) => pays(grant, slug))))
