@@ -18,6 +18,7 @@ import { commonStatuses, type StatusByCode } from './core/errors.js';
 import { setErrorStatuses } from './core/http/problem.js';
 import { unknownRoute } from './core/http/unknown-route.js';
 import { pageErrorHandler } from './core/pages/error-page.js';
+import { sendFavicon } from './core/pages/layout.js';
 import { mountRoutes } from './core/reference/define-route.js';
 import { createFrame } from './dashboard/frame.js';
 import { createReadiness, type ReadinessWatch } from './health/readiness.js';
@@ -86,6 +87,7 @@ export function createApp(
       }),
     }),
   );
+  app.use('/favicon.ico', jsonHeaders, sendFavicon);
   app.use(ready);
   const readFrame = createFrame(
     context,

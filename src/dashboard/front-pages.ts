@@ -4,6 +4,9 @@ import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
 import { groupByPerson, type ListDemoLogins } from '../accounts/identity/sign-in/demo-logins.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
 
+const description =
+  'Gauge meters usage, checks entitlements, and charges credits: every event once, every limit exactly.';
+
 export function frontPages(
   deps: PageDeps,
   readSession: ReadSession,
@@ -12,7 +15,7 @@ export function frontPages(
   return pageRouter().get('/', ...before, async (req, res) => {
     const session = await readSession(req);
     res.locals.person = session;
-    const page = { view: 'front', title: 'Welcome', frame: 'card' } as const;
+    const page = { view: 'front', title: 'Welcome', description, frame: 'card' } as const;
     await renderPage(deps, req, res, page, { logins: session ? [] : groupByPerson(listDemoLogins()) });
   });
 }

@@ -24,7 +24,7 @@ export function createDocumentationPages(
   async function renderPage(page: string, reader: Reader): Promise<Buffer | undefined> {
     const described = await describe();
     const view = await makeView(page, described, reader);
-    return view && renderInLayout(page, view, described.reference);
+    return view && renderInLayout(page, { ...view, address: reader.address }, described.reference);
   }
 
   async function renderInLayout(page: string, view: PageView, reference: Reference): Promise<Buffer> {
@@ -47,6 +47,7 @@ export function createDocumentationPages(
     const found = isAsked ? (await readSearch())(q, MAX_RESULTS + 1) : undefined;
     const view = {
       title: 'Search',
+      description: '',
       template: 'search',
       contents: [],
       q,

@@ -19,6 +19,8 @@ export interface ServiceDocuments {
 
 export interface Reader {
   origin: string;
+  /** For other sites. */
+  address?: string | undefined;
   own: OwnValues | undefined;
 }
 
@@ -29,6 +31,7 @@ interface Place {
 
 export interface PageView extends Record<string, unknown> {
   title: string;
+  description: string;
   /** Within `views/docs`. */
   template: string;
   /** Default: the headings of the rendered page. */
@@ -54,7 +57,10 @@ export async function makeView(
     }));
     const tasks = Object.fromEntries(groupBy(shown, ({ task }) => task));
     const byId = Object.fromEntries(shown.map((topic) => [topic.id, topic]));
-    return { title: 'Documentation', template: 'index', contents: [], groups, tasks, topics: byId };
+    const description =
+      'Guides and the reference of Gauge’s API, with examples in curl, TypeScript and Python.';
+    const view = { title: 'Documentation', description, template: 'index', contents: [] };
+    return { ...view, groups, tasks, topics: byId };
   }
   const topic = shown.find((each) => each.id === id);
   if (!topic) return undefined;
@@ -62,7 +68,7 @@ export async function makeView(
   if (existsSync(guide)) {
     const { readGuide } = await import('../core/reference/guide.js');
     const parts = readGuide(await readFile(guide, 'utf8'), reference.routes, shownFor);
-    return { title: topic.title, template: 'guide', parts };
+    return { title: topic.title, description: topic.summary, template: 'guide', parts };
   }
   const errors = id === 'errors' ? listErrors(reference) : [];
   const { describeExampleFor, describeMessages } = await loadReader();
@@ -71,6 +77,7 @@ export async function makeView(
   return {
     ...common,
     title: topic.title,
+    description: topic.summary,
     template: `topics/${id}`,
     ...(places.length > 0 ? { contents: places.map((name) => ({ id: name, title: name })) } : {}),
     errors,
@@ -92,6 +99,8 @@ function forFirstTry(example: SentExample, { own }: Reader): SentExample {
     : body && JSON.parse(JSON.stringify(body, (name, value) => (name === 'occurredAt' ? undefined : value)));
   return { ...example, request: { ...request, ...(recent ? { body: recent } : {}), credential: 'testKey' } };
 }
+
+const firstSentence = (markdown: string): string => markdown.replaceAll('`', '').split(/(?<=\.)\s/, 1)[0]!;
 
 const toListed = ({ operationId, method, path, summary }: Reference['routes'][number]) => ({
   id: operationId,
@@ -123,6 +132,7 @@ async function makeReferenceView(
   return {
     ...common,
     title,
+    description: firstSentence(group.description),
     template: 'reference',
     pageId: id,
     group: parts.length > 0 || group.id === id ? group : { descriptionHtml: '' },

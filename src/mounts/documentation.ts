@@ -9,7 +9,7 @@ import type { Context } from '../core/http/context.js';
 import { perAddressLimit } from '../core/http/rate-limit.js';
 import { createAssets } from '../core/http/assets.js';
 import { createSharedContent, sendSharedContent, type SharedContent } from '../core/http/encoding.js';
-import { originOf, hasCopy, prefersHtml } from '../core/http/request.js';
+import { originOf, hasCopy, prefersHtml, publicAddressOf } from '../core/http/request.js';
 import { parseInput, text } from '../core/http/validate.js';
 import { nothingHere } from '../core/http/problem.js';
 import { once } from '../core/steps.js';
@@ -125,12 +125,12 @@ export function documentationRouter(
   });
   const describe = async () => ({ reference: await reference(), document: await document() });
   const pages = createDocumentationPages(describe, () => assets.base());
-  const render = async (page: string, origin: string, own: OwnValues | undefined): Promise<SharedContent> => {
-    const html = await pages.renderPage(page, { origin, own });
+  const render = async (page: string, req: Request<object>, own?: OwnValues): Promise<SharedContent> => {
+    const html = await pages.renderPage(page, { origin: originOf(req), address: publicAddressOf(req), own });
     if (!html) throw nothingHere();
     return toPage(html);
   };
-  const renderOnce = keepPages((page, origin) => render(page, origin, undefined));
+  const renderOnce = keepPages(render);
   const perMinute = context.config.limits.documentsPerMinute;
   const calls = 'requests for documents';
   const router = createRouter();
@@ -144,7 +144,7 @@ export function documentationRouter(
     document: once(async () => toSent(await document())),
     async sendPage(req, res, page) {
       const own = await readOwnValues(req as Request);
-      const html = own ? await render(page, originOf(req), own) : await renderOnce(page, originOf(req));
+      const html = own ? await render(page, req, own) : await renderOnce(page, req);
       res.setHeader('Cache-Control', own ? 'private, no-cache' : 'no-cache');
       res.vary('Cookie');
       await sendSharedContent(req, res, html);
@@ -181,14 +181,14 @@ const MAX_KEPT_PAGES = 100;
 
 /** For pages that are the same for every reader. */
 function keepPages(
-  make: (page: string, origin: string) => Promise<SharedContent>,
-): (page: string, origin: string) => Promise<SharedContent> {
+  make: (page: string, req: Request<object>) => Promise<SharedContent>,
+): (page: string, req: Request<object>) => Promise<SharedContent> {
   const kept = createRecentMap<string, Promise<SharedContent>>(MAX_KEPT_PAGES);
-  return (page, origin) => {
-    const name = `${page} ${origin}`;
+  return (page, req) => {
+    const name = `${page} ${originOf(req)}`;
     const known = kept.get(name);
     if (known) return known;
-    const made = make(page, origin);
+    const made = make(page, req);
     kept.set(name, made);
     made.catch(() => kept.delete(name));
     return made;

@@ -42,6 +42,57 @@ describe('/', () => {
   });
 });
 
+describe('previews and icons', () => {
+  const published = useServiceOn(() => database.db, { env: { PUBLIC_URL: 'https://gauge.example.com' } });
+  const metaOf = (html: string) =>
+    Object.fromEntries(
+      [...html.matchAll(/<meta (?:name|property)="([^"]+)" content="([^"]*)"/g)].map(([, name, value]) => [
+        name,
+        value,
+      ]),
+    );
+
+  it.each(['/', '/docs', '/docs/retries', '/docs/reference/usage'])(
+    '%s describes itself to other sites',
+    async (path) => {
+      const { text } = await new Browser(published.url).get(`${path}?secret=1`, html);
+      const meta = metaOf(text);
+      expect(meta['description']!.length).toBeGreaterThan(20);
+      expect(meta['description']).not.toContain('`');
+      expect(meta['og:description']).toBe(meta['description']);
+      expect(meta['og:title']).toBe(/<title>([^<]+)</.exec(text)![1]);
+      expect(meta['og:url']).toBe(`https://gauge.example.com${path}`);
+      expect(
+        text.match(
+          /<meta name="theme-color" content="#\w{6}" media="\(prefers-color-scheme: (light|dark)\)">/g,
+        ),
+      ).toHaveLength(2);
+    },
+  );
+
+  it('names no address unless PUBLIC_URL is set, because a Host header can have any text', async () => {
+    for (const path of ['/', '/docs']) {
+      const { text } = await new Browser(service.url).get(path, { ...html, host: 'evil.example' });
+      expect(metaOf(text)).toHaveProperty('og:title');
+      expect(text).not.toMatch(/og:url|rel="canonical"/);
+    }
+  });
+
+  it('describes no page that needs a session', async () => {
+    const { browser } = await signedIn(database.db, published.url);
+    const { text } = await browser.get('/dashboard', html);
+    expect(text).toContain('theme-color');
+    expect(text).not.toMatch(/og:|name="description"/);
+  });
+
+  it('serves an icon to programs that ask for /favicon.ico', async () => {
+    const response = await fetch(`${service.url}/favicon.ico`);
+    expect(response.headers.get('content-type')).toMatch(/^image\/(x-icon|vnd\.microsoft\.icon)$/);
+    expect(response.headers.get('cache-control')).toBe('public, max-age=86400');
+    expect(Buffer.from(await response.arrayBuffer()).subarray(0, 4)).toEqual(Buffer.from([0, 0, 1, 0]));
+  });
+});
+
 describe('a browser', () => {
   it.each([
     ['/markets', '/dashboard/markets'],

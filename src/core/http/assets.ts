@@ -21,6 +21,7 @@ export interface Assets {
 
 const types: Record<string, string> = {
   css: 'text/css; charset=utf-8',
+  ico: 'image/x-icon',
   js: 'text/javascript; charset=utf-8',
   svg: 'image/svg+xml',
   woff2: 'font/woff2',

@@ -77,6 +77,10 @@ export function setOwnOrigin(
 export const originOf = (req: Request<object>): string =>
   (req.app.get(originSetting) as string | undefined) ?? `${req.protocol}://${req.host}`;
 
+/** The URL of the requested page for other sites, without its query. Undefined without PUBLIC_URL. */
+export const publicAddressOf = (req: Request<object>): string | undefined =>
+  isOriginOfRequest(req) ? undefined : originOf(req) + req.baseUrl + req.path;
+
 export const isOriginOfRequest = (req: Request<object>): boolean => req.app.get(originSetting) === undefined;
 
 /** Undefined for a page of another site, or without `Referer`. */

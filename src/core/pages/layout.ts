@@ -6,6 +6,7 @@ import type { Request, RequestHandler, Response, Router } from 'express';
 import { createRouter } from '../http/router.js';
 import type { Clock } from '../time.js';
 import { createAssets } from '../http/assets.js';
+import { publicAddressOf } from '../http/request.js';
 import { toAddress } from './address.js';
 import { takeForms } from './form.js';
 import * as format from './format.js';
@@ -31,6 +32,8 @@ export interface Page {
   /** Within `views`. */
   view: string;
   title: string;
+  /** For search engines and previews of links. */
+  description?: string;
   section?: string;
   /** `card` is for people who are not signed in. */
   frame?: 'card' | 'dashboard';
@@ -39,6 +42,10 @@ export interface Page {
 }
 
 const ui = { ...format, toAddress };
+
+/** Browsers and crawlers ask for it at this address. */
+export const sendFavicon: RequestHandler = (_req, res) =>
+  res.sendFile(join(folder, 'favicon.ico'), { maxAge: '1 day' });
 
 const require = createRequire(import.meta.url);
 const folder = fileURLToPath(new URL('../../../views/assets', import.meta.url));
@@ -82,6 +89,7 @@ export async function renderPage(
     ...page,
     frame: page.frame ?? 'dashboard',
     template: page.view,
+    address: publicAddressOf(req),
     nonce: res.locals.nonce as string,
     assets: await pageAssets.base(),
     ui,

@@ -49,6 +49,7 @@ export const listGroups = ({ tags, routes }: Pick<Reference, 'tags' | 'routes'>)
     return {
       id,
       tag: tag as Tag,
+      description,
       descriptionHtml: toHtml(description),
       routes: own,
       parts: own.length > MAX_ROUTES_ON_PAGE ? splitByThing(id, own) : [],
