@@ -1,7 +1,7 @@
 import type { Router } from 'express';
 import type { Context } from '../../core/http/context.js';
 import { ExactNumber } from '../../core/http/json.js';
-import { toAddress } from '../../core/pages/address.js';
+import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv, type CsvCell, type CsvFile } from '../../core/pages/csv.js';
 import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
@@ -9,8 +9,10 @@ import { compareDecimals } from '../../core/decimal.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import {
+  accountOf,
   chooseProduct,
   inOnePiece,
+  MAX_PRODUCTS,
   readProducts,
   requireProduct,
   scopeOf,
@@ -22,7 +24,8 @@ import { addEventPages } from './event-pages.js';
 import { listHolds, type UsageProduct } from '../events/page-queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
-import { addProductPages, PRODUCTS_PATH } from './product-pages.js';
+import { readAllProducts } from './all-products.js';
+import { readCost } from './credits/pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
 import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
 
@@ -37,14 +40,24 @@ export function usagePages(context: Context): Router {
     const now = new Date(clock.now());
     const products = await readProducts(deps, orgId, query.mode === 'test' ? 'test' : 'live');
     let request: UsageRequest | undefined;
-    const { form, result: report } = await tryQuery(res, query, async () => {
+    const { form, result } = await tryQuery(res, query, async () => {
       request = parseUsageRequest(query, now);
-      const product = await chooseProduct(db.orm, orgId, products, request.product);
-      return product && readReport(deps, orgId, product, request);
+      const { product: slug, key, metric, mode } = request;
+      if (products.length > 1 && [slug, key, metric].every((choice) => choice === undefined))
+        return {
+          all: await readAllProducts(deps, orgId, products, request),
+          cost: await readCost(db.orm, accountOf(orgId, mode), now),
+        };
+      const product = await chooseProduct(db.orm, orgId, products, slug);
+      return { report: product && (await readReport(deps, orgId, product, request)) };
     });
+    const { report, all, cost } = result ?? {};
     const page = { view: 'metering/usage/usage', title: 'Usage', section: 'usage' };
     await renderPage(context, req, res, page, {
       ...toUsageView({ query, form, products, request, report, now }),
+      all,
+      cost,
+      maxProducts: products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
       // These sums are not stored by API key.
       parts: report && !report.key ? await readParts(context, orgId, report) : [],
@@ -58,7 +71,9 @@ export function usagePages(context: Context): Router {
     await sendCsv(log, req, res, toUsageCsv(await readReport(deps, orgId, product, request)));
   });
 
-  addProductPages(router, context);
+  router.get('/usage/products', (req, res) =>
+    res.redirect(301, toAddress(USAGE_PATH, readQuery(req) as Query)),
+  );
   addEventPages(router, context);
   addCorrectionPages(router, context);
   return router;
@@ -133,11 +148,13 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
     form: { ...form, values: { ...asked, ...form.values, product: product ?? '' } },
     key: kept.key,
     hasProducts: products.length > 0,
-    productOptions: toProductOptions(products),
-    allHref: toAddress(PRODUCTS_PATH, { mode: shown.mode, ...asked }),
+    productOptions: withAll(toProductOptions(products)),
     report: report && toReportView(report, now),
   };
 }
+
+const withAll = (options: ReturnType<typeof toProductOptions>) =>
+  options && options.length > 1 ? [{ value: '', label: 'All products' }, ...options] : options;
 
 function toUsageCsv({ product, metric, mode, period, key, rows }: UsageReport): CsvFile {
   type Row = UsageReport['rows'][number];

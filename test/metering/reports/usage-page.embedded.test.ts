@@ -208,7 +208,7 @@ describe('the page', () => {
     expect(first.text).toContain(product.slug);
   });
 
-  it('starts with the product used this month, and finds one whose entitlement is gone', async () => {
+  it('finds a product whose entitlement is gone', async () => {
     const { db, orgId, product, key, open } = await arrive();
     const another = await createProduct(db, { slug: `zz-${product.slug}` });
     await fillUsage(db, {
@@ -220,8 +220,10 @@ describe('the page', () => {
       from: '2031-03-02T00:00:00Z',
       everyMs: 1,
     });
-    expect((await open()).text).toMatch(new RegExp(`<option value="${another.slug}" selected>`));
-    expect(textOf((await open(`?product=${another.slug}`)).text)).toContain('Used 3 calls');
+    const page = await open(`?product=${another.slug}`);
+    expect(page.text).toMatch(new RegExp(`<option value="${another.slug}" selected>`));
+    expect(textOf(page.text)).toContain('Used 3 calls');
+    expect((await open()).text).toContain(`href="/dashboard/usage?product=${another.slug}&amp;mode=live`);
   });
 
   it('links to the latest usage from a period without any', async () => {
@@ -321,12 +323,16 @@ describe('the last days', () => {
     const text = textOf(week.text);
     expect(text).toContain('9 Mar 2031 – 15 Mar 2031');
     expect(text).toContain('Used 3 calls');
-    expect(text).toContain('Previous period 2 +50.0% since then 2 Mar 2031 – 8 Mar 2031, 13:00');
+    expect(text).toContain(
+      'Previous period 2 ▲ 50.0% more than 2 in the previous period 2 Mar 2031 – 8 Mar 2031, 13:00',
+    );
     expect(week.text).toContain('data-label="9 Mar 2031: 3 calls, in the previous period 0"');
     expect(await csv('?range=last7')).toHaveLength(7);
     expect(await csv('?range=last30')).toHaveLength(30);
     expect(textOf((await open('?range=last30')).text)).toContain('Used 14 calls');
-    expect(textOf((await open('?range=month')).text)).toContain('Previous period 5 +180.0% since then');
+    expect(textOf((await open('?range=month')).text)).toContain(
+      'Previous period 5 ▲ 180.0% more than 5 in the previous period',
+    );
     expect(week.text).toMatch(/rel="prev" href="[^"]*range=custom[^"]*from=2031-03-02[^"]*to=2031-03-08/);
     expect(week.text).not.toContain('rel="next"');
   });
@@ -355,7 +361,7 @@ describe('the last days', () => {
 });
 
 describe('all products', () => {
-  const path = '/dashboard/usage/products';
+  const path = '/dashboard/usage';
 
   it('share one chart of their events, and a table of what each counts', async () => {
     const { db, orgId, browser, product, key } = await arrive();
@@ -406,6 +412,12 @@ describe('all products', () => {
     const { db, orgId, browser } = await arrive();
     for (let i = 0; i < 100; i++) await grant(db, orgId, (await createProduct(db)).id);
     expect(textOf((await browser.get(path, html)).text)).toContain('Only the first 100 products');
+  });
+
+  it('were on a page of their own, whose address leads here', async () => {
+    const { browser } = await arrive();
+    const { status, headers } = await browser.get(`${path}/products?range=last7&mode=test`, html);
+    expect([status, headers.get('location')]).toEqual([301, `${path}?range=last7&mode=test`]);
   });
 
   it('name the invalid field', async () => {

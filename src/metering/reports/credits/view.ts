@@ -65,6 +65,7 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
         .filter(({ quantity }) => Number(quantity) > 0)
         .map(({ name, quantity }) => ({ name, share: formatShare(quantity, pace.quantity) })),
     },
+    perDay: perDayOf(pace, now),
     projection: project(credits, pace, now),
   };
 }
@@ -101,15 +102,25 @@ export const PACE_DAYS = 7;
 /** How far ahead a projection looks. */
 const HORIZON_DAYS = 366;
 
+const daysOf = ({ isOlder, firstAt }: CreditPace, now: Date): number =>
+  isOlder ? PACE_DAYS : firstAt === null ? 0 : (now.getTime() - Date.parse(firstAt)) / DAY_MS;
+
+/** Undefined unless credits were burned over at least a day. */
+function perDayOf(pace: CreditPace, now: Date): number | undefined {
+  const days = daysOf(pace, now);
+  const perDay = Number(pace.quantity) / days;
+  return days >= 1 && perDay > 0 ? perDay : undefined;
+}
+
 /**
  * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
  * finds an end.
  */
 function project({ balance, overdrafts, grants }: Credits, pace: CreditPace, now: Date) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
-  const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
-  const perDay = Number(pace.quantity) / days;
-  if (days < 1 || perDay <= 0) return undefined;
+  const days = daysOf(pace, now);
+  const perDay = perDayOf(pace, now);
+  if (perDay === undefined) return undefined;
   const end = projectEnd(grants, { perDay, slugs: pace.products.map(({ slug }) => slug) }, now);
   return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
 }
