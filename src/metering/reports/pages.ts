@@ -5,7 +5,8 @@ import { toAddress, type Query } from '../../core/pages/address.js';
 import { sendCsv, type CsvCell, type CsvFile } from '../../core/pages/csv.js';
 import { textField, type FormFields, type FormState, readQuery, tryQuery } from '../../core/pages/form.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
-import { compareDecimals } from '../../core/decimal.js';
+import { compareDecimals, sumDecimals } from '../../core/decimal.js';
+import { formatShare } from '../../core/pages/format.js';
 import { readLimitViews } from '../entitlements/limit-view.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import {
@@ -21,17 +22,17 @@ import {
 } from './choices.js';
 import { addCorrectionPages } from './correction-pages.js';
 import { addEventPages } from './event-pages.js';
-import { listHolds, type UsageProduct } from '../events/page-queries.js';
+import { listHolds, type Narrowing, type UsageProduct } from '../events/page-queries.js';
 import { listSeries } from './operator/queries.js';
 import { daysOf, monthPeriod, toDateText, toPeriodQuery } from './period.js';
 import { readAllProducts } from './all-products.js';
 import { readCost } from './credits/pages.js';
 import { toReportView, USAGE_PATH } from './report-view.js';
-import { parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
+import { DIMENSION, parseUsageRequest, readReport, type UsageReport, type UsageRequest } from './report.js';
 
 export function usagePages(context: Context): Router {
   const { db, clock, log } = context;
-  const deps = { orm: db.orm, clock };
+  const deps = { orm: db.orm, clock, db };
   const router = pageRouter();
 
   router.get('/usage', async (req, res) => {
@@ -42,8 +43,8 @@ export function usagePages(context: Context): Router {
     let request: UsageRequest | undefined;
     const { form, result } = await tryQuery(res, query, async () => {
       request = parseUsageRequest(query, now);
-      const { product: slug, key, metric, mode } = request;
-      if (products.length > 1 && [slug, key, metric].every((choice) => choice === undefined))
+      const { product: slug, key, metric, subject, mode } = request;
+      if (products.length > 1 && [slug, key, metric, subject].every((choice) => choice === undefined))
         return {
           all: await readAllProducts(deps, orgId, products, request),
           cost: await readCost(db.orm, accountOf(orgId, mode), now),
@@ -59,8 +60,7 @@ export function usagePages(context: Context): Router {
       cost,
       maxProducts: products.length > MAX_PRODUCTS ? MAX_PRODUCTS : undefined,
       ...(report ? await readHeld(context, orgId, report, now) : { limits: [], holds: [] }),
-      // These sums are not stored by API key.
-      parts: report && !report.key ? await readParts(context, orgId, report) : [],
+      parts: report ? await readParts(context, orgId, report) : [],
     });
   });
 
@@ -97,12 +97,22 @@ const SHOWN_PARTS = 20;
 export async function readParts(
   { db }: Context,
   orgId: string,
-  { product, metric, mode, period }: Pick<UsageReport, 'product' | 'metric' | 'mode' | 'period'>,
+  {
+    product,
+    metric,
+    mode,
+    period,
+    narrowing: { subject, ...narrowing } = {},
+  }: Pick<UsageReport, 'product' | 'metric' | 'mode' | 'period'> & { narrowing?: Narrowing },
 ) {
   const { id: productId, dimensions, countsSubjects } = product;
   const { livemode } = scopeOf(orgId, product, mode);
+  // Sums of a subject are not stored by dimension or API key.
+  if (subject !== undefined) return [];
+  const isWhole = !narrowing.apiKeyIds && !narrowing.where?.length;
   const range = {
     ...period,
+    ...narrowing,
     granularity: 'total' as const,
     orgId,
     productId,
@@ -112,7 +122,7 @@ export async function readParts(
   };
   const asked = [
     ...dimensions.map((name, i) => ({ name, by: { byDimension: i + 1 } })),
-    ...(countsSubjects ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
+    ...(countsSubjects && isWhole ? [{ name: 'subject', by: { subjects: { only: undefined } } }] : []),
   ];
   const parts = [];
   for (const { name, by } of asked) {
@@ -121,7 +131,10 @@ export async function readParts(
     const sorted = rows.toSorted(
       (a, b) => Number(a.isOther) - Number(b.isOther) || compareDecimals(b.quantity, a.quantity),
     );
-    const shown = sorted.slice(0, SHOWN_PARTS);
+    const whole = sumDecimals(rows.map(({ quantity }) => quantity));
+    const shown = sorted
+      .slice(0, SHOWN_PARTS)
+      .map((row) => ({ ...row, share: formatShare(row.quantity, whole) }));
     parts.push({ name, rows: shown, more: rows.length - shown.length });
   }
   return parts;
@@ -142,7 +155,10 @@ function toUsageView({ query, form, products, request, report, now }: UsagePage)
   const shown = request ?? { mode: 'live' as const, period: monthPeriod(now) };
   const asked = toPeriodQuery(shown.period);
   const product = report?.product.slug ?? textField(query, 'product');
-  const kept = { product, key: textField(query, 'key') };
+  const parts = Object.keys(query).filter(
+    (name) => ['key', 'by', 'subject'].includes(name) || name.startsWith(DIMENSION),
+  );
+  const kept: Query = { product, ...Object.fromEntries(parts.map((name) => [name, textField(query, name)])) };
   return {
     ...toPeriodChoices(USAGE_PATH, shown, query, kept, now),
     form: { ...form, values: { ...asked, ...form.values, product: product ?? '' } },
