@@ -72,7 +72,7 @@ const usages = {
     own: page,
     foreign: noPage,
   },
-  'get /dashboard/usage/products': { own: page },
+  'get /dashboard/usage/products': { own: [303, 301, 301, 301, 301] },
   'get /dashboard/usage.csv': {
     path: ({ productSlugs }) => `/dashboard/usage.csv?product=${productSlugs[0]}`,
     own: page,

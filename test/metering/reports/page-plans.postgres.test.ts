@@ -114,7 +114,7 @@ function statements(): Record<string, SQL> {
   return {
     products: selectProducts({ orgId, period: '2031-03-01', livemode: true }, 101),
     product: selectProduct(orgId, tenant.product.slug),
-    sums: selectSums(scope, { ...range, stepMs: 86_400_000, apiKeyId: undefined, maxKeys: 50 }),
+    sums: selectSums(scope, { ...range, stepMs: 86_400_000, maxKeys: 50 }),
     'steps by API key': selectKeySteps(scope, {
       ...range,
       stepMs: 86_400_000,

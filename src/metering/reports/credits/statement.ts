@@ -54,6 +54,9 @@ export type StatementLine = Omit<PriceLine, 'productId' | 'price' | 'kind' | 'qu
   quantity: string | null;
 };
 
+export const costOf = (sums: readonly EntrySum[]): string =>
+  negate(total(sums.filter(({ kind }) => kind === 'burn' || kind === 'return').map(effectOf)));
+
 export type Statement = Awaited<ReturnType<typeof readStatement>>;
 
 /**
@@ -94,7 +97,7 @@ export const readStatement = (orm: Orm, id: AccountId, month: Period, now: Date,
         startsAt: new Date(facts.startsAt),
         outlook: outlookOf(month, facts, now),
         ...(await readLines(tx, id, month, burned, maxLines)),
-        cost: negate(effect('burn', 'return')),
+        cost: costOf(own),
         payments: paymentsOf(burned),
         overdraft: negate(total(burned.filter(isOverdraft).map(effectOf))),
         opening,

@@ -65,6 +65,7 @@ export function toAccountView(credits: Credits, pace: CreditPace, now: Date) {
         .filter(({ quantity }) => Number(quantity) > 0)
         .map(({ name, quantity }) => ({ name, share: formatShare(quantity, pace.quantity) })),
     },
+    perDay: perDayOf(pace, now),
     projection: project(credits, pace, now),
   };
 }
@@ -111,6 +112,16 @@ interface ProjectedCredits extends Pick<Credits, 'balance'> {
   grants: readonly ProjectedGrant[];
 }
 
+const daysOf = ({ isOlder, firstAt }: Pick<CreditPace, 'isOlder' | 'firstAt'>, now: Date): number =>
+  isOlder ? PACE_DAYS : firstAt === null ? 0 : (now.getTime() - Date.parse(firstAt)) / DAY_MS;
+
+/** Undefined unless credits were burned over at least a day. */
+function perDayOf(pace: Pick<CreditPace, 'isOlder' | 'firstAt' | 'quantity'>, now: Date): number | undefined {
+  const days = daysOf(pace, now);
+  const perDay = Number(pace.quantity) / days;
+  return days >= 1 && perDay > 0 ? perDay : undefined;
+}
+
 /**
  * Undefined unless credits were burned over at least a day, some are left, there is no overdraft, and `projectEnd`
  * finds an end.
@@ -121,9 +132,9 @@ export function project(
   now: Date,
 ) {
   if (Number(balance) <= 0 || overdrafts.length > 0 || pace.firstAt === null) return undefined;
-  const days = pace.isOlder ? PACE_DAYS : (now.getTime() - Date.parse(pace.firstAt)) / DAY_MS;
-  const perDay = Number(pace.quantity) / days;
-  if (days < 1 || perDay <= 0) return undefined;
+  const days = daysOf(pace, now);
+  const perDay = perDayOf(pace, now);
+  if (perDay === undefined) return undefined;
   const end = projectEnd(grants, { perDay, slugs: pace.products.map(({ slug }) => slug) }, now);
   return end && { end: end === 'later' ? undefined : end, perDay, days: Math.floor(days) };
 }
