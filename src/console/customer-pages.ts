@@ -37,7 +37,10 @@ import {
   type Signal,
 } from './customer-queries.js';
 import type { CustomerColumn, CustomerFacts, CustomerSummary, Tile } from './customer-summary.js';
-import { addressOf, CONSOLE, PAGE_SIZE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
+
+/** Per page. */
+const LISTED = 25;
 
 const querySchema = z.object({
   search: text(254).optional(),
@@ -102,8 +105,8 @@ function addList(router: Router, deps: CustomerDeps): void {
         ids: signal && (await listSignalled(deps, all.facts, signal)),
       };
       const { customers, hasMore } = await listCustomers(db.orm, clock.now(), filter, {
-        offset: (page - 1) * PAGE_SIZE,
-        limit: PAGE_SIZE,
+        offset: (page - 1) * LISTED,
+        limit: LISTED,
         isReversed: sort === '-name',
         ranks: column === 'name' ? undefined : toRanks(all.facts, column, sort !== column),
       });

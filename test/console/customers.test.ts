@@ -290,10 +290,15 @@ describe('the list of customers', () => {
   it('pages through all customers, and reports an invalid filter', async () => {
     for (let n = 0; n < 55; n++) await createOrganization(service.context.db, { slug: `page-${100 + n}` });
     const first = await open('/console?search=page-');
-    expect(slugsOn(first)).toHaveLength(50);
-    const next = /rel="next" href="([^"]+)"/.exec(first)![1]!.replaceAll('&amp;', '&');
-    expect(slugsOn(await open(next))).toHaveLength(5);
-    expect(new Set([...slugsOn(first), ...slugsOn(await open(next))]).size).toBe(55);
+    expect(slugsOn(first)).toHaveLength(25);
+    const slugs = slugsOn(first);
+    let text = first;
+    for (const count of [25, 5]) {
+      text = await open(/rel="next" href="([^"]+)"/.exec(text)![1]!.replaceAll('&amp;', '&'));
+      expect(slugsOn(text)).toHaveLength(count);
+      slugs.push(...slugsOn(text));
+    }
+    expect([new Set(slugs).size, text.includes('rel="next"')]).toEqual([55, false]);
     for (const query of [
       'signal=x',
       'state=x',

@@ -495,6 +495,7 @@ export const consoleRoutes = [
   ...consolePages.map((path) => `get ${path}` as const),
   'post /console/customers/{slug}/invitations/{id}/revoke',
   'post /console/customers/{slug}/portal/end',
+  'post /console/customers/{slug}/view',
 ] as const;
 
 /** True if the route requires a fresh password and code. */
