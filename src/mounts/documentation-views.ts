@@ -163,7 +163,8 @@ export const renderTemplate = (name: string, values: object): Promise<string> =>
 
 export async function renderContent(view: PageView): Promise<{ content: string; contents: Place[] }> {
   const contents: Place[] = [];
-  const html = await renderTemplate(view.template, view);
+  const { highlightCode } = await import('../core/reference/highlight.js');
+  const html = await highlightCode(await renderTemplate(view.template, view));
   const content = html.replaceAll(/<h2>([^<]*)<\/h2>/g, (_match, title: string) => {
     const id = toId(title);
     contents.push({ id, title });
