@@ -66,6 +66,7 @@ const portalFrame: ReadFrame = (res, section) => {
     schemes: portal?.accent ? toSchemes(portal.accent) : undefined,
     navigation: portal
       ? entriesOf(portal).map(({ path, label }) => ({
+          id: path.slice(1),
           href: PORTAL + path,
           label,
           isCurrent: path === `/${section}`,
