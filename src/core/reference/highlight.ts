@@ -39,16 +39,24 @@ const characters: Record<string, string> = {
 const toPlain = (html: string): string =>
   html.replaceAll(/&(lt|gt|amp|quot|#34|#39);/g, (entity) => characters[entity]!);
 
+/** HTML with classes for the colours. */
+export function highlight(code: string, language: string): string {
+  const name = `${language} ${code}`;
+  const known = kept.get(name);
+  if (known !== undefined) return known;
+  const html = hljs.highlight(code, { language }).value;
+  kept.set(name, html);
+  return html;
+}
+
 /** Colours the code of a rendered page. Other requests run between two blocks, because a page's blocks take up to 0.5 s. */
 export async function highlightCode(page: string): Promise<string> {
   for (const [, , language, code] of page.matchAll(block)) {
-    const name = `${language} ${code}`;
-    if (!Object.hasOwn(files, language!) || kept.get(name) !== undefined) continue;
-    kept.set(name, hljs.highlight(toPlain(code!), { language: language! }).value);
+    if (!Object.hasOwn(files, language!)) continue;
+    highlight(toPlain(code!), language!);
     await setImmediate();
   }
-  return page.replaceAll(block, (whole, start: string, language: string, code: string) => {
-    const html = kept.get(`${language} ${code}`);
-    return html === undefined ? whole : `${start}${html}</code>`;
-  });
+  return page.replaceAll(block, (whole, start: string, language: string, code: string) =>
+    Object.hasOwn(files, language) ? `${start}${highlight(toPlain(code), language)}</code>` : whole,
+  );
 }
