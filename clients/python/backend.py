@@ -9,33 +9,19 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-VERSION = "0.1.0"
+HERE = Path(__file__).parent
+METADATA = (HERE / "METADATA").read_text()
+VERSION = METADATA.split("\nVersion: ")[1].split("\n")[0]
 NAME = f"gauge_client-{VERSION}"
-METADATA = f"""Metadata-Version: 2.1
-Name: gauge-client
-Version: {VERSION}
-Summary: Typed client for Gauge and a durable usage reporter
-License: MIT
-Requires-Python: >=3.10
-Classifier: Typing :: Typed
-Provides-Extra: asgi
-Requires-Dist: starlette>=0.40; extra == "asgi"
-Provides-Extra: litellm
-Requires-Dist: litellm>=1.108; extra == "litellm"
-Description-Content-Type: text/markdown
-
-"""
-WHEEL = "Wheel-Version: 1.0\nGenerator: gauge\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 
 def build_wheel(wheel_directory: str, config_settings: object = None, metadata_directory: str | None = None) -> str:
-    here = Path(__file__).parent
-    modules = [path for path in sorted((here / "src" / "gauge").iterdir()) if path.is_file()]
+    modules = [path for path in sorted((HERE / "src" / "gauge").iterdir()) if path.is_file()]
     files = {f"gauge/{path.name}": path.read_bytes() for path in modules}
     info = f"{NAME}.dist-info"
-    files[f"{info}/METADATA"] = METADATA.encode() + (here / "README.md").read_bytes()
-    files[f"{info}/WHEEL"] = WHEEL.encode()
-    files[f"{info}/LICENSE"] = (here / "LICENSE").read_bytes()
+    files[f"{info}/METADATA"] = METADATA.encode() + (HERE / "README.md").read_bytes()
+    files[f"{info}/WHEEL"] = (HERE / "WHEEL").read_bytes()
+    files[f"{info}/LICENSE"] = (HERE / "LICENSE").read_bytes()
     record = "".join(f"{name},sha256={to_hash(data)},{len(data)}\n" for name, data in files.items())
     files[f"{info}/RECORD"] = f"{record}{info}/RECORD,,\n".encode()
     name = f"{NAME}-py3-none-any.whl"
@@ -46,14 +32,13 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
 
 
 def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
-    here = Path(__file__).parent
-    names = ["LICENSE", "README.md", "backend.py", "pyproject.toml"]
-    sources = [path for folder in ("src/gauge", "tests") for path in sorted((here / folder).iterdir()) if path.is_file()]
+    names = ["LICENSE", "METADATA", "README.md", "WHEEL", "backend.py", "pyproject.toml"]
+    sources = [path for folder in ("src/gauge", "tests") for path in sorted((HERE / folder).iterdir()) if path.is_file()]
     with tarfile.open(Path(sdist_directory) / f"{NAME}.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as sdist:
-        for path in [*(here / name for name in names), *sources]:
-            sdist.add(path, f"{NAME}/{path.relative_to(here)}", filter=without_owner)
+        for path in [*(HERE / name for name in names), *sources]:
+            sdist.add(path, f"{NAME}/{path.relative_to(HERE)}", filter=without_owner)
         info = tarfile.TarInfo(f"{NAME}/PKG-INFO")
-        metadata = METADATA.encode() + (here / "README.md").read_bytes()
+        metadata = METADATA.encode() + (HERE / "README.md").read_bytes()
         info.size = len(metadata)
         sdist.addfile(info, io.BytesIO(metadata))
     return f"{NAME}.tar.gz"

@@ -1,11 +1,22 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import {
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { zipSync, type Zippable } from 'fflate';
 
-// npm run client:pack -- [folder]: packs only the client as an npm package, gauge-client-….tgz.
+// npm run client:pack -- [folder]: packs only the clients: an npm package, gauge-client-….tgz, and a wheel for Python.
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const adapters = ['ai-sdk', 'express', 'fetch', 'opentelemetry'];
 const entries = {
@@ -23,20 +34,48 @@ interface Manifest {
   dependencies: Record<string, string>;
 }
 
-const folder = mkdtempSync(join(tmpdir(), 'gauge-client-'));
-try {
-  compile();
-  describe(JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest);
-  const destination = resolve(process.argv[2] ?? '.');
-  const name = execFileSync('npm', ['pack', folder, '--silent', '--pack-destination', destination], {
-    encoding: 'utf8',
-  });
-  console.log(join(destination, name.trim()));
-} finally {
-  rmSync(folder, { recursive: true });
+const destination = resolve(process.argv[2] ?? '.');
+mkdirSync(destination, { recursive: true });
+console.log(packModules());
+console.log(packWheel());
+
+function packModules(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gauge-client-'));
+  try {
+    compile(folder);
+    describe(folder, JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest);
+    const args = ['pack', folder, '--silent', '--ignore-scripts', '--pack-destination', destination];
+    return join(destination, execFileSync('npm', args, { encoding: 'utf8' }).trim());
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
-function compile(): void {
+/** Without Python, which the service does not need. `clients/python/backend.py` builds the same wheel. */
+function packWheel(): string {
+  const python = join(root, 'clients/python');
+  const read = (path: string) => readFileSync(join(python, path));
+  const [, version] = /^Version: (.+)$/m.exec(read('METADATA').toString())!;
+  const info = `gauge_client-${version}.dist-info`;
+  const modules = readdirSync(join(python, 'src/gauge')).filter((name) => /\.py$|typed$/.test(name));
+  const files: Record<string, Buffer> = {
+    ...Object.fromEntries(modules.sort().map((name) => [`gauge/${name}`, read(`src/gauge/${name}`)])),
+    [`${info}/METADATA`]: Buffer.concat([read('METADATA'), read('README.md')]),
+    [`${info}/WHEEL`]: read('WHEEL'),
+    [`${info}/LICENSE`]: read('LICENSE'),
+  };
+  const record = Object.entries(files).map(
+    ([name, data]) =>
+      `${name},sha256=${createHash('sha256').update(data).digest('base64url')},${data.length}\n`,
+  );
+  files[`${info}/RECORD`] = Buffer.from(`${record.join('')}${info}/RECORD,,\n`);
+  const path = join(destination, `gauge_client-${version}-py3-none-any.whl`);
+  // The same sources make the same bytes.
+  writeFileSync(path, zipSync(files as Zippable, { mtime: '1980-01-02' }));
+  return path;
+}
+
+function compile(folder: string): void {
   const config = join(folder, 'tsconfig.json');
   const compilerOptions = {
     noEmit: false,
@@ -62,7 +101,7 @@ function compile(): void {
   writeFileSync(join(folder, 'cjs/package.json'), JSON.stringify({ type: 'commonjs' }));
 }
 
-function describe({ version, license, engines, dependencies }: Manifest): void {
+function describe(folder: string, { version, license, engines, dependencies }: Manifest): void {
   const { GITHUB_REPOSITORY } = process.env;
   const name = 'openapi-fetch';
   const exportOf = (entry: string) => ({

@@ -64,6 +64,7 @@ const navigationOf = async (
   current: string | undefined,
 ) =>
   (await listSections(orm, sections, me)).map(({ id, href, label, beginsGroup }) => ({
+    id,
     href,
     label,
     beginsGroup,
@@ -110,7 +111,7 @@ export function createConsoleFrame(
       hasMoreOrganizations: false,
       place: 'Console',
       home: '/console',
-      navigation: all.map(({ id, href, label }) => ({ href, label, isCurrent: id === section })),
+      navigation: all.map(({ id, href, label }) => ({ id, href, label, isCurrent: id === section })),
     });
 }
 

@@ -1,11 +1,12 @@
 import type { RequestHandler, Router } from 'express';
-import { prefersHtml } from '../core/http/request.js';
+import { toStackedChart } from '../core/charts/stacked.js';
+import { originOf, prefersHtml } from '../core/http/request.js';
 import { renderPage, type PageDeps, pageRouter } from '../core/pages/layout.js';
+import { toSamples } from '../core/reference/samples.js';
 import { groupByPerson, type ListDemoLogins } from '../accounts/identity/sign-in/demo-logins.js';
 import { organizationArchived, sessionOf, type ReadSession } from '../accounts/identity/session/session.js';
 
-const description =
-  'Gauge meters usage, checks entitlements, and charges credits: every event once, every limit exactly.';
+const description = 'Meter usage, enforce limits and charge credits, with every event counted exactly once.';
 
 export function frontPages(
   deps: PageDeps,
@@ -15,9 +16,55 @@ export function frontPages(
   return pageRouter().get('/', ...before, async (req, res) => {
     const session = await readSession(req);
     res.locals.person = session;
-    const page = { view: 'front', title: 'Welcome', description, frame: 'card' } as const;
-    await renderPage(deps, req, res, page, { logins: session ? [] : groupByPerson(listDemoLogins()) });
+    const page = { view: 'front', title: 'Usage metering', description, frame: 'card' } as const;
+    await renderPage(deps, req, res, page, {
+      logins: session ? [] : groupByPerson(listDemoLogins()),
+      chart: exampleChart,
+      samples: await makeSamples(originOf(req)),
+    });
   });
+}
+
+/** A month of made-up tokens, with quiet weekends. */
+const exampleChart = toStackedChart({
+  title: 'Tokens by model in November, example data',
+  stepName: 'Day',
+  steps: Array.from({ length: 30 }, (_, i) => ({ axis: String(i + 1), name: `${i + 1} November` })),
+  series: [
+    ['large', 61_000],
+    ['small', 38_000],
+    ['embeddings', 17_000],
+  ].map(([name, mean], place) => ({
+    name: String(name),
+    values: Array.from({ length: 30 }, (_, i) => {
+      const growth =
+        (i % 7 === 0 || i % 7 === 6 ? 0.45 : 1) * (1 + i / 45) + 0.12 * Math.sin(i * (place + 1.7));
+      return String(Math.round(Number(mean) * growth));
+    }),
+  })),
+  nameOthers: String,
+});
+
+async function makeSamples(origin: string) {
+  const { highlight } = await import('../core/reference/highlight.js');
+  const event = { productSlug: 'assistant', metric: 'tokens', quantity: 1523, idempotencyKey: 'answer-1042' };
+  const apiKey = 'org_live_…';
+  const samples = toSamples({
+    method: 'POST',
+    origin,
+    path: '/api/usage/events',
+    headers: { Authorization: `Bearer ${apiKey}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ events: [event] }),
+    answers: 'json',
+    typed: {
+      template: '/api/usage/events',
+      key: { apiKey },
+      organization: undefined,
+      params: { path: {}, query: {}, header: {} },
+      python: ['print(gauge.send({events}))'],
+    },
+  });
+  return samples.map((sample) => ({ ...sample, html: highlight(sample.code, sample.id) }));
 }
 
 /** Members of an archived Organization see only that. Each change checks this again. */

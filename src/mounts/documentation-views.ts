@@ -49,6 +49,8 @@ export async function makeView(
   const common = { isOwn: reader.own !== undefined, toInlineHtml: (await loadReader()).toInlineHtml };
   if (kind === 'reference') return makeReferenceView(id, { reference, document }, shownFor, common);
   const shown = listTopics(reference);
+  const clients = `${reader.origin}/clients`;
+  const wheel = `${clients}/gauge_client-${document.info.version}-py3-none-any.whl`;
   if (kind === 'index') {
     const groups = (await listGroups(reference)).map(({ routes, parts, ...group }) => ({
       ...group,
@@ -82,6 +84,8 @@ export async function makeView(
     ...(places.length > 0 ? { contents: places.map((name) => ({ id: name, title: name })) } : {}),
     errors,
     messages,
+    npmPackage: `${clients}/gauge-client.tgz`,
+    wheel,
     findExample(operationId: string, name: string) {
       const route = reference.routes.find((one) => one.operationId === operationId);
       const example = route?.examples.find((one) => one.name === name);
@@ -159,7 +163,8 @@ export const renderTemplate = (name: string, values: object): Promise<string> =>
 
 export async function renderContent(view: PageView): Promise<{ content: string; contents: Place[] }> {
   const contents: Place[] = [];
-  const html = await renderTemplate(view.template, view);
+  const { highlightCode } = await import('../core/reference/highlight.js');
+  const html = await highlightCode(await renderTemplate(view.template, view));
   const content = html.replaceAll(/<h2>([^<]*)<\/h2>/g, (_match, title: string) => {
     const id = toId(title);
     contents.push({ id, title });

@@ -1,5 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Request, RequestHandler, Response, Router } from 'express';
+import { existsSync, readdirSync } from 'node:fs';
+import { extname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import express, { type Request, type RequestHandler, type Response, type Router } from 'express';
 import { createRouter } from '../core/http/router.js';
 import helmet from 'helmet';
 import { z } from 'zod';
@@ -135,10 +138,11 @@ export function documentationRouter(
   const calls = 'requests for documents';
   const router = createRouter();
   router.use(
-    ['/openapi.json', '/docs'],
+    ['/openapi.json', '/docs', clientsPath],
     securityHeaders,
     perAddressLimit(context, { name: 'documents', perMinute, calls }),
   );
+  router.use(clientsPath, express.static(clientFolder, { redirect: false, index: false }), otherClientFiles);
   router.use('/docs', session);
   return mountRoutes(router, '', documentationRoutes, {
     document: once(async () => toSent(await document())),
@@ -173,6 +177,24 @@ function readSearch(req: Request): { q: string; error: string | undefined } {
     };
   }
 }
+
+const clientsPath = '/clients';
+const clientFolder = fileURLToPath(new URL('../../dist/clients', import.meta.url));
+
+/** Names without a version lead to the current one. pip needs the version in the address. */
+const otherClientFiles: RequestHandler = (req, res) => {
+  const packed = existsSync(clientFolder) ? readdirSync(clientFolder) : [];
+  if (packed.length === 0)
+    throw new AppError(
+      'not_found',
+      'The clients have not been packed. Run `npm run build` and restart Gauge.',
+    );
+  const current = packed.find((name) => req.path === `/gauge-client${extname(name)}`);
+  if (!current)
+    throw new AppError('not_found', `There is no such client. There are ${packed.join(' and ')}.`);
+  res.setHeader('Cache-Control', 'no-cache');
+  res.redirect(`${clientsPath}/${current}`);
+};
 
 const toPage = (html: Buffer): SharedContent => createSharedContent('text/html; charset=utf-8', html);
 

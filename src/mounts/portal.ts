@@ -67,6 +67,7 @@ const portalFrame: ReadFrame = (res, section) => {
     schemes: portal?.accent ? toSchemes(portal.accent) : undefined,
     navigation: portal
       ? entriesOf(portal).map(({ path, label }) => ({
+          id: path.slice(1),
           href: PORTAL + path,
           label,
           isCurrent: path === `/${section}`,

@@ -43,10 +43,13 @@ it('the scores are accessible, on a desktop and on a phone, in both schemes', as
   const models = page.getByRole('table', { name: 'Weather models' });
   expect(await models.getByRole('rowheader').allInnerTexts()).toEqual(['Single run', 'Ensemble']);
   expect(await findAllBarriers(page)).toEqual([]);
+  expect(await page.getByRole('button', { name: 'Show' }).count()).toBe(0);
   await page.getByLabel('City').selectOption('Los Angeles');
-  await page.getByLabel('Snapshot time').selectOption('24 hours before the end of the day');
-  await page.getByRole('button', { name: 'Show' }).click();
+  const lead = page.getByLabel('Snapshot time');
+  await lead.focus();
+  await lead.selectOption('24 hours before the end of the day');
   await page.waitForURL('**/scores?station=KLAX&lead=24');
+  expect(await lead.evaluate((field) => field.matches(':focus'))).toBe(true);
   expect(await page.getByText(/^\d+ of 1 gate /).innerText()).toContain('of 1 gate');
 });
 
@@ -63,11 +66,11 @@ it('the execution of orders is accessible, on a desktop and on a phone, in both 
   const today = new Date(service.clock.now()).toISOString().slice(0, 10);
   await page.getByLabel('First day').fill('2026-01-01');
   await page.getByLabel('Last day').fill('2026-01-02');
-  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByLabel('Last day').press('Enter');
   await page.getByRole('heading', { name: 'Nothing to compare on these days' }).waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
   await page.getByLabel('First day').fill(today);
-  await page.getByRole('button', { name: 'Show' }).click();
+  await page.getByLabel('First day').press('Enter');
   await page.getByText('must not be after the last day').waitFor();
   expect(await findAllBarriers(page)).toEqual([]);
 });

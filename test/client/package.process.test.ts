@@ -1,22 +1,14 @@
 import { execFile } from 'node:child_process';
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/core/time.js';
 import { createTenant, readUsage } from '../metering/support/usage.js';
+import { hasPython } from '../support/python.js';
 import { useService } from '../support/use.js';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
@@ -26,8 +18,8 @@ const run = promisify(execFile);
 
 const { database, service } = useService({ context: { clock: systemClock } });
 beforeAll(async () => {
-  await run(process.execPath, ['--import', 'tsx', 'src/commands/client-pack.ts', folder], { cwd: root });
-  const [client] = readdirSync(folder);
+  const pack = ['--import', 'tsx', 'src/commands/client-pack.ts', 'dist/clients'];
+  await run(process.execPath, pack, { cwd: root });
   // Dependencies come from the packages installed here, so that nothing is downloaded.
   const dependencies = ['openapi-fetch', 'openapi-typescript-helpers'];
   const overrides: Record<string, string> = {};
@@ -40,11 +32,69 @@ beforeAll(async () => {
     join(project, 'package.json'),
     JSON.stringify({ name: 'fresh', private: true, type: 'module', overrides }),
   );
-  const quietly = ['--offline', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
-  await run('npm', ['install', ...quietly, join(folder, client!)], { cwd: project });
+  // Without a registry, npm fails if it needs another package.
+  const quietly = [
+    '--registry=http://127.0.0.1:9',
+    '--ignore-scripts',
+    '--no-audit',
+    '--no-fund',
+    '--silent',
+  ];
+  await run('npm', ['install', ...quietly, `${service.url}/clients/gauge-client.tgz`], { cwd: project });
 });
 afterAll(async () => {
   for (const path of [folder, project]) rmSync(path, { recursive: true, force: true });
+});
+
+describe('the clients that the service serves', () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+  const wheel = `gauge_client-${version}-py3-none-any.whl`;
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`${service.url}/clients/${path}`, { redirect: 'manual', ...init });
+
+  it.skipIf(!hasPython)('include a wheel that pip installs, with the types', async () => {
+    const venv = join(folder, 'venv');
+    await run('python3', ['-m', 'venv', venv]);
+    await run(join(venv, 'bin/pip'), ['install', '--no-index', '--quiet', `${service.url}/clients/${wheel}`]);
+    const check =
+      'import gauge, gauge.types, importlib.metadata as m; print(m.version("gauge-client"), m.files("gauge-client") is not None)';
+    const { stdout } = await run(join(venv, 'bin/python'), ['-c', check], { cwd: folder });
+    expect(stdout).toBe(`${version} True\n`);
+    // pip compares each file with RECORD.
+    expect((await run(join(venv, 'bin/pip'), ['check'])).stdout).toBe('No broken requirements found.\n');
+  });
+
+  it.each([
+    ['gauge-client.tgz', `gauge-client-${version}.tgz`],
+    ['gauge-client.whl', wheel],
+  ])('has %s lead to the current version, which is sent once', async (name, current) => {
+    const redirect = await ask(name);
+    expect([redirect.status, redirect.headers.get('location')]).toEqual([302, `/clients/${current}`]);
+    expect(redirect.headers.get('cache-control')).toBe('no-cache');
+    const first = await ask(current);
+    expect([first.status, first.headers.get('cache-control')]).toEqual([200, 'public, max-age=0']);
+    const again = await ask(current, {
+      // fetch would send no-cache, which asks for the whole file.
+      headers: { 'if-none-match': first.headers.get('etag')!, 'cache-control': 'max-age=0' },
+    });
+    expect(again.status).toBe(304);
+    const packed = readFileSync(join(root, 'dist/clients', current));
+    expect(Buffer.from(await first.arrayBuffer())).toEqual(packed);
+  });
+
+  it.each(['', 'other.tgz', '..%2fmain.js', 'gauge-client'])('are named in the 404 of %j', async (name) => {
+    const response = await ask(name);
+    const { code, detail } = (await response.json()) as { code: string; detail: string };
+    expect([response.status, code]).toEqual([404, 'not_found']);
+    expect(detail).toBe(`There is no such client. There are gauge-client-${version}.tgz and ${wheel}.`);
+  });
+
+  it('are what /docs/start installs', async () => {
+    const page = await (await fetch(`${service.url}/docs/start`)).text();
+    const html = page.replaceAll(/<[^>]+>/g, '');
+    expect(html).toContain(`npm install ${service.url}/clients/gauge-client.tgz`);
+    expect(html).toContain(`pip install ${service.url}/clients/${wheel}`);
+  });
 });
 
 const program = `

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Browser, signedIn } from '../support/accounts.js';
 import { useService, useServiceOn } from '../support/use.js';
@@ -20,10 +21,27 @@ describe('/', () => {
   it('introduces the service and links to it', async () => {
     const { status, text } = await new Browser(service.url).get('/', html);
     expect(status).toBe(200);
-    expect(text).toContain('<h1>Gauge</h1>');
+    expect(text).toContain('<h1>Usage metering that counts every event once</h1>');
+    expect(text).toContain('<svg class="plot" role="img" aria-label="Tokens by model');
+    for (const language of ['curl', 'typescript', 'python'])
+      expect(text).toMatch(new RegExp(`class="language-${language}">[^<]*<span class="hl-`));
     expect(text).toContain('href="/login"');
     expect(text).toContain('href="/docs"');
     expect(text).not.toContain('Try the demo');
+  });
+
+  it('promises only what docs/promises.md and bench/README.md prove', async () => {
+    const { text } = await new Browser(service.url).get('/', html);
+    const promises = [...text.matchAll(/<dt>([^<]+)<\/dt>/g)].map(([, promise]) => promise!);
+    const [counted, held, revoked, fast] = promises as [string, string, string, string];
+    expect(promises).toHaveLength(4);
+    const proven = readFileSync('docs/promises.md', 'utf8');
+    for (const promise of [counted, held]) expect(proven).toContain(`| ${promise}`);
+    expect(proven).toContain('takes effect on the next call, on every instance');
+    expect(revoked).toContain('takes effect on the next call, on every instance');
+    const [, measured, inserted] = /([\d,]+) events a second.*\(([\d,]+)\)/s.exec(text)!;
+    expect(fast).toContain(measured);
+    expect(readFileSync('bench/README.md', 'utf8')).toContain(`| ${measured} ÷ ${inserted} events/s |`);
   });
 
   it('shows the demo’s logins as buttons and as text', async () => {

@@ -28,12 +28,12 @@ const read = (path: string, folder = root) => readFileSync(join(folder, path), '
 const versions = (folder: string) => ({
   manifest: (JSON.parse(read('package.json', folder)) as { version: string }).version,
   lock: (JSON.parse(read('package-lock.json', folder)) as { version: string }).version,
-  python: /^VERSION = "(.+)"$/m.exec(read('clients/python/backend.py', folder))![1],
+  python: /^Version: (.+)$/m.exec(read('clients/python/METADATA', folder))![1],
   chart: (parse(read('deploy/helm/Chart.yaml', folder)) as { version: string }).version,
   image: (parse(read('deploy/helm/Chart.yaml', folder)) as { appVersion: string }).appVersion,
   compose: /\/gauge:([\d.]+)\}/.exec(read('deploy/compose.yaml', folder))![1],
   readme: /\/gauge:([\d.]+)/.exec(read('README.md', folder))![1],
-  'package in the readme': /gauge-client-([\d.]+)\.tgz/.exec(read('README.md', folder))![1],
+  'wheel in the readme': /gauge_client-([\d.]+)-py3/.exec(read('README.md', folder))![1],
 });
 
 describe('the version', () => {
@@ -49,7 +49,7 @@ describe('the version', () => {
     const files = ['package.json', 'package-lock.json', 'README.md', 'tools/set-version'];
     for (const path of [
       ...files,
-      'clients/python/backend.py',
+      'clients/python/METADATA',
       'deploy/helm/Chart.yaml',
       'deploy/compose.yaml',
     ]) {

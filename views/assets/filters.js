@@ -1,16 +1,19 @@
-// Shows the result of a filter as soon as a field changes. Without scripts, the form has a button.
-import { refreshParts } from './live.js';
+import { refreshMain } from './live.js';
 
-export function filtersFollow() {
+/** A form of filters applies itself when a field changes, so its button is hidden. Enter in a text field submits it too. */
+export function filterForms(root) {
+  for (const button of root.querySelectorAll(`${filters} button:not([name], [type='button'])`)) button.hidden = true;
+}
+
+const filters = 'form.filters[method="get"]';
+
+/** Shows the results in place, so that the focus stays. */
+export function filterOnChange() {
   document.addEventListener('change', async ({ target }) => {
-    const { form } = target;
-    if (!form?.matches('[data-follows]') || !form.checkValidity()) return;
+    const form = target.closest(filters);
+    if (!form?.reportValidity()) return;
     const address = `${form.getAttribute('action')}?${new URLSearchParams(new FormData(form))}`;
-    try {
-      if (await refreshParts({ address })) history.pushState(null, '', address);
-    } catch {
-      location.assign(address);
-    }
+    const isShown = await refreshMain(address).catch(() => false);
+    if (!isShown) form.submit();
   });
-  addEventListener('popstate', () => location.reload());
 }

@@ -1,7 +1,7 @@
 // These scripts are optional: every page works without them.
 import { hoverCharts } from './chart.js';
 import { choicesFollowFields } from './choices.js';
-import { filtersFollow } from './filters.js';
+import { filterOnChange } from './filters.js';
 import { openLink } from './join.js';
 import { enhance, pollParts, sendInPlace } from './live.js';
 import { menus } from './menus.js';
@@ -13,7 +13,7 @@ import { slugsFollowNames } from './slugs.js';
 
 enhance(document);
 choicesFollowFields();
-filtersFollow();
+filterOnChange();
 hoverCharts();
 openLink();
 menus();

@@ -2,6 +2,7 @@
 // focus and open details. A part is an element with an ID and either `data-part`, or `data-live="<seconds>"` if it is
 // polled at that interval.
 import { copyButtons } from './copy.js';
+import { filterForms } from './filters.js';
 import { printButtons } from './print.js';
 import { localTimes } from './times.js';
 
@@ -11,6 +12,7 @@ let round = 0;
 export function enhance(root) {
   localTimes(root);
   copyButtons(root);
+  filterForms(root);
   printButtons(root);
 }
 
@@ -44,6 +46,22 @@ function showParts(fresh, Idiomorph) {
     const replacement = fresh.getElementById(part.id);
     if (replacement) Idiomorph.morph(part, replacement, morphOptions);
   }
+}
+
+/** Shows the main part of another page of the same kind. Returns false unless it was shown. */
+export async function refreshMain(address) {
+  const mine = ++round;
+  const [{ Idiomorph }, response] = await Promise.all([
+    import('./idiomorph.js'),
+    fetch(address, { headers: { accept: 'text/html' }, redirect: 'manual' }),
+  ]);
+  const fresh = new DOMParser().parseFromString(await response.text(), 'text/html');
+  if (mine !== round) return true;
+  if (!fresh.getElementById('main') || response.type === 'opaqueredirect') return false;
+  enhance(fresh);
+  Idiomorph.morph(document.getElementById('main'), fresh.getElementById('main'), morphOptions);
+  history.replaceState(null, '', address);
+  return true;
 }
 
 /**

@@ -165,3 +165,14 @@ export function formatAge(ms: number): string {
 }
 
 export const formatWholePercent = (share: number): string => `${Math.round(share * 100)}%`;
+
+/** Choices of a select. Adds the slug to a name that occurs twice. */
+export function toNamedOptions(rows: readonly { slug: string; name: string }[]) {
+  const counts = new Map<string, number>();
+  for (const { name } of rows) counts.set(name, (counts.get(name) ?? 0) + 1);
+  // A right-to-left name must not reverse the slug after it.
+  return rows.map(({ slug, name }) => ({
+    value: slug,
+    label: counts.get(name) === 1 ? name : `\u2068${name}\u2069 (${slug})`,
+  }));
+}

@@ -41,7 +41,11 @@ export interface Page {
   notices?: Record<string, string>;
 }
 
-const ui = { ...format, toAddress };
+/** From `views/icons/sprite.ejs`. */
+const icon = (name: string): string =>
+  `<svg class="icon" aria-hidden="true" focusable="false"><use href="#icon-${name}"/></svg>`;
+
+const ui = { ...format, toAddress, icon };
 
 /** Browsers and crawlers ask for it at this address. */
 export const sendFavicon: RequestHandler = (_req, res) =>

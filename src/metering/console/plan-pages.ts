@@ -29,6 +29,7 @@ import {
   type FormFields,
   type FormState,
 } from '../../core/pages/form.js';
+import { toNamedOptions } from '../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../core/pages/layout.js';
 import { countAmounts } from '../plans/grants.js';
 import { moveAll } from '../plans/move.js';
@@ -256,7 +257,7 @@ function addCustomerPlan(router: Router, deps: Deps): void {
       current,
       setByHand: current ? await listSetByHand(orm, current) : [],
       preview,
-      plans: plans.map(({ slug, name }) => ({ value: slug, label: `${name} (${slug})` })),
+      plans: toNamedOptions(plans),
     });
   };
   addForm(router, '/customers/:slug/plan', {

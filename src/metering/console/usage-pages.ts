@@ -5,6 +5,7 @@ import { text } from '../../core/http/validate.js';
 import { toAddress, toPager } from '../../core/pages/address.js';
 import { sendCsv } from '../../core/pages/csv.js';
 import { fieldError, type FormFields, parseQueryForm, readQuery, tryQuery } from '../../core/pages/form.js';
+import { toNamedOptions } from '../../core/pages/format.js';
 import { renderPage, pageRouter } from '../../core/pages/layout.js';
 import { monthOf, monthRange } from '../../core/time.js';
 import { findProduct, listProducts } from '../entitlements/queries.js';
@@ -173,16 +174,10 @@ interface Named {
 
 const toNames = (rows: Named[]) => new Map(rows.map(({ slug, name }) => [slug, name]));
 
-/** Undefined if there are too many for a list. Adds the slug to a name that occurs twice. */
+/** Undefined if there are too many for a list. */
 function toOptions(rows: Named[], all: string) {
   if (rows.length > MAX_OPTIONS) return undefined;
-  const isRepeated = (name: string) => rows.filter((row) => row.name === name).length > 1;
-  // A right-to-left name must not reverse the slug after it.
-  const options = rows.map(({ slug, name }) => ({
-    value: slug,
-    label: isRepeated(name) ? `\u2068${name}\u2069 (${slug})` : name,
-  }));
-  return [{ value: '', label: all }, ...options];
+  return [{ value: '', label: all }, ...toNamedOptions(rows)];
 }
 
 /** The entry with this slug, or all partial matches. */

@@ -4,6 +4,7 @@ import type { Orm } from '../../core/db/client.js';
 import { AppError } from '../../core/errors.js';
 import { toAddress, type Query } from '../../core/pages/address.js';
 import type { FormFields } from '../../core/pages/form.js';
+import { toNamedOptions } from '../../core/pages/format.js';
 import { findProduct, listProducts, type UsageProduct, type UsageScope } from '../events/page-queries.js';
 import { modes, ranges, type Mode, type RangeKind } from '../events/page-schema.js';
 import {
@@ -90,8 +91,7 @@ function refuseUnknown(field: string, detail: string): never {
 /** Undefined if there are too many: the user then types the slug. */
 export function toProductOptions(products: UsageProduct[]) {
   if (products.length > MAX_PRODUCTS) return undefined;
-  // A right-to-left name must not reverse the slug after it.
-  return products.map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` }));
+  return toNamedOptions(products);
 }
 
 /** @param only if set, there is nothing to choose */

@@ -9,7 +9,7 @@ import { parseInput, text } from '../../../core/http/validate.js';
 import { toAddress, toPager } from '../../../core/pages/address.js';
 import { sendCsv, type CsvCell } from '../../../core/pages/csv.js';
 import { fieldError, requireOnce, tryQuery, type FormFields } from '../../../core/pages/form.js';
-import { formatCount, formatDecimal, formatShare } from '../../../core/pages/format.js';
+import { formatCount, formatDecimal, formatShare, toNamedOptions } from '../../../core/pages/format.js';
 import { pageRouter, renderPage } from '../../../core/pages/layout.js';
 import { DAY_MS } from '../../../core/time.js';
 import { slugSchema } from '../../../accounts/identity/operator/schema.js';
@@ -275,9 +275,9 @@ function addLedger(router: Router, context: Context): void {
       mode: shown,
       modes: toModeTabs(path, filters, shown, viewer.mode),
       isFiltered: Object.keys(filters).length > 0,
-      productOptions: products
-        .filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product)
-        .map(({ slug, name }) => ({ value: slug, label: `\u2068${name}\u2069 (${slug})` })),
+      productOptions: toNamedOptions(
+        products.filter(({ creditPrice, slug }) => creditPrice !== null || slug === query.product),
+      ),
       kindOptions,
       entries: result?.entries.map(toEntryView),
       pager:
