@@ -10,7 +10,7 @@ import type { Micros } from '../market/money.js';
 import { readKnownFacts } from '../risk/gate.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { findBarrier, findCause } from './cancel-causes.js';
-import { findNearExtreme } from './near-extreme.js';
+import { findNearExtreme } from '../signals/near-extreme.js';
 import {
   listFills,
   listResting,

@@ -29,7 +29,7 @@ import {
   type OrderRow,
   type WrittenFill,
 } from './queries.js';
-import { findNearExtreme } from './near-extreme.js';
+import { findNearExtreme } from '../signals/near-extreme.js';
 import { aheadInAll, aheadOf, bidOf } from './queue.js';
 import { notifyFilled } from './trade.js';
 import { confirmAuthority } from '../../accounts/audit/audit.js';
