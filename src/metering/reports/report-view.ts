@@ -37,32 +37,7 @@ const LONG_BESIDE_ANOTHER = 6;
 export function toReportView(report: UsageReport, now: Date) {
   const { product, mode, period, metric, metrics, key, rows, total } = report;
   const { keys, keyCount, balance, latest, before } = report;
-  const { by, values, subject } = report;
-  const link = (
-    change: {
-      period?: Period;
-      key?: string;
-      metric?: string;
-      by?: string;
-      values?: object;
-      subject?: string;
-    } = {},
-    path = USAGE_PATH,
-  ) =>
-    toAddress(path, {
-      product: product.slug,
-      mode,
-      ...toPeriodQuery(change.period ?? period),
-      key: change.key ?? key?.id,
-      // Omitted if it is the product's own metric.
-      metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
-      by: (change.by ?? by) === 'key' ? undefined : (change.by ?? by),
-      subject: change.subject ?? subject,
-      ...Object.fromEntries(
-        Object.entries({ ...values, ...change.values }).map(([name, value]) => [DIMENSION + name, value]),
-      ),
-    });
-  const isNarrow = key !== undefined || Object.keys(values).length > 0;
+  const link = linkOf(report);
   const isDay = period.range === 'day';
   const hasSoFar = period.range === 'month';
   return {
@@ -84,26 +59,8 @@ export function toReportView(report: UsageReport, now: Date) {
       isOtherMode: key.livemode !== (mode === 'live'),
       allHref: link({ key: '' }),
     },
-    /** Each narrows the report; its link takes it away. */
-    filters: [
-      ...Object.entries(values).map(([name, value]) => ({
-        name,
-        value,
-        href: link({ values: { [name]: '' } }),
-      })),
-      ...(subject === undefined ? [] : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
-    ],
-    by,
-    stacks: [
-      ...(subject === undefined ? ['key', ...product.dimensions] : []),
-      ...(product.countsSubjects && !isNarrow ? ['subject'] : []),
-    ].map((name) => ({
-      label: name === 'key' ? 'API key' : name,
-      href: link({ by: name }),
-      isCurrent: name === by,
-    })),
-    hrefOf: (name: string, value: string) =>
-      name === 'subject' ? link({ by: 'key', subject: value }) : link({ values: { [name]: value } }),
+    by: report.by,
+    ...toParts(report),
     total,
     before: before && {
       total: before.total,
@@ -137,6 +94,63 @@ export function toReportView(report: UsageReport, now: Date) {
     csvHref: link({}, `${USAGE_PATH}.csv`),
     eventsHref: eventsLink(report, period.from, period.to),
     archived: report.archived && toArchivedView(report.archived),
+  };
+}
+
+type Link = ReturnType<typeof linkOf>;
+
+function linkOf({ product, mode, period, key, metric, by, values, subject }: UsageReport) {
+  return (
+    change: {
+      period?: Period;
+      key?: string;
+      metric?: string;
+      by?: string;
+      values?: object;
+      subject?: string;
+    } = {},
+    path = USAGE_PATH,
+  ) =>
+    toAddress(path, {
+      product: product.slug,
+      mode,
+      ...toPeriodQuery(change.period ?? period),
+      key: change.key ?? key?.id,
+      // Omitted if it is the product's own metric.
+      metric: change.metric ?? (metric === product.usageMetric ? undefined : metric),
+      by: (change.by ?? by) === 'key' ? undefined : (change.by ?? by),
+      subject: change.subject ?? subject,
+      ...Object.fromEntries(
+        Object.entries({ ...values, ...change.values }).map(([name, value]) => [DIMENSION + name, value]),
+      ),
+    });
+}
+
+/** The parts by which a report is divided, and to which it is narrowed. */
+function toParts(report: UsageReport) {
+  const { product, key, by, values, subject } = report;
+  const link: Link = linkOf(report);
+  const isNarrow = key !== undefined || Object.keys(values).length > 0;
+  return {
+    /** Each narrows the report; its link takes it away. */
+    filters: [
+      ...Object.entries(values).map(([name, value]) => ({
+        name,
+        value,
+        href: link({ values: { [name]: '' } }),
+      })),
+      ...(subject === undefined ? [] : [{ name: 'subject', value: subject, href: link({ subject: '' }) }]),
+    ],
+    stacks: [
+      ...(subject === undefined ? ['key', ...product.dimensions] : []),
+      ...(product.countsSubjects && !isNarrow ? ['subject'] : []),
+    ].map((name) => ({
+      label: name === 'key' ? 'API key' : name,
+      href: link({ by: name }),
+      isCurrent: name === by,
+    })),
+    hrefOf: (name: string, value: string) =>
+      name === 'subject' ? link({ by: 'key', subject: value }) : link({ values: { [name]: value } }),
   };
 }
 

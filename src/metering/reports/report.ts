@@ -76,6 +76,7 @@ export async function readReport(
     subject,
   };
   const scope = scopeOf(orgId, product, mode);
+  const part = { ...scope, ...narrowing };
   const { from, to, stepMs } = period;
   const sums = await readSums(orm, scope, { from, to, stepMs, maxKeys: MAX_KEYS, ...narrowing });
   const metrics = metricsOf(sums, product, wanted);
@@ -99,7 +100,7 @@ export async function readReport(
       events: sumDecimals(steps.map((sum) => sum.keyEvents ?? '0')),
     },
     /** Undefined if no page can show the previous period. */
-    before: await readBefore(),
+    before: await readBefore(deps, part, period, metric),
     /** Regardless of filters. */
     keys: keys.map((sum) => ({
       id: sum.apiKeyId!,
@@ -114,7 +115,10 @@ export async function readReport(
     by,
     narrowing,
     /** By step; undefined for a single one. */
-    series: await readBy(),
+    series:
+      by === 'key' && (key !== undefined || keys.length < 2)
+        ? undefined
+        : await readSeries(deps, product, part, { by, metric, period }),
     /** The last hour with usage in each mode, if the period has none. */
     latest: latest && { live: toDate(latest.live), test: toDate(latest.test) },
     /** The rows still include the archived events. */
@@ -127,41 +131,48 @@ export async function readReport(
   const isWhole = key === undefined && subject === undefined && narrowing.where.length === 0;
   const isCapped = period.range === 'month' && isWhole && metric === product.usageMetric;
   /** For a whole month of the whole Organization against a cap. */
-  const balance =
-    isCapped && product.unitCap !== null
-      ? toBalance(report.total.quantity, product.unitCap, await project())
-      : undefined;
-  return { ...report, balance };
+  const { unitCap } = product;
+  if (!isCapped || unitCap === null) return { ...report, balance: undefined };
+  const { quantity } = report.total;
+  const month = { metric, month: period, used: Number(quantity), unitCap: Number(unitCap) };
+  const isCurrent = includes(period, new Date(clock.now()));
+  const projection = isCurrent ? await projectMonth(deps, scope, month) : undefined;
+  return { ...report, balance: toBalance(quantity, unitCap, projection) };
+}
 
-  async function readBefore(): Promise<Comparison | undefined> {
-    const before = periodBefore(period, new Date(clock.now()));
-    if (!before) return undefined;
-    const range = { from: before.from, to: before.to, stepMs, maxKeys: 0, ...narrowing };
-    const found = (await readSums(orm, scope, range)).filter((sum) => sum.metric === metric);
-    const byStart = new Map(found.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
-    const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
-    return { period: before, quantities, total: sumDecimals(found.map((sum) => sum.keyQuantity ?? '0')) };
-  }
+type Part = UsageScope & Narrowing;
 
-  async function readBy() {
-    if (by !== 'key') return readByPart(deps, { ...scope, ...narrowing }, product, { by, metric, period });
-    if (key !== undefined || keys.length < 2) return undefined;
-    const rows = await readKeySteps(orm, scope, {
-      ...narrowing,
-      from,
-      to,
-      stepMs,
-      metric,
-      maxKeys: MAX_SERIES,
-    });
-    return toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
-  }
+async function readBefore(
+  { orm, clock }: PageDeps,
+  part: Part,
+  period: Period,
+  metric: string,
+): Promise<Comparison | undefined> {
+  const before = periodBefore(period, new Date(clock.now()));
+  if (!before) return undefined;
+  const sums = await readSums(orm, part, { ...part, ...before, maxKeys: 0 });
+  const own = sums.filter((sum) => sum.metric === metric);
+  const byStart = new Map(own.map((sum) => [Date.parse(sum.start!), sum.keyQuantity ?? '0']));
+  const quantities = stepsOf(before).map((start) => byStart.get(start.getTime()) ?? '0');
+  return { period: before, quantities, total: sumDecimals(own.map((sum) => sum.keyQuantity ?? '0')) };
+}
 
-  async function project(): Promise<Projection | undefined> {
-    if (!includes(period, new Date(clock.now()))) return undefined;
-    const used = Number(report.total.quantity);
-    return projectMonth(deps, scope, { metric, month: period, used, unitCap: Number(product.unitCap) });
-  }
+interface Stacking {
+  by: string;
+  metric: string;
+  period: Period;
+}
+
+async function readSeries(
+  { orm, db }: PageDeps & Pick<Context, 'db'>,
+  product: UsageProduct,
+  part: Part,
+  stacking: Stacking,
+) {
+  const { by, metric, period } = stacking;
+  if (by !== 'key') return readByPart(db, part, product, stacking);
+  const rows = await readKeySteps(orm, part, { ...part, ...period, metric, maxKeys: MAX_SERIES });
+  return toKeySeries(rows, stepsOf(period)).filter(({ place }) => place <= MAX_SERIES);
 }
 
 /** More than 31 days of the combinations that can have sums in one month, or of the largest subjects. */
@@ -169,21 +180,21 @@ const MAX_POINTS = 20_000;
 
 /** Undefined if there are too many points. */
 async function readByPart(
-  { db }: Pick<Context, 'db'>,
-  scope: UsageScope & Narrowing,
+  db: Context['db'],
+  part: Part,
   { dimensions }: UsageProduct,
-  { by, metric, period }: { by: string; metric: string; period: Period },
+  { by, metric, period }: Stacking,
 ) {
   const { from, to, range } = period;
   const isSubject = by === 'subject';
   const points = await listSeries(db, {
-    ...scope,
+    ...part,
     from,
     to,
     granularity: range === 'day' ? 'hour' : 'day',
     isByKey: false,
     byDimension: isSubject ? undefined : dimensions.indexOf(by) + 1,
-    subjects: isSubject ? { only: scope.subject } : undefined,
+    subjects: isSubject ? { only: part.subject } : undefined,
     limit: MAX_POINTS,
   });
   if (points.length === MAX_POINTS) return undefined;

@@ -111,7 +111,7 @@ export async function readAccountView(orm: Orm, id: AccountId, now: Date) {
   return toAccountView(credits, pace, now);
 }
 
-/** Of this month, with where it ends at the pace of the last days. Undefined without credits. */
+/** This month's cost, and where it ends at the pace of the last days. Undefined without credits. */
 export async function readCost(orm: Orm, id: AccountId, now: Date) {
   if (!(await readHasCredits(orm, id.orgId))) return undefined;
   const month = monthPeriod(now);

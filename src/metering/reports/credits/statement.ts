@@ -169,7 +169,7 @@ function paymentsOf(burned: readonly EntrySum[]) {
     .filter(({ credits }) => credits !== '0');
 }
 
-/** What the events do not explain is one line per product: archived events, or lines beyond the largest. */
+/** One line per product covers the rest: archived events, or lines beyond the largest. */
 async function readLines(
   tx: Orm,
   id: AccountId,
@@ -208,7 +208,7 @@ async function readLines(
   };
 }
 
-/** What can still change the statement; `isFinal` if nothing can. */
+/** Says until when the statement can change; `isFinal` if nothing can change it. */
 function outlookOf(month: Period, facts: MonthFacts, now: Date) {
   const lateUntil = new Date(month.to.getTime() + MAX_PAST_MS);
   const keysUntil = new Date(lateUntil.getTime() + MAX_AGE_DAYS * DAY_MS);
