@@ -1,7 +1,7 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
 import { MAIN_MODEL } from '../weather/weather.js';
-import { toDayLine } from '../charts/day-line.js';
+import { toDayLine } from './day-line.js';
 import type { MinuteFeed } from '../weather/minutes.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import type { Holding } from '../ledger/positions.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { toDayLine } from '../../../src/markets/charts/day-line.js';
+import { toDayLine } from '../../../src/markets/pages/day-line.js';
 import type { ObservedExtreme } from '../../../src/markets/weather/weather.js';
 
 const start = new Date('2026-08-29T08:00:00Z');
