@@ -1,6 +1,8 @@
 import { DAY_MS } from '../../core/time.js';
 import type { CrossChecks } from '../climate/watch.js';
 import { MAIN_MODEL } from '../weather/weather.js';
+import { toDayLine } from './day-line.js';
+import type { MinuteFeed } from '../weather/minutes.js';
 import { forecastOf, type DayForecast } from '../learning/forecast.js';
 import type { Holding } from '../ledger/positions.js';
 import { bracketLabel } from '../market/brackets.js';
@@ -106,7 +108,8 @@ export function toEventView(
     signals,
     mayOpen,
     crossChecks,
-  }: OwnAccount & { crossChecks?: CrossChecks | undefined },
+    feed = null,
+  }: OwnAccount & { crossChecks?: CrossChecks | undefined; feed?: MinuteFeed | null },
   now: Date,
 ) {
   const day = forecastOf(snapshot.forecasts, event);
@@ -131,6 +134,7 @@ export function toEventView(
     doubtful: notesOn(snapshot, station.id).map(({ example }) => example),
     forecast: day && toForecastView(day, event, snapshot.forecasts.get(station.id)?.source ?? ''),
     chart: day && isOpen ? toDistribution(day, event) : null,
+    dayLine: day && kind !== 'hourly' && now >= start ? toDayLine(day, feed, start) : null,
     settled: toSettled(event),
     settlement: toSettlementView(event, { start, end }, crossChecks),
     signals: toSignalsView(signals, event, now),

@@ -5,7 +5,7 @@ import { readQuery, requireOnce } from '../../core/pages/form.js';
 import { inSlices } from '../../core/steps.js';
 import { sessionOf } from '../../accounts/identity/session/session.js';
 import type { Orm } from '../../core/db/client.js';
-import type { CrossChecks } from '../climate/watch.js';
+import { forecastOf } from '../learning/forecast.js';
 import type { Context } from '../../core/http/context.js';
 import { withPurchases, type Holding } from '../ledger/positions.js';
 import type { MarketEvent } from '../market/event.js';
@@ -174,7 +174,7 @@ export function marketsPages(context: Context, deps: MarketsPagesDeps): Router {
     if (choice.missing !== null) res.status(404);
     const title = `${choice.station.city}: ${kindLabels[choice.kind].temperature}`;
     const page = { view: 'markets/event', title, section: MARKETS_SECTION };
-    const view = await readEvent(db.orm, choice, facts, deps.climate?.crossChecks);
+    const view = await readEvent(db.orm, choice, facts, deps);
     await renderPage(context, req, res, page, view);
   }
 
@@ -203,9 +203,14 @@ async function readEvent(
   orm: Orm,
   choice: Choice,
   { snapshot, asked, own, now, status }: PageFacts<'event'>,
-  crossChecks: CrossChecks | undefined,
+  { climate, minutes }: Pick<MarketsPagesDeps, 'climate' | 'minutes'>,
 ) {
   const { station, kind, event, missing } = choice;
+  const observed = (event && forecastOf(snapshot.forecasts, event)?.observed) ?? null;
+  const facts = {
+    crossChecks: climate?.crossChecks,
+    feed: observed && (minutes?.feedOf(station.id, observed, now.getTime()) ?? null),
+  };
   return {
     ...status,
     uncalibrated: describeUncalibrated(snapshot, event ? [event] : []),
@@ -229,6 +234,6 @@ async function readEvent(
         { asOf: snapshot.asOf, now, scale: asked.scale },
       ),
     scales: event && toScales(event, asked),
-    event: event && toEventView(snapshot, event, { ...own, crossChecks }, now),
+    event: event && toEventView(snapshot, event, { ...own, ...facts }, now),
   };
 }

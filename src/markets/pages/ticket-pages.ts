@@ -23,6 +23,7 @@ import { bookHash, withoutTaken } from '../orders/paper-book.js';
 import { readSwitch } from '../risk/switches.js';
 import type { Snapshot, SnapshotStore } from '../snapshot/snapshot.js';
 import { loadingPage, MARKETS_SECTION, toFreshness } from './freshness.js';
+import type { MinuteBook } from '../weather/minutes.js';
 import type { ClimateWatch } from '../climate/watch.js';
 import type { Orders } from '../orders/order.js';
 import { findTaken } from '../orders/queries.js';
@@ -39,6 +40,7 @@ export interface MarketsPagesDeps {
   orders: Pick<Orders, 'place' | 'preview'>;
   /** Undefined in a simulated world. */
   climate: Pick<ClimateWatch, 'crossChecks'> | undefined;
+  minutes: Pick<MinuteBook, 'feedOf'> | undefined;
 }
 
 type Reviewed = Pick<TicketInput, 'refusal'> & { review: Review };

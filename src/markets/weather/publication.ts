@@ -47,7 +47,7 @@ export function createPublication() {
       for (const minuteMs of oldestFirst.slice(0, -REMEMBERED)) delays.delete(minuteMs);
     },
     /** When the next minute's readings should be there. */
-    nextAfter(nowMs: number): number {
+    nextAfter: (nowMs: number): number => {
       const intoMinute = delayMs() % MINUTE_MS;
       return Math.ceil((nowMs + LEAST_PAUSE_MS - intoMinute) / MINUTE_MS) * MINUTE_MS + intoMinute;
     },

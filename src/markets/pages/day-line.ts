@@ -1,0 +1,136 @@
+import { toLineChart } from '../../core/charts/line-chart.js';
+import { formatFixed, formatTick } from '../../core/charts/text.js';
+import { HOUR_MS, MINUTE_MS } from '../../core/time.js';
+import type { DayForecast } from '../learning/forecast.js';
+import type { MinuteFeed } from '../weather/minutes.js';
+
+const HOURS = 24;
+/** Points in an hour. One-minute readings are drawn at the points around them. */
+const PER_HOUR = 4;
+const STEP_MS = HOUR_MS / PER_HOUR;
+
+const clock = (hour: number): string => `${String(hour).padStart(2, '0')}:00`;
+
+type LineDay = Pick<DayForecast, 'kind' | 'observed' | 'curveF' | 'extremeHours'>;
+
+interface Span {
+  lowestF: number;
+  highestF: number;
+}
+
+/** A day's forecast, the station's reports so far and the bounds of its one-minute readings. Null without any hour. */
+export function toDayLine(
+  { kind, observed, curveF, extremeHours }: LineDay,
+  feed: Pick<MinuteFeed, 'changes' | 'latestAt' | 'problem'> | null,
+  start: Date,
+) {
+  const hoursF = observed?.hoursF ?? [];
+  if (!curveF && hoursF.every((temperatureF) => temperatureF === null)) return null;
+  const spanOf = spanReader(feed);
+  const points = Array.from({ length: HOURS * PER_HOUR }, (_, i) => {
+    const at = start.getTime() + i * STEP_MS;
+    const [hour, isHour] = [Math.floor(i / PER_HOUR), i % PER_HOUR === 0];
+    const { lowestF = null, highestF = null } = spanOf(at - STEP_MS, at + STEP_MS) ?? {};
+    return {
+      forecast: between(curveF, i / PER_HOUR),
+      report: isHour ? (hoursF[hour] ?? null) : null,
+      lowestF,
+      highestF,
+    };
+  });
+  const most = kind === 'daily_maximum' ? Math.max : Math.min;
+  const known = (values: readonly (number | null | undefined)[]) =>
+    values.filter((value) => typeof value === 'number');
+  const facts = [
+    `${formatFixed(most(...known(hoursF)), 1)}° in hourly reports`,
+    observed?.minutes &&
+      `${[...new Set([observed.minutes.lowestF, observed.minutes.highestF])].join(' or ')}° in one-minute readings`,
+    curveF && `${formatFixed(most(...curveF), 1)}° in the hourly forecast`,
+  ].filter((fact) => typeof fact === 'string' && !fact.includes('Infinity'));
+  const chart = toLineChart({
+    summary: `${kind === 'daily_maximum' ? 'Highest' : 'Lowest'}: ${facts.join(', ')}.${describeHours(extremeHours)}`,
+    labels: points.map(() => ''),
+    axis: points.map((_, i) => clock(Math.floor(i / PER_HOUR))),
+    lines: [
+      { name: 'low', values: points.map(({ lowestF }) => lowestF) },
+      { name: 'high', values: points.map(({ highestF }) => highestF) },
+      { name: 'market', values: points.map(({ forecast }) => forecast) },
+      { name: 'model', values: points.map(({ report }) => report) },
+    ],
+    formatTick,
+    hasZero: false,
+  });
+  const [low, high, ...lines] = chart.lines;
+  return {
+    ...chart,
+    lines,
+    bands: high!.paths.map((path, i) => toArea(path, low!.paths[i]!)),
+    hits: [],
+    marks: [],
+    endLabels: [],
+    title: 'The day so far',
+    note: [
+      'Local standard time.',
+      feed && 'Shaded: what one-minute readings in whole °C prove.',
+      feed?.problem && `They are left out of the forecast: ${feed.problem}.`,
+    ]
+      .filter(Boolean)
+      .join(' '),
+    legend: [
+      { name: 'model', label: 'Hourly reports (dots)' },
+      { name: 'market', label: 'Forecast' },
+    ],
+    table: {
+      caption: 'The day so far, °F, in local standard time',
+      columns: ['Hour', 'Report', 'One-minute readings', 'Forecast'],
+      rows: Array.from({ length: HOURS }, (_, hour) => {
+        const at = start.getTime() + hour * HOUR_MS;
+        const span = spanOf(at, at + HOUR_MS - 1);
+        return [
+          clock(hour),
+          format(hoursF[hour]),
+          span ? `${span.lowestF} to ${span.highestF}` : '–',
+          format(curveF?.[hour]),
+        ];
+      }),
+    },
+  };
+}
+
+const format = (temperatureF: number | null | undefined): string =>
+  temperatureF == null ? '–' : formatFixed(temperatureF, 1);
+
+function describeHours(hours: DayForecast['extremeHours']): string {
+  if (!hours) return '';
+  const why = hours.days === 0 ? 'not yet learned for this station' : `learned from ${hours.days} days`;
+  return ` It usually occurs from ${clock(hours.from)} to ${clock(hours.to)} (${why}); resting orders near it are cancelled then.`;
+}
+
+/** Each change holds until the next one, the last until the newest reading. */
+function spanReader(feed: Pick<MinuteFeed, 'changes' | 'latestAt'> | null) {
+  const { changes = [], latestAt = null } = feed ?? {};
+  const spans = changes.map(({ at, ...span }, i) => ({
+    ...span,
+    from: at.getTime(),
+    to: changes[i + 1]?.at.getTime() ?? (latestAt ?? at).getTime() + MINUTE_MS,
+  }));
+  return (from: number, to: number): Span | undefined => {
+    const found = spans.filter((span) => span.from <= to && span.to > from);
+    if (found.length === 0) return undefined;
+    return {
+      lowestF: Math.min(...found.map(({ lowestF }) => lowestF)),
+      highestF: Math.max(...found.map(({ highestF }) => highestF)),
+    };
+  };
+}
+
+function between(curveF: readonly number[] | undefined, hour: number): number | null {
+  const [before, after] = [curveF?.[Math.floor(hour)], curveF?.[Math.ceil(hour)]];
+  if (before === undefined || after === undefined) return null;
+  return before + (after - before) * (hour % 1);
+}
+
+function toArea(high: string, low: string): string {
+  const pointsOf = (path: string) => path.replace(/^M|h0$/g, '').split('L');
+  return `M${[...pointsOf(high), ...pointsOf(low).toReversed()].join('L')}Z`;
+}
