@@ -1,0 +1,1 @@
+CREATE INDEX "api_keys_prefix" ON "api_keys" USING btree ("prefix" text_pattern_ops);
