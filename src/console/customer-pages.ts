@@ -186,7 +186,7 @@ function createReader(deps: CustomerDeps): () => Promise<AllFacts> {
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
   const facts: AllFacts['facts'] = [];
-  for (const { read } of summaries) facts.push(await read(db, clock.now()));
+  for (const summary of summaries) facts.push(await summary.read(db, clock.now()));
   const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
   const failing = await findIds(db, webhooks.condition!(clock.now()));
   const count = await countCustomers(db.orm);
@@ -194,7 +194,7 @@ async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<All
     facts,
     tiles: [
       { label: 'Customers', value: formatDecimal(count), query: {} },
-      ...summaries.flatMap(({ tiles }, i) => tiles([...facts[i]!.values()])),
+      ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
       { label: 'Failing webhooks', value: formatDecimal(failing.length), query: { signal: webhooks.id } },
     ],
   };
@@ -303,8 +303,8 @@ async function readTimeline({ db: { orm }, wording, summaries }: CustomerDeps, o
     at: new Date(since),
     what: say`The webhook endpoint ${{ name: url }} began to fail`,
   }));
-  for (const { listMoments } of summaries)
-    if (listMoments) moments.push(...(await listMoments(orm, orgId, TIMELINE)));
+  for (const summary of summaries)
+    moments.push(...((await summary.listMoments?.(orm, orgId, TIMELINE)) ?? []));
   return [...changes.map(withoutLinks), ...moments]
     .toSorted((a, b) => b.at.getTime() - a.at.getTime())
     .slice(0, TIMELINE);
