@@ -17,7 +17,7 @@ import { renderPage, pageRouter } from '../core/pages/layout.js';
 import { shareRun } from '../core/steps.js';
 import { MINUTE_MS } from '../core/time.js';
 import { filledIn } from '../accounts/identity/account/schema.js';
-import type { Wording } from '../accounts/audit/wording.js';
+import { say, type Wording } from '../accounts/audit/wording.js';
 import { countMembers } from '../accounts/identity/members/queries.js';
 import { changeAsOperator } from '../accounts/identity/operator/http.js';
 import { fillInSlug, slugSchema, stripeCustomerField } from '../accounts/identity/operator/schema.js';
@@ -30,13 +30,14 @@ import {
   countCustomers,
   findCustomer,
   findIds,
+  listFailures,
   listCustomers,
   ownSignals,
   states,
   type Customer,
   type Signal,
 } from './customer-queries.js';
-import type { CustomerColumn, CustomerFacts, CustomerSummary, Tile } from './customer-summary.js';
+import type { CustomerColumn, CustomerFacts, CustomerSummary, Moment, Tile } from './customer-summary.js';
 import { addressOf, CONSOLE, readCustomer, renderCustomer, type ConsoleDeps } from './page.js';
 
 /** Per page. */
@@ -185,7 +186,7 @@ function createReader(deps: CustomerDeps): () => Promise<AllFacts> {
 
 async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<AllFacts> {
   const facts: AllFacts['facts'] = [];
-  for (const { read } of summaries) facts.push(await read(db, clock.now()));
+  for (const summary of summaries) facts.push(await summary.read(db, clock.now()));
   const webhooks = ownSignals.find(({ id }) => id === 'webhooks')!;
   const failing = await findIds(db, webhooks.condition!(clock.now()));
   const count = await countCustomers(db.orm);
@@ -193,7 +194,7 @@ async function readAllFacts({ db, clock, summaries }: CustomerDeps): Promise<All
     facts,
     tiles: [
       { label: 'Customers', value: formatDecimal(count), query: {} },
-      ...summaries.flatMap(({ tiles }, i) => tiles([...facts[i]!.values()])),
+      ...summaries.flatMap((summary, i) => summary.tiles([...facts[i]!.values()])),
       { label: 'Failing webhooks', value: formatDecimal(failing.length), query: { signal: webhooks.id } },
     ],
   };
@@ -233,7 +234,7 @@ const notices = {
 };
 
 function addSettings(router: Router, deps: CustomerDeps): void {
-  const { db, clock, config, wording, summaries } = deps;
+  const { db, clock, config, summaries } = deps;
 
   addForm(router, '/customers/:slug', {
     async act(req, res, fields) {
@@ -268,7 +269,6 @@ function addSettings(router: Router, deps: CustomerDeps): void {
       const panels: { view: string; data: object }[] = [];
       for (const { panel } of summaries)
         if (panel) panels.push({ view: panel.view, data: await panel.read(deps, customer.id) });
-      const changes = await readLatestChanges(db.orm, wording, customer.id);
       const { name, requireSecondFactor, requireSingleSignOn, mayCorrect, marketAccess, stripeCustomerId } =
         customer;
       const given = {
@@ -285,13 +285,29 @@ function addSettings(router: Router, deps: CustomerDeps): void {
         summary,
         headers: summaries.map(({ header }) => header),
         panels,
-        changes: changes.map(withoutLinks),
+        changes: await readTimeline(deps, customer.id),
         hasMarkets: config.hasMarkets,
         hasSingleSignOn: config.singleSignOn !== undefined || requireSingleSignOn,
         memberCount,
       });
     },
   });
+}
+
+const TIMELINE = 12;
+
+async function readTimeline({ db: { orm }, wording, summaries }: CustomerDeps, orgId: string) {
+  const changes = await readLatestChanges(orm, wording, orgId, TIMELINE);
+  const failures = await listFailures(orm, orgId, TIMELINE);
+  const moments: Moment[] = failures.map(({ url, since }) => ({
+    at: new Date(since),
+    what: say`The webhook endpoint ${{ name: url }} began to fail`,
+  }));
+  for (const summary of summaries)
+    moments.push(...((await summary.listMoments?.(orm, orgId, TIMELINE)) ?? []));
+  return [...changes.map(withoutLinks), ...moments]
+    .toSorted((a, b) => b.at.getTime() - a.at.getTime())
+    .slice(0, TIMELINE);
 }
 
 /** Lowers the sign-in requirements, widens what the customer may do, or changes who pays for its usage. */

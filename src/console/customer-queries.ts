@@ -1,5 +1,13 @@
 import { sql, type SQL } from 'drizzle-orm';
-import { containsText, intArray, selectRow, selectRows, textArray } from '../core/db/sql.js';
+import {
+  containsText,
+  intArray,
+  selectRow,
+  selectRows,
+  textArray,
+  timeText,
+  toPattern,
+} from '../core/db/sql.js';
 import type { GroupTables, Orm } from '../core/db/client.js';
 import { selectFromAll, wholeTables, type ReportedDatabase } from '../core/db/shards.js';
 import { DAY_MS } from '../core/time.js';
@@ -114,13 +122,9 @@ const isInState = (state: CustomerFilter['state']): SQL =>
 function matches(search: string | undefined): SQL {
   if (search === undefined) return sql`true`;
   const isMembers = sql`o.id in (
-    select m.org_id from users u join memberships m on m.user_id = u.id where u.email like ${toPattern(search)})`;
+    select m.org_id from users u join memberships m on m.user_id = u.id where u.email like ${toPattern(search.toLowerCase())})`;
   return sql`(${containsText(search, sql`o.slug`, sql`o.name`)} or ${isMembers})`;
 }
-
-/** Escapes the wildcards of LIKE. */
-const toPattern = (search: string): string =>
-  `${search.toLowerCase().replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
 
 const isExpiring = (nowMs: number): SQL => sql`revoked_at is null and service_key_id is null
     and expires_at > ${toTime(nowMs)}::timestamptz and expires_at <= ${toTime(nowMs + SOON_MS)}::timestamptz`;
@@ -128,6 +132,17 @@ const isExpiring = (nowMs: number): SQL => sql`revoked_at is null and service_ke
 const hasFailed = (nowMs: number): SQL => sql`f.hour >= ${failedSince(nowMs).toISOString()}::timestamptz`;
 
 const isFailing = sql.raw('(failing_since is not null and is_enabled or disabled_reason is not null)');
+
+export const listFailures = (
+  orm: Orm,
+  orgId: string,
+  limit: number,
+): Promise<{ url: string; since: string }[]> =>
+  selectRows(
+    orm,
+    sql`select url, ${timeText(sql`failing_since`)} as since from webhook_endpoints
+      where org_id = ${orgId}::uuid and failing_since is not null order by failing_since desc limit ${limit}`,
+  );
 
 export const ownSignals: Signal[] = [
   {

@@ -1,3 +1,5 @@
+import type { Part } from '../accounts/audit/wording.js';
+import type { Orm } from '../core/db/client.js';
 import type { Context } from '../core/http/context.js';
 import type { Signal } from './customer-queries.js';
 
@@ -18,6 +20,13 @@ export interface CustomerSummary {
   /** Above the list. */
   tiles(facts: readonly CustomerFacts[]): Tile[];
   panel?: CustomerPanel;
+  /** For a customer's timeline, newest first. */
+  listMoments?(orm: Orm, orgId: string, limit: number): Promise<Moment[]>;
+}
+
+export interface Moment {
+  at: Date;
+  what: Part[];
 }
 
 export interface CustomerColumn {

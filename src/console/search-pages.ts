@@ -1,10 +1,16 @@
+import { sql } from 'drizzle-orm';
 import type { Router } from 'express';
+import { selectFromAll } from '../core/db/shards.js';
+import { toPattern } from '../core/db/sql.js';
 import { findSearchEnd, listUsers } from '../accounts/identity/users/queries.js';
 import { pageRouter } from '../core/pages/layout.js';
 import { listConsoleSections, type ConsoleSection } from '../dashboard/frame.js';
 import { findPages, MAX_HITS, showSearch, type FindForOperator } from '../dashboard/search/search.js';
 import { listCustomers } from './customer-queries.js';
 import { addressOf, CONSOLE, PEOPLE, type ConsoleDeps } from './page.js';
+
+/** Every key begins with `org_live_` or `org_test_`. */
+const MIN_PREFIX = 10;
 
 interface SearchDeps extends ConsoleDeps {
   sections: readonly ConsoleSection[];
@@ -22,6 +28,7 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
   const all: FindForOperator[] = [
     (query) => Promise.resolve([findPages(query, pages)]),
     createCustomerFinder(deps),
+    createKeyFinder(deps),
     ...finders,
   ];
   const router = pageRouter();
@@ -31,6 +38,33 @@ export function consoleSearchPages({ sections, finders, ...deps }: SearchDeps): 
     ),
   );
   return router;
+}
+
+/** By the beginning of a secret. */
+function createKeyFinder({ db }: ConsoleDeps): FindForOperator {
+  return async (query) => {
+    if (query.length < MIN_PREFIX) return [];
+    const keys = await selectFromAll<{
+      id: string;
+      prefix: string;
+      name: string;
+      customer: string;
+      slug: string;
+    }>(
+      db,
+      (t) => sql`select k.id::text, k.prefix, k.name, o.name as customer, o.slug from ${t('api_keys')} k
+        join ${t('organizations')} o on o.id = k.org_id
+        where k.prefix like ${toPattern(query)} and k.service_key_id is null order by k.prefix, k.id limit ${MAX_HITS}`,
+      ({ prefix, id }) => [prefix, id],
+      MAX_HITS,
+    );
+    const hits = keys.map(({ prefix, name, customer, slug }) => ({
+      href: `${addressOf(slug)}/keys`,
+      name,
+      note: `${prefix}… of ${customer}`,
+    }));
+    return [{ label: 'API keys', hits }];
+  };
 }
 
 function createCustomerFinder({ db, clock }: ConsoleDeps): FindForOperator {

@@ -7,7 +7,8 @@ import { usageTotals } from '../../src/metering/ingestion/table.js';
 import { DAY_MS, monthOf } from '../../src/core/time.js';
 import { addMember, Browser, createUser } from '../support/accounts.js';
 import { createKey, createOrganization } from '../support/fixtures.js';
-import { webhookEndpoints } from '../../src/accounts/webhooks/table.js';
+import { newId } from '../../src/core/ids.js';
+import { webhookEndpoints, webhookMessages } from '../../src/accounts/webhooks/table.js';
 import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { sendUsage, usageEvent } from '../metering/support/usage.js';
@@ -285,6 +286,44 @@ describe('the list of customers', () => {
     for (const foreign of ['7,777', other.product.slug]) expect(text).not.toContain(foreign);
     await db.orm.delete(entitlements).where(eq(entitlements.orgId, own.id));
     expect(await open(`/console/customers/${own.slug}`)).toContain('No entitlement is in effect.');
+  });
+
+  it('tells on a customer’s page what happened to it alone, newest first', async () => {
+    const { db, clock } = service.context;
+    const [own, other] = [await customer({ used: '1' }), await customer()];
+    for (const [one, url] of [
+      [own, 'https://own.example/'],
+      [other, 'https://other.example/'],
+    ] as const) {
+      const { secret } = await createKey(db, one.id);
+      await createListener(db, one.id, { url });
+      await sendUsage(service.url, secret, [usageEvent(one.product.slug, 'first')]);
+      service.clock.advance(1_000);
+      const at = new Date(clock.now());
+      await db.orm.insert(webhookMessages).values({
+        orgId: one.id,
+        id: newId(clock.now()),
+        type: 'usage.threshold_reached',
+        livemode: true,
+        data: { productSlug: one.product.slug, threshold: 80 },
+        createdAt: at,
+      });
+      service.clock.advance(1_000);
+      await db.orm
+        .update(webhookEndpoints)
+        .set({ failingSince: new Date(clock.now()) })
+        .where(eq(webhookEndpoints.orgId, one.id));
+      service.clock.advance(1_000);
+      await post(`/console/customers/${one.slug}`, { name: `Later ${one.slug}`, marketAccess: 'none' });
+    }
+    const text = (await open(`/console/customers/${own.slug}`))
+      .split('id="changes"')[1]!
+      .split('</section>')[0]!;
+    const order = [`Later ${own.slug}`, 'https://own.example/', 'reached 80% of', 'First live usage'];
+    const places = order.map((words) => text.indexOf(words));
+    expect(places).toEqual(places.toSorted((a, b) => a - b));
+    expect(places[0]).toBeGreaterThan(0);
+    for (const foreign of ['other.example', other.product.slug]) expect(text).not.toContain(foreign);
   });
 
   it('pages through all customers, and reports an invalid filter', async () => {

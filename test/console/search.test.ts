@@ -1,6 +1,8 @@
 import { beforeAll, expect, it } from 'vitest';
 import { createUser, type Browser } from '../support/accounts.js';
-import { createOrganization } from '../support/fixtures.js';
+import { createProduct, grant } from '../metering/support/products.js';
+import { sendUsage, usageEvent } from '../metering/support/usage.js';
+import { createKey, createOrganization } from '../support/fixtures.js';
 import { signedInOperator } from '../support/operators.js';
 import { useService } from '../support/use.js';
 
@@ -25,6 +27,36 @@ it('finds customers, people and pages by any part of their name', async () => {
   expect((await search('%_w')).links).toContain(both[0]);
   expect((await search('%%')).links).toEqual(['/docs/search?q=%25%25']);
   expect((await search('operators')).links[0]).toBe('/console/operators');
+});
+
+it('finds keys by the beginning of their secret, events by their key and people by their address', async () => {
+  const { db } = database;
+  const made = [];
+  for (let i = 0; i < 2; i++) {
+    const { id, slug } = await createOrganization(db, { name: `Finder ${i}` });
+    const { id: productId, slug: product } = await createProduct(db);
+    await grant(db, id, productId);
+    const { secret } = await createKey(db, id, { name: `key of ${slug}` });
+    await sendUsage(service.url, secret, [usageEvent(product, 'shared event')]);
+    await sendUsage(service.url, secret, [usageEvent(product, `own_${i}`)]);
+    made.push({ slug, secret });
+  }
+  const [first, second] = made as [(typeof made)[0], (typeof made)[0]];
+  const eventOf = (slug: string, key: string) => `/console/customers/${slug}/usage?idempotencyKey=${key}`;
+  const byKey = await search(first.secret.slice(0, 12));
+  expect(byKey.links[0]).toBe(`/console/customers/${first.slug}/keys`);
+  expect(byKey.text).not.toContain(first.secret);
+  for (const wild of ['org%live%%%', 'org_live', '__________'])
+    expect((await search(wild)).text).not.toContain(`key of ${first.slug}`);
+  const { links } = await search('shared event');
+  for (const { slug } of made) expect(links).toContain(eventOf(slug, 'shared+event'));
+  const own = (await search('own_1')).links;
+  expect([own.includes(eventOf(second.slug, 'own_1')), own.includes(eventOf(first.slug, 'own_1'))]).toEqual([
+    true,
+    false,
+  ]);
+  const { id, email } = await createUser(db);
+  expect((await search(email)).links).toContain(`/console/people/${id}`);
 });
 
 it('refuses what it cannot search for', async () => {

@@ -1,6 +1,7 @@
 import { v7 as uuid } from 'uuid';
 import { beforeAll, expect, it } from 'vitest';
 import { createKey, createOrganization } from '../support/fixtures.js';
+import { addGrant } from '../metering/support/credits.js';
 import { createProduct, grant } from '../metering/support/products.js';
 import { operatorClient } from '../support/operator.js';
 import { signedInOperator, type TestOperator } from '../support/operators.js';
@@ -14,10 +15,11 @@ beforeAll(async () => {
   service.clock.set('2026-03-04T00:00:00.000Z');
   operator = await signedInOperator(service);
   const { db } = database;
-  const calls = await createProduct(db, { slug: 'calls' });
+  const calls = await createProduct(db, { slug: 'calls', creditPrice: '1', creditEnforcement: 'warn' });
   for (const slug of ['acme', 'initech']) {
     const { id } = await createOrganization(db, { slug });
     await grant(db, id, calls.id);
+    await addGrant(db, id, { amount: '1000' }, new Date(service.clock.now()));
     const { secret } = await createKey(db, id);
     const event = { ...usageEvent('calls', `of ${slug}`), quantity: 12.5 };
     expect((await sendUsage(service.url, secret, [event])).status).toBe(202);
@@ -35,15 +37,23 @@ const totalOf = async (month: string) => {
   return body.usage.map(({ quantity }: { quantity: number }) => quantity);
 };
 
-it('corrects an event by its key, and reports errors beside their fields', async () => {
+it('corrects an event from its row after showing the effect, and reports errors beside their fields', async () => {
   const correction = {
     idempotencyKey: 'of acme',
     quantity: '2.5',
     why: 'Counted five times',
     correctionKey: uuid(),
   };
+  const get = (path: string) => operator.browser.get(`/console/customers/acme/usage${path}`, html);
+  const list = await get('');
+  expect([list.status, list.text.includes('corrections?idempotencyKey=of+acme')]).toEqual([200, true]);
+  const found = await get('?idempotencyKey=of');
+  expect([found.text.includes('of acme'), found.text.includes('of initech')]).toEqual([true, false]);
+  expect((await get('/corrections?idempotencyKey=of+acme')).text).toContain('value="12.5"');
+  for (const query of ['?idempotencyKey=of+initech', '?idempotencyKey=%27+or+1%3D1+--'])
+    expect((await get(`/corrections${query}`)).status).toBe(404);
+  expect((await post('/corrections', { ...correction, idempotencyKey: 'of initech' })).status).toBe(404);
   for (const [field, value, problem] of [
-    ['idempotencyKey', 'of initech', 'Not the key of an event of this customer'],
     ['quantity', '-1', 'Correct quantity'],
     ['quantity', '1e30', 'Correct quantity'],
     ['why', '', 'Reason'],
@@ -53,9 +63,17 @@ it('corrects an event by its key, and reports errors beside their fields', async
     expect(text).toContain(`href="#field-${field}"`);
     expect(text).toContain(problem);
   }
+  for (const step of [{}, { step: 'edit' }]) {
+    const { status, text } = await post('/corrections', { ...correction, ...step });
+    const cells = [...text.matchAll(/data-label="(?:Now|Then)"><div>([^ ]+)/g)].map(([, value]) => value);
+    expect([status, cells]).toEqual([
+      200,
+      'step' in step ? [] : ['12.5', '2.5', '12.5', '2.5', '12.5', '2.5', '987.5', '997.5'],
+    ]);
+  }
   expect(await totalOf('2026-03')).toEqual(['12.5']);
   for (let time = 0; time < 2; time++) {
-    const { status, headers } = await post('/corrections', correction);
+    const { status, headers } = await post('/corrections', { ...correction, step: 'save' });
     expect([status, headers.get('location')]).toEqual([303, '/console/customers/acme/usage?done=corrected']);
   }
   expect(await totalOf('2026-03')).toEqual(['2.5']);

@@ -37,6 +37,7 @@ export const apiKeys = pgTable(
     unique('api_keys_hashed_secret').on(t.hashedSecret, t.orgId),
     // One of two concurrent rotations fails to insert its successor.
     unique('api_keys_rotated_from').on(t.orgId, t.rotatedFromId),
+    index('api_keys_prefix').on(t.prefix.op('text_pattern_ops')),
     index('api_keys_created').on(t.orgId, t.createdAt),
     index('api_keys_expiry')
       .on(t.orgId, t.expiresAt)

@@ -56,6 +56,10 @@ export const containsText = (search: string, ...columns: (PgColumn | SQL)[]): SQ
     sql` or `,
   )})`;
 
+/** For LIKE: texts that begin with the search. */
+export const toPattern = (search: string): string =>
+  `${search.replaceAll(/[\\%_]/g, (mark) => `\\${mark}`)}%`;
+
 type Column = [key: string, column: PgColumn];
 
 const namesOf = (columns: readonly Column[]): SQL =>

@@ -87,8 +87,13 @@ export function toEntryView(
 
 const LATEST = 5;
 
-export async function readLatestChanges(orm: Orm, wording: Wording, orgId: string): Promise<EntryView[]> {
-  const rows = await listAuditRows(orm, orgId, {}, { limit: LATEST });
+export async function readLatestChanges(
+  orm: Orm,
+  wording: Wording,
+  orgId: string,
+  limit = LATEST,
+): Promise<EntryView[]> {
+  const rows = await listAuditRows(orm, orgId, {}, { limit });
   const actors = rows.map(({ actor }) => actor);
   const actorOf = await nameOperators(orm, actors, await readActors(orm, orgId, actors));
   return rows.map((row) => toEntryView(wording, row, actorOf(row.actor)));

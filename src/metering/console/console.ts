@@ -18,7 +18,7 @@ export const consoleSections: ConsoleSection[] = [
 export const customerTabs: CustomerTab[] = [
   { id: 'entitlements', place: 3, path: '/entitlements', label: 'Entitlements' },
   { id: 'plan', place: 3.5, path: '/plan', label: 'Plan' },
-  { id: 'usage', place: 5, path: '/usage', label: 'Usage' },
+  { id: 'usage', place: 5, path: '/usage', label: 'Events' },
   { id: 'credits', place: 5.5, path: '/credits', label: 'Credits' },
 ];
 

@@ -1,7 +1,8 @@
 import { sql, type SQL } from 'drizzle-orm';
-import type { CustomerFacts, CustomerSummary, Flag } from '../../console/customer-summary.js';
+import { say } from '../../accounts/audit/wording.js';
+import type { CustomerFacts, CustomerSummary, Flag, Moment } from '../../console/customer-summary.js';
 import { toTrend } from '../../core/charts/trend.js';
-import type { GroupTables } from '../../core/db/client.js';
+import type { GroupTables, Orm } from '../../core/db/client.js';
 import { wholeTables } from '../../core/db/shards.js';
 import { selectRows, textArray, timeText } from '../../core/db/sql.js';
 import { differenceOf, sumDecimals } from '../../core/decimal.js';
@@ -59,8 +60,44 @@ export const customerSummary: CustomerSummary = {
       { label: `Running out within ${SOON_DAYS} days`, value: count('soon'), query: { signal: 'soon' } },
     ];
   },
+  listMoments,
   panel: { view: 'metering/console/use-panel', read: readUsePanel },
 };
+
+/** Searched for thresholds. */
+const SCANNED = 500;
+
+/** The first event, and the thresholds that were reported. */
+async function listMoments(orm: Orm, orgId: string, limit: number): Promise<Moment[]> {
+  const rows = await selectRows<{
+    at: string;
+    type: string | null;
+    threshold: string | null;
+    product: string | null;
+  }>(
+    orm,
+    sql`select ${timeText(sql`at`)} as at, type, threshold, product from (
+      (select created_at as at, type, data ->> 'threshold' as threshold, data ->> 'productSlug' as product from (
+        select * from webhook_messages where org_id = ${orgId}::uuid order by id desc limit ${SCANNED}
+      ) m where livemode and type in ('usage.threshold_reached', 'credits.threshold_reached') order by id desc limit ${limit})
+      union all
+      (select h.hour, null, null, p.slug from entitlements n join products p on p.id = n.product_id
+      cross join lateral (
+        select hour from usage_hours where org_id = ${orgId}::uuid and product_id = n.product_id and livemode order by hour limit 1
+      ) h
+      where n.org_id = ${orgId}::uuid order by h.hour limit 1)
+    ) moments`,
+  );
+  return rows.map(({ at: time, type, threshold, product }) => {
+    const moment = { at: new Date(time) };
+    if (type === null) return { ...moment, what: say`First live usage, of ${{ name: product ?? '' }}` };
+    const what =
+      product === null
+        ? say`Credits left fell to ${threshold ?? ''}% of what was granted`
+        : say`Usage of ${{ name: product }} reached ${threshold ?? ''}% of a cap or limit`;
+    return { ...moment, what };
+  });
+}
 
 /** Live. Decimals are text, which keeps all their digits. */
 interface FactsRow {

@@ -1,68 +1,188 @@
+import { sql } from 'drizzle-orm';
 import type { Request, Response, Router } from 'express';
 import { v7 as uuid } from 'uuid';
 import { z } from 'zod';
+import type { Orm } from '../../core/db/client.js';
+import { selectRow } from '../../core/db/sql.js';
 import { toPlainDecimal } from '../../core/decimal.js';
+import { AppError } from '../../core/errors.js';
 import { parseInput, text } from '../../core/http/validate.js';
-import { toAddress } from '../../core/pages/address.js';
-import {
-  addForm,
-  fieldError,
-  newForm,
-  textField,
-  type FormFields,
-  type FormState,
-} from '../../core/pages/form.js';
+import { toAddress, toPager } from '../../core/pages/address.js';
+import { addForm, readQuery, textField, type FormFields, type FormState } from '../../core/pages/form.js';
 import { pageRouter } from '../../core/pages/layout.js';
+import { DAY_MS, monthOf } from '../../core/time.js';
 import { changeAsOperator } from '../../accounts/identity/operator/http.js';
 import { requireConfirmation } from '../../accounts/identity/session/operator.js';
 import { correctEvents } from '../corrections/corrections.js';
+import { readCredits } from '../credit-grants/credits.js';
+import { creditsOf, parseEventsRequest, readEventPage } from '../events/events.js';
+import { currentQuantity, findEvent, listEventsFrom, type EventRow } from '../events/event-queries.js';
+import { chooseProduct, readProducts, scopeOf, toModeTabs, toProductOptions } from '../reports/choices.js';
 import { correctionFields, toFieldError } from '../reports/correction-pages.js';
 import { addressOf, readCustomer, renderCustomer, type ConsoleDeps } from '../../console/page.js';
 
 /** `why` as in forms that an older version has shown. */
 const { reason: why, ...otherFields } = correctionFields;
 const correctionSchema = z.object({ idempotencyKey: text(255), why, ...otherFields });
+const keySchema = correctionSchema.pick({ idempotencyKey: true });
+
+/** For a search by key. */
+const MAX_MATCHES = 20;
 
 const notices = { corrected: 'The event is corrected.' };
 
-const given = (fields: FormFields, names: string[]) =>
-  Object.fromEntries(names.map((name) => [name, textField(fields, name)?.trim()]));
+const base = (slug: string) => `${addressOf(slug)}/usage`;
 
 export function customerUsageChangePages(deps: ConsoleDeps): Router {
   const router = pageRouter();
-  router.get('/customers/:slug/usage', (req, res) => show(deps)(req, res, newForm()));
+  addEvents(router, deps);
   addCorrections(router, deps);
   return router;
 }
 
-const base = (slug: string) => `${addressOf(slug)}/usage`;
+function addEvents(router: Router, deps: ConsoleDeps): void {
+  const { orm } = deps.db;
+  router.get('/customers/:slug/usage', async (req, res) => {
+    const customer = await readCustomer(deps, req);
+    const path = base(customer.slug);
+    const query = readQuery(req);
+    const { mode, product: slug, idempotencyKey, cursor, ...range } = parseEventsRequest(query);
+    const products = await readProducts({ orm, clock: deps.clock }, customer.id, mode);
+    const product = await chooseProduct(orm, customer.id, products, slug);
+    const searched = idempotencyKey !== undefined;
+    const { events, nextCursor } = searched
+      ? { events: await listEventsFrom(orm, customer.id, idempotencyKey, MAX_MATCHES), nextCursor: undefined }
+      : product
+        ? await readEventPage(orm, scopeOf(customer.id, product, mode), { mode, cursor, ...range })
+        : { events: [], nextCursor: undefined };
+    const kept = { product: product?.slug, mode };
+    const page = { view: 'metering/console/events', tab: 'usage', title: 'Events', notices };
+    await renderCustomer(deps, req, res, page, customer, {
+      form: { values: { ...query, ...kept }, errors: {}, problem: undefined },
+      mode,
+      modes: toModeTabs(path, { product: product?.slug }, mode),
+      productOptions: toProductOptions(products),
+      isSearched: searched,
+      events: events.map((event) => ({
+        ...event,
+        occurredAt: new Date(event.occurredAt),
+        counted: currentQuantity(event),
+        credits: event.creditPrice === '0' ? undefined : creditsOf(event),
+        href: toAddress(`${path}/corrections`, { idempotencyKey: event.idempotencyKey }),
+      })),
+      pager: toPager(path, kept, { cursor, nextCursor }),
+    });
+  });
+}
 
-const show = (deps: ConsoleDeps) => async (req: Request, res: Response, form: FormState) => {
-  const customer = await readCustomer(deps, req);
-  const page = { view: 'metering/console/usage-changes', tab: 'usage', title: 'Usage', notices };
-  // A form submitted twice corrects only once, because both requests carry this key.
-  const values = { correctionKey: uuid(), ...form.values };
-  await renderCustomer(deps, req, res, page, customer, { form: { ...form, values } });
-};
+/** Rolls the correction back. */
+class Rehearsal extends Error {
+  readonly effect: Effect[];
+
+  constructor(effect: Effect[]) {
+    super('rolled back');
+    this.effect = effect;
+  }
+}
+
+interface Effect {
+  label: string;
+  unit: string;
+  before: string;
+  after: string;
+}
 
 function addCorrections(router: Router, deps: ConsoleDeps): void {
+  const { orm } = deps.db;
+
+  const show = async (req: Request, res: Response, form: FormState, effect?: Effect[]) => {
+    const customer = await readCustomer(deps, req);
+    const asked = textField(form.values, 'idempotencyKey') ?? readQuery(req).idempotencyKey;
+    const { idempotencyKey } = parseInput(keySchema, { idempotencyKey: asked });
+    const event = await findEvent(orm, customer.id, idempotencyKey);
+    if (!event) throw noEvent();
+    const counted = currentQuantity(event);
+    const page = { view: 'metering/console/correction', tab: 'usage', title: 'Correct an event' };
+    await renderCustomer(deps, req, res, page, customer, {
+      // A form submitted twice corrects only once, because both requests carry this key.
+      form: { ...form, values: { quantity: counted, correctionKey: uuid(), ...form.values, idempotencyKey } },
+      event,
+      counted,
+      effect,
+    });
+  };
+
   addForm(router, '/customers/:slug/usage/corrections', {
     before: [requireConfirmation(deps.clock)],
-    async act(req, res, fields) {
+    async act(req, res, { step, ...fields }) {
       const { id: orgId, slug } = await readCustomer(deps, req);
-      const { why: reason, ...input } = parseInput(correctionSchema, {
-        ...given(fields, ['quantity', 'why', 'correctionKey']),
-        idempotencyKey: textField(fields, 'idempotencyKey'),
-      });
+      const { why: reason, ...input } = parseInput(correctionSchema, given(fields));
+      const form = { values: fields, errors: {}, problem: undefined };
+      if (step === 'edit') return show(req, res, form);
       const corrections = [{ ...input, reason, quantity: toPlainDecimal(input.quantity, 0) }];
-      await changeAsOperator(deps, req, res, (tx, source) =>
-        correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source),
-      ).catch(toFieldError(noEvent()));
+      const event = await findEvent(orm, orgId, input.idempotencyKey);
+      if (!event) throw noEvent();
+      const isSaved = step === 'save';
+      const effect = await changeAsOperator(deps, req, res, async (tx, source) => {
+        const before = isSaved ? [] : await readSums(tx, orgId, event, source.at);
+        await correctEvents(tx, { orgId, livemode: undefined, by: 'operator', corrections }, source);
+        if (isSaved) return undefined;
+        const after = await readSums(tx, orgId, event, source.at);
+        throw new Rehearsal(before.map((one, i) => ({ ...one, after: after[i]!.before })));
+      }).catch((error: unknown) =>
+        error instanceof Rehearsal ? error.effect : toFieldError(noEvent())(error),
+      );
+      if (effect) return show(req, res, form, effect);
       res.redirect(303, toAddress(base(slug), { done: 'corrected' }));
     },
-    show: show(deps),
+    show,
     codes: new Set(['idempotency_conflict']),
   });
 }
 
-const noEvent = () => fieldError('idempotencyKey', 'is not the key of an event of this customer');
+const given = (fields: FormFields) => ({
+  ...Object.fromEntries(
+    ['quantity', 'why', 'correctionKey'].map((name) => [name, textField(fields, name)?.trim()]),
+  ),
+  idempotencyKey: textField(fields, 'idempotencyKey'),
+});
+
+const noEvent = () => new AppError('event_not_found', 'This customer has no such event.');
+
+/** The sums that a correction of the event changes. */
+async function readSums(
+  orm: Orm,
+  orgId: string,
+  event: EventRow,
+  at: Date,
+): Promise<Omit<Effect, 'after'>[]> {
+  const { idempotencyKey, productSlug, metric, livemode, creditPrice } = event;
+  const occurredMs = Date.parse(event.occurredAt);
+  const day = new Date(Math.floor(occurredMs / DAY_MS) * DAY_MS);
+  const month = monthOf(occurredMs);
+  const own = sql`org_id = ${orgId}::uuid and livemode = ${livemode} and metric = ${metric}
+    and product_id = (select id from products where slug = ${productSlug})`;
+  const sums = await selectRow<{ day: string; month: string }>(
+    orm,
+    sql`select
+      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_hours
+        where ${own} and hour >= ${day.toISOString()}::timestamptz and hour < ${day.toISOString()}::timestamptz + interval '1 day') as day,
+      (select trim_scale(coalesce(sum(quantity), 0))::text from usage_totals where ${own} and period = ${month}::date) as month`,
+  );
+  const counted = currentQuantity((await findEvent(orm, orgId, idempotencyKey))!);
+  const unit = metric;
+  return [
+    { label: 'This event', unit, before: counted },
+    { label: 'Its day (UTC)', unit, before: sums!.day },
+    { label: 'Its month (UTC)', unit, before: sums!.month },
+    ...(creditPrice === '0'
+      ? []
+      : [
+          {
+            label: 'Credits left',
+            unit: 'credits',
+            before: (await readCredits(orm, { orgId, livemode }, at)).balance,
+          },
+        ]),
+  ];
+}

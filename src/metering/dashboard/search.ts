@@ -1,3 +1,5 @@
+import { sql } from 'drizzle-orm';
+import { selectFromAll } from '../../core/db/shards.js';
 import type { Context } from '../../core/http/context.js';
 import { toAddress } from '../../core/pages/address.js';
 import { formatDecimal } from '../../core/pages/format.js';
@@ -43,11 +45,32 @@ export function createMeteringFinder({ db }: Pick<Context, 'db'>): FindForMember
 export function createMeteringOperatorFinder({ db }: Pick<Context, 'db'>): FindForOperator {
   return async (query) => {
     const products = await listProducts(db.orm, { after: undefined, limit: MAX_HITS }, query);
+    const events = await findEvents(db, query);
     return [
       {
         label: 'Products',
         hits: products.map(({ slug, name }) => ({ href: `/console/products/${slug}`, name, note: slug })),
       },
+      {
+        label: 'Events',
+        hits: events.map(({ slug, name }) => ({
+          href: toAddress(`/console/customers/${slug}/usage`, { idempotencyKey: query }),
+          name: query,
+          note: `of ${name}`,
+        })),
+      },
     ];
   };
 }
+
+/** The whole key, looked up by the primary key for each customer. */
+const findEvents = (db: Context['db'], idempotencyKey: string) =>
+  selectFromAll<{ slug: string; name: string }>(
+    db,
+    (t) => sql`select o.slug, o.name from ${t('organizations')} o
+      where ${t.owns(sql`o.id`)} and exists (
+        select from ${t('usage_events')} e where e.org_id = o.id and e.idempotency_key = ${idempotencyKey} offset 0)
+      order by o.slug limit ${MAX_HITS}`,
+    ({ slug }) => [slug],
+    MAX_HITS,
+  );

@@ -1,1 +1,0 @@
-CREATE INDEX "organizations_name" ON "organizations" USING btree (lower("name") collate "C","slug");

@@ -1,1 +1,0 @@
-ALTER TABLE "trading_fills" ADD COLUMN "near_extreme" boolean DEFAULT false NOT NULL;
